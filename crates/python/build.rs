@@ -25,7 +25,7 @@ fn main() {
         }
     }
     println!("cargo:rustc-env=ACKCLOCK_BUILD={hash:016x}");
-    // target/PROFILE/build/PACKAGE/out: no variable tells profiles apart that inherit from one another
+    // target/PROFILE/build/PACKAGE/out: no variable distinguishes profiles that inherit from one another
     let out = PathBuf::from(env::var("OUT_DIR").expect("set by cargo"));
     let profile =
         out.ancestors().nth(3).and_then(Path::file_name).expect("laid out by cargo").to_string_lossy();

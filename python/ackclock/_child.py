@@ -38,7 +38,7 @@ NOWHERE = "/"
 
 PASSED = frozenset({
     "HOME", "LANG", "LANGUAGE", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "USER",
-    # where programs, libraries and headers are
+    # locations of programs, libraries and headers
     "LD_LIBRARY_PATH", "LD_PRELOAD", "LIBRARY_PATH", "PATH", "CPATH", "C_INCLUDE_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX", "PKG_CONFIG_PATH",
     "MACOSX_DEPLOYMENT_TARGET", "SDKROOT", "VALGRIND_LIB", "NIX_LDFLAGS", "NIX_CFLAGS_COMPILE",
     "RUST_BACKTRACE", "SOURCE_DATE_EPOCH",
@@ -48,14 +48,14 @@ PASSED = frozenset({
     # variables for fetching packages and crates
     "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR",
 })  # fmt: skip
-"""Variables that a process of ours is given, beside those of `PREFIXES`."""
+"""Variables passed to our own processes, besides those of `PREFIXES`."""
 
 PREFIXES = ("ACKCLOCK_", "CARGO_", "LC_", "RUSTUP_", "XDG_")
 
 LISTS = frozenset({
     "LD_LIBRARY_PATH", "LIBRARY_PATH", "PATH", "CPATH", "C_INCLUDE_PATH", "COMPILER_PATH", "PKG_CONFIG_PATH", "PYTHONPATH",
 })  # fmt: skip
-"""Variables with several places, of which an empty or relative one means the current folder."""
+"""Variables with several places, in which an empty or relative one means the current folder."""
 
 BOOT = """\
 import sys
@@ -71,7 +71,9 @@ if path:
 sys.argv = [target, *arguments]
 getattr(sys.modules[module], function)(*arguments)
 """
-"""Program of a process of ours. The modules to come first are loaded before the path of the user's own process is put in place."""
+"""Program of a process of ours. Its first modules are loaded before the path of the user's own process is put in
+place.
+"""
 
 SHELL = "/bin/sh"
 """Bounds the memory of a program before it begins: a process of many threads cannot do that for its child."""
@@ -80,14 +82,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def python(target: str, *arguments: str, leave: bool = False, loads: Sequence[str] = ()) -> list[str]:
-    """The command that calls a function of ours in an interpreter of its own.
+    """Return the command that calls a function of ours in an interpreter of its own.
 
     Parameters
     ----------
     target
         `MODULE:FUNCTION`.
     arguments
-        Texts that the function is called with.
+        Texts passed to the function.
     leave
         The function runs code of the user's: its modules are then looked for where this process looks.
     loads
@@ -119,12 +121,12 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def program(name: str, path: str | None = None) -> str | None:
-    """Where a program is, as an absolute path; None if it is nowhere. The current folder is not looked at.
+    """Return a program's absolute path; None if it is not found. The current folder is not searched.
 
     Parameters
     ----------
     name
-        Its name; or its place, as the user has named it.
+        Name of the program, or its path as given by the user.
     path
         Folders; None: those of PATH.
     """
@@ -155,17 +157,17 @@ def start(
     command
         Program and arguments; a name without a folder is looked for in PATH.
     leave
-        Whether the user has given leave to run code of his own.
+        Whether the user has permitted running his own code.
     cwd
-        Its current folder: one that we have made, or `/`; with leave, that of this process.
+        Current folder: one that we have made, or `/`; with leave, that of this process.
     env
         Its variables; None: `environment()`; with leave, those of this process.
     stdin
-        Nothing, unless something is given.
+        Standard input; nothing by default.
     memory
         Bytes of address space that it may take, and each of its children.
     options
-        Of `subprocess.Popen`; none of them runs a shell.
+        Options of `subprocess.Popen`; none of them runs a shell.
 
     Raises
     ------
@@ -188,14 +190,14 @@ def start(
 def run(
     command: Sequence[str], *, input: str | bytes | None = None, timeout: float | None = None, **options: Any
 ) -> CompletedProcess[Any]:
-    """Start a process, and wait for its end; what it prints is kept.
+    """Start a process, and wait for its end; its output is kept.
 
     Parameters
     ----------
     command, options
-        Of `start`. Output is text, unless `text=False`.
+        See `start`. Output is text, unless `text=False`.
     input
-        What it reads.
+        Its standard input.
     timeout
         Seconds after which it is killed.
 

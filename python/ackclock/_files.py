@@ -1,4 +1,4 @@
-"""Writing to disk: one gate for every file that a command writes, and folders that get all of their files or none.
+"""Writing to disk: one guard for every file that a command writes, and folders that get all of their files or none.
 
 | a file | may be replaced |
 | --- | --- |
@@ -57,80 +57,88 @@ __all__ = [
 ]  # fmt: skip
 
 OWN: Sequence[str] = ("*",)
-"""In place of marks: the folder is our own place, which holds no other files."""
+"""Value in place of marks: the folder is our own place, which holds no other files."""
 
 _inputs: list[Path] | None = None
-"""Files that the command has read so far; None in a program that imports us, which may replace the files that it has read."""
+"""Files that the command has read so far; None in a program that imports us, which may replace the files that it has
+read.
+"""
 
 _leave = True
-"""Whether a compiler may be started for a file that a scenario names: a command asks its user first, a program is its user's."""
+"""Whether a compiler may be started for a file that a scenario names: a command asks its user first, a program needs no
+permission.
+"""
 
 _held: list[int] = []
 """Pipes that were opened to see whether they have a reader: closing them would be the end for the reader."""
 
 STAGED = re.compile(r"\.ackclock-[0-9a-f]{16}")
-"""Names of folders in which files are collected. Others may have such a name, too: what is ours has the mark in it."""
+"""Names of folders in which files are collected. Others may use such names, too, so ours contain a mark."""
 
 MARK = ".ackclock"
 """File of such a folder, written before any other."""
 
 MARKED = b"This folder is made and removed by a command of ackclock.\n"
-"""First line of that file. Then come the names of the files that, once moved, show whose the folder is; none of a part that is for one file."""
+"""First line of that file. It is followed by the names of the files that identify the folder's kind once moved; there
+are none in a part for a single file.
+"""
 
 PATIENCE_S = 3.0
-"""How long a pipe may have no reader: a shell starts both sides at once."""
+"""Seconds for which a pipe may have no reader: a shell starts both sides at once."""
 
 
 def begin() -> None:
-    """Forget what the command before has read; from now on nothing that is read is overwritten, and no compiler is started without leave."""
+    """Forget the inputs of the previous command; from now on nothing that is read is overwritten, and no compiler is
+    started without permission.
+    """
     global _inputs, _leave  # noqa: PLW0603 - a command is one process
     _inputs = []
     _leave = False
 
 
 def end() -> None:
-    """The command is over: who called it from a program may write what it has read."""
+    """The command has ended: a program that called it may write what it has read."""
     global _inputs, _leave  # noqa: PLW0603 - a command is one process
     _inputs = None
     _leave = True
 
 
 def guarding() -> bool:
-    """Whether a command is carried out: the current folder may then be a stranger's."""
+    """Return whether a command is running: the current folder may then be a stranger's."""
     return _inputs is not None
 
 
 def give_leave() -> None:
-    """The user has named a program himself, or said --own-code."""
+    """Record that the user named a program himself, or said --own-code."""
     global _leave  # noqa: PLW0603 - a command is one process
     _leave = True
 
 
 def has_leave() -> bool:
-    """Whether compilers may be started."""
+    """Return whether compilers may be started."""
     return _leave
 
 
 def reads(*paths: str | Path) -> None:
-    """Note what is read. A folder stands for every file in it."""
+    """Record an input. A folder stands for every file in it."""
     if _inputs is not None:
         _inputs.extend(Path(path) for path in paths)
 
 
 def check_file(path: Path, what: str) -> None:
-    """Refuse a place where a file would replace what the command reads, or a pipe without a reader.
+    """Refuse an output that would replace an input of the command, or a pipe without a reader.
 
     Parameters
     ----------
     path
-        As the user named it.
+        Path as the user gave it.
     what
         Option and name, for the message.
 
     Raises
     ------
     InputError
-        If the place cannot be taken.
+        If the path cannot be used.
     """
     try:
         found = path.stat()
@@ -188,9 +196,10 @@ def write(path: Path, content: str | bytes, what: str) -> Path:
     Parameters
     ----------
     path
-        The file; what it held is replaced, unless the command has read it. Pipes and devices are written as they are.
+        Path of the file, whose content is replaced unless the command has read it. Pipes and devices are written
+        directly.
     content
-        Text is written as UTF-8.
+        Content; text is written as UTF-8.
     what
         Option and name, for messages.
 
@@ -216,7 +225,7 @@ def write(path: Path, content: str | bytes, what: str) -> Path:
 
 
 def remove(places: Iterable[Path], what: str) -> None:
-    """Remove files of ours that are no longer true.
+    """Remove files of ours that are outdated.
 
     Raises
     ------
@@ -231,12 +240,12 @@ def remove(places: Iterable[Path], what: str) -> None:
 
 
 def resolved(path: Path, what: str) -> Path:
-    """Where a path leads.
+    """Return the target of a path.
 
     Raises
     ------
     InputError
-        If it leads nowhere: links that lead to each other, a name that none can have.
+        If it has no target: circular links, or an impossible name.
     """
     try:
         return path.resolve()
@@ -251,13 +260,13 @@ def check_folder(folder: Path, names: Sequence[str], marks: Sequence[str], *, wh
     Parameters
     ----------
     folder
-        It need not be there.
+        Folder, which need not exist.
     names
-        What will be written.
+        Names of the files to be written.
     marks
-        Files that show that the folder is of this kind.
+        Files that identify the kind of folder.
     whose
-        What writes such files, for the message: "run".
+        Command that writes such files, for the message: "run".
 
     Raises
     ------
@@ -273,7 +282,7 @@ def check_folder(folder: Path, names: Sequence[str], marks: Sequence[str], *, wh
 
 
 def _marked(folder: Path, marks: Sequence[str]) -> bool:
-    """Also by the part of a writer that was killed between its moves, of which marks are the last."""
+    """Whether a mark is there, or in the part of a writer killed between its moves, of which marks come last."""
     places = (folder, *_parts(folder))
     return marks is OWN or any(is_ours(place / mark) for place in places for mark in marks)
 
@@ -304,7 +313,9 @@ LONGEST_NAMES = 1000
 
 
 def _alone_says(rest: Path, folder: Path) -> bool:
-    """Whether a part that a killed writer has left is all that shows whose the folder is: then it stays until a writer is done."""
+    """Return whether a part that a killed writer has left is the only evidence of the folder's kind: then it stays
+    until a writer finishes.
+    """
     try:
         names = (rest / MARK).read_bytes()[len(MARKED) :].decode().splitlines()
     except (OSError, UnicodeDecodeError):
@@ -313,7 +324,9 @@ def _alone_says(rest: Path, folder: Path) -> bool:
 
 
 def is_ours(path: Path) -> bool:
-    """Whether a file says that it is ours: a page by its generator, JSON by its schema or by what a run holds."""
+    """Return whether a file identifies itself as ours: a page by its generator, JSON by its schema or by the keys of a
+    run.
+    """
     try:
         if not path.is_file():
             return False
@@ -334,23 +347,23 @@ LARGEST_ABOUT = 2**28
 """Bytes of a `run.json` or an `evaluate.json`, which have a row for each flow or cell."""
 
 GENERATOR = b'<meta name="generator" content="ackclock">'
-"""In the head of every page of ours."""
+"""Element in the head of every page of ours."""
 
 
 def regular(path: Path, most: int) -> bytes:
-    """Content of a file that the command reads; a file that could wait, or never end, is refused.
+    """Return the content of a file that the command reads; a file that could block, or never end, is refused.
 
     Parameters
     ----------
     path
-        A plain file: no pipe, no device.
+        Plain file: no pipe, no device.
     most
         Bytes.
 
     Raises
     ------
     InputError
-        If it is none, or larger, or cannot be read.
+        If it is not a plain file, too large, or unreadable.
     """
     content = _regular(path, most)
     reads(path)
@@ -379,7 +392,7 @@ def _regular(path: Path, most: int) -> bytes:
 
 
 def contents(path: Path, most: int) -> str:
-    """The text of a plain file; bytes that are no UTF-8 become U+FFFD."""
+    """Return the text of a plain file; bytes that are not UTF-8 become U+FFFD."""
     return regular(path, most).decode("utf-8", "replace")
 
 
@@ -392,14 +405,14 @@ def staged(folder: Path, *, marks: Sequence[str], what: str = "") -> Iterator[Pa
     folder
         Created if absent, and removed again if the body fails.
     marks
-        Files that show that what lies in the folder may be replaced, of which one is enough; `OWN` if all may.
+        Files of which one is enough to permit replacing the folder's contents; `OWN` if all may be replaced.
     what
-        What is to be written, for the line that says that it cannot be; the folder by itself.
+        Name of the output for messages; by default the folder.
 
     Yields
     ------
     Path
-        A folder to write into, with nothing in it but our mark; its tree is laid over `folder` at the end.
+        Folder to write into, which contains only our mark; its tree is moved into `folder` at the end.
 
     Raises
     ------
@@ -425,7 +438,7 @@ def staged(folder: Path, *, marks: Sequence[str], what: str = "") -> Iterator[Pa
             _move(part, folder, names, [name for name in names if str(name) in marks])
             moving = False
     except BaseException as error:
-        if not moving:  # else its mark says whose the files are that were moved
+        if not moving:  # otherwise its mark identifies the owner of the moved files
             _remove(part)
         for path in missing:
             if path.is_dir() and not any(path.iterdir()):
@@ -442,11 +455,11 @@ def staged(folder: Path, *, marks: Sequence[str], what: str = "") -> Iterator[Pa
 
 
 def _move(part: Path, folder: Path, names: Sequence[Path], last: Sequence[Path]) -> None:
-    """Lay the files of a part over a folder, the marks at last. After a loss of power, too, a mark says that all files are there: what comes
-    before a mark is on the disk before it.
+    """Move the files of a part into a folder, the marks last. Also after a power loss a mark means that all files are
+    there: everything before a mark is on disk before it.
     """
     gone = [name for name in last if os.path.lexists(folder / name)]
-    for name in gone:  # a folder in which not all is new says so until it is
+    for name in gone:  # a folder with some old files keeps a mark of that until all are new
         (folder / name).unlink()
     if gone:
         sync(folder)
@@ -479,18 +492,19 @@ def sync(path: Path) -> None:
 
 
 def _name(folder: Path) -> Path:
-    """A part's name is known before it is there, whenever Ctrl-C comes."""
+    """Register the name of a part before it exists, in case Ctrl-C comes."""
     return folder / f".ackclock-{secrets.token_hex(8)}"
 
 
 @contextmanager
 def scratch(folder: Path) -> Iterator[Path]:
-    """A folder of ours in one of the user's, removed at the end; what killed commands left there is removed, too.
+    """Create a folder of ours in one of the user's, removed at the end; leftovers of killed commands there are removed,
+    too.
 
     Yields
     ------
     Path
-        With nothing in it but our mark.
+        Folder that contains only our mark.
     """
     part, held = _name(folder), -1
     try:
@@ -503,8 +517,8 @@ def scratch(folder: Path) -> Iterator[Path]:
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove what killed commands have left in a folder."""
-    if not _parts(folder):  # nor may the folder be one that others alone read
+    """Remove the leftovers of killed commands in a folder."""
+    if not _parts(folder):  # nor a folder that others alone may read
         return
     with _gate(folder):
         for rest in _parts(folder):
@@ -513,7 +527,7 @@ def remove_parts(folder: Path) -> None:
 
 
 def _check_places(folder: Path, names: Sequence[Path], marks: Sequence[str]) -> None:
-    """Before the first file is moved. In a place of our own, such as a sweep's, what was read is written back."""
+    """Check before the first file is moved. In a place of our own, such as a sweep's, inputs may be written back."""
     if marks is OWN:
         return
     ours = _marked(folder, marks)
@@ -537,9 +551,9 @@ def _gate(folder: Path) -> Iterator[None]:
 
 
 def _begun(folder: Path, part: Path, marks: Sequence[str]) -> int:
-    """Make the part, lock it, and remove those of writers that were killed: the system has let go of their locks."""
+    """Create the part, lock it, and remove those of killed writers, whose locks the system has released."""
     if STAGED.fullmatch(folder.name) and _is_part(folder):
-        return _made(part, marks)  # a part within a part belongs to the same writer, and its lock is held
+        return _made(part, marks)  # a part within a part belongs to the same writer, which holds its lock
     with _gate(folder):
         for rest in _parts(folder):
             if not _alone_says(rest, folder):
@@ -569,7 +583,7 @@ def _remove_unheld(rest: Path) -> None:
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _remove(rest)
-        if _inputs is not None and sys.stderr is not None:  # a command says what it does to its user's folders
+        if _inputs is not None and sys.stderr is not None:  # a command reports what it does to its user's folders
             sys.stderr.write(f"ackclock: {shown(str(rest))}: removed; a command that was killed had left it\n")
     except BlockingIOError:
         pass  # the writer is at work
@@ -578,8 +592,8 @@ def _remove_unheld(rest: Path) -> None:
 
 
 def _remove(part: Path | None) -> None:
-    """Remove a part while Ctrl-C waits, so that a command that is stopped just then leaves nothing half. The mark goes last, so that files
-    that the disk does not let go of are still known as ours.
+    """Remove a part while Ctrl-C waits, so that a command stopped at that moment leaves nothing half. The mark goes
+    last, so that files that the disk does not release are still known as ours.
     """
     if part is None:
         return
@@ -598,7 +612,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C and SIGTERM back for the moment that the moves take."""
+    """Delay Ctrl-C and SIGTERM during the moves."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -615,7 +629,9 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def reason(error: Exception) -> str:
-    """Reason that the system gave, in a few words; polars and the engine hand it on with a number, SQLite in words of its own."""
+    """Return the system's reason in a few words; polars and the engine pass it on with a number, SQLite in its own
+    words.
+    """
     said, number = _said(error)
     if number in (errno.ENOSPC, errno.EDQUOT) or "disk is full" in said:
         return "no space left on the device"
@@ -626,16 +642,17 @@ _OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.E
 
 
 def refused(error: Exception, what: str, *, instead: str = "") -> AckclockError:
-    """Error for a refusal of the disk: a full or closed one is the environment's fault, a name that no file can have the input's.
+    """Return the error for a refusal of the disk: a full or closed one is the environment's fault, an impossible file
+    name the input's.
 
     Parameters
     ----------
     error
-        What the system said.
+        Error of the system.
     what
-        What was to be written.
+        Name of the output.
     instead
-        What may be named instead; then the line says what was found and what is allowed.
+        Names that are allowed instead; then the line says what was found and what is allowed.
     """
     said, number = _said(error)
     kind = UnavailableError if number in _OF_THE_MACHINE or "disk is full" in said else InputError
@@ -645,7 +662,7 @@ def refused(error: Exception, what: str, *, instead: str = "") -> AckclockError:
 
 
 def parquet(frame: pl.DataFrame | pl.LazyFrame, place: Path, **options: Any) -> None:
-    """Write a table, or what a plan of one comes to. What the disk refuses is an `OSError`, or has the system's number.
+    """Write a table, or the result of a lazy plan.
 
     Where it refuses the end of a file, Polars says "transport error" alone; then the disk is asked once more, which may know why.
     """

@@ -1,4 +1,4 @@
-"""Values as a notebook shows them: a heading, tables, text. Plain HTML, which follows the notebook's own colours."""
+"""Values in a notebook: a heading, tables, text. Plain HTML in the notebook's own colours."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ MOST_ROWS = 20
 
 
 def heading(text: str, beside: str = "") -> str:
-    """A heading, and a few words beside it."""
+    """Return a heading with a few words beside it."""
     return f"<p><strong>{escape(text)}</strong>{' · ' + escape(beside) if beside else ''}</p>"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, of: int | None = None) -> str:
-    """A table; the first column is text, the others numbers.
+    """Return a table; the first column is text, the others are numbers.
 
     Parameters
     ----------
     header, rows
-        Cells as text.
+        Header and rows as text.
     of
-        How many rows there are in all, if these are not all.
+        Total number of rows, if these are not all.
     """
     align = ["left", *["right"] * (len(header) - 1)]
 

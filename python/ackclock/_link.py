@@ -1,4 +1,4 @@
-"""Links of the lab: what stands behind its page's address holds a scenario, packed, and a seed. `web/lab.js` reads and writes the same."""
+"""Links of the lab: the fragment of its page's address holds a compressed scenario and a seed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LINK = re.compile(
 
 
 def made(text: str, seed: int | str = 1) -> str:
-    """Part of the link behind the address.
+    """Return the fragment of the link.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def is_link(text: str) -> bool:
 
 
 def read(link: str) -> tuple[str, str]:
-    """Text of the scenario, and seed.
+    """Return the text of the scenario, and the seed.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def read(link: str) -> tuple[str, str]:
 
 
 def lesson(link: str) -> str:
-    """Name of the lesson within which it was copied; empty if there is none.
+    """Return the name of the lesson in which the link was copied; empty if there is none.
 
     Examples
     --------

@@ -30,7 +30,7 @@ MOST = 10_000
 """Files."""
 
 DEEPEST = 100
-"""Calls that own code may be above one that opens a file."""
+"""Largest call depth between own code and a call that opens a file."""
 
 _turn = threading.RLock()
 _hearing: tuple[Path, dict[str, None]] | None = None
@@ -38,14 +38,16 @@ _hooked = False
 
 
 class Source(SourceFileLoader):
-    """Takes no bytecode: that of a file which was changed within a second, and kept its size, is of the code before."""
+    """Loader that ignores bytecode, which may be outdated for a file that was changed within a second and kept its
+    size.
+    """
 
     def path_stats(self, path: str) -> Never:  # noqa: ARG002 - as in the class above
         raise OSError
 
 
 class _Fresh(MetaPathFinder):
-    """Modules in the folder of own code, from their text."""
+    """Modules in the folder of own code, loaded from their text."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -63,7 +65,7 @@ class _Fresh(MetaPathFinder):
 
 
 def listen() -> None:
-    """Put the hook by which is heard what is read, if it is not there yet."""
+    """Install the hook that reports reads, if it is not installed yet."""
     global _hooked  # noqa: PLW0603 - a hook of the interpreter is never taken away
     with _turn:
         if not _hooked:
@@ -73,12 +75,12 @@ def listen() -> None:
 
 @contextmanager
 def heard(folder: Path) -> Iterator[dict[str, None]]:
-    """Note the files that are read meanwhile; modules of the folder that were imported before are imported anew.
+    """Record the files that are read in the block; modules of the folder that were imported before are imported again.
 
     Parameters
     ----------
     folder
-        That of the own code.
+        Folder of the own code.
     """
     global _hearing  # noqa: PLW0603 - what the hook of the interpreter looks at
     with _turn:
@@ -111,7 +113,7 @@ def _hear(event: str, arguments: tuple[Any, ...]) -> None:
     if not isinstance(name, str) or (isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR)):
         return
     path = os.path.abspath(name)
-    if hearing is None:  # later than its identity is made of; it is not written over all the same
+    if hearing is None:  # after its identity was computed; it is not overwritten nevertheless
         _files.reads(path)
         return
     folder, found = hearing
@@ -120,7 +122,7 @@ def _hear(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _of_own_code() -> bool:
-    """Whether own code is what opens a file."""
+    """Return whether own code opens the file."""
     frame: FrameType | None = sys._getframe(2)
     for _ in range(DEEPEST):
         if frame is None:
@@ -144,7 +146,7 @@ def _counts(path: str, folder: Path) -> bool:
 
 
 def content(path: str) -> str | None:
-    """Hash of a file; None if there is none, or it is no plain file."""
+    """Return the hash of a file; None if it is missing or not a plain file."""
     try:
         about = os.stat(path)
         if not stat.S_ISREG(about.st_mode):
@@ -164,12 +166,12 @@ def _content(path: str, *state: int) -> str:  # noqa: ARG001 - `state` is what t
 
 
 def named(names: object, folder: Path, *, whose: str) -> list[str]:
-    """The data files that a class declares, whose names are relative to its folder.
+    """Return the data files that a class declares, with names relative to its folder.
 
     Raises
     ------
     InputError
-        If they are no names of files, or one is not there.
+        If they are not names of files, or one is missing.
     """
     listed = [names] if isinstance(names, str) else names
     if not isinstance(listed, Iterable):
@@ -186,7 +188,7 @@ def named(names: object, folder: Path, *, whose: str) -> list[str]:
 
 
 def digest(paths: Iterable[str], folder: Path, more: Mapping[str, str] | None = None) -> str:
-    """Hash of what these files hold, by their names as seen from the folder; empty if there are none."""
+    """Return a hash of the files' contents, by their names relative to the folder; empty if there are none."""
     parts = dict(more or {})
     for path in sorted(set(paths)):
         inside = content(path)

@@ -1,4 +1,4 @@
-"""A wall around the user's own code: one thin process waits for the answer of the command, which runs as its child.
+"""A wall around the user's own code: a small parent process waits for the command, which runs as its child.
 
 Own controllers, stacks and studies are programs. They may end the process that runs them (`exit(0)` in C, `os._exit`, a signal), wait for
 ever, or take its standard output away. So a command that may run some is a child, made by `fork` before anything is loaded: nothing is copied
@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes longer to import than all of this
+if TYPE_CHECKING:  # importing typing takes longer than all of this
     from typing import Any
 
 __all__ = [
@@ -43,29 +43,31 @@ __all__ = [
 ROOMS, ROOM = 64, 128
 """Threads that have a room on the page, and its bytes: as `crates/core/src/calls.rs` has them."""
 DOING = ROOMS * ROOM
-"""Where the text of `doing` stands: a count, then UTF-8."""
+"""Position of the text of `doing`: a count, then UTF-8."""
 TEXT = 504
 HEARD = DOING + 8 + TEXT
-"""Signals that the command has heard."""
+"""Number of signals that the command has received."""
 SIZE = HEARD + 8
 
 WORD = b"ackclock answers "
 LIMIT_S = 60.0
-"""Wall time of one call into own code, and of loading it; ACKCLOCK_CALL_LIMIT in seconds says otherwise."""
+"""Seconds of wall time for one call into own code, and for loading it, unless ACKCLOCK_CALL_LIMIT sets another
+limit.
+"""
 TICK_S = 0.5
 FAILED, INTERRUPTED = 2, 130
 
 _FILE = re.compile(r"\.(?:py:\w+|c|rs)$")
 _OPTIONS = ("--own-code", "--stack", "--controller")
 _ALWAYS = frozenset({"stack", "study"})
-"""Commands that run programs of others whatever their options are."""
+"""Commands that run foreign programs whatever their options are."""
 
 _page: Page | None = None
 _ran: list[str] = []
 
 
 def needed(words: Sequence[str]) -> bool:
-    """Whether a command of these words may run own code.
+    """Return whether a command of these words may run own code.
 
     Examples
     --------
@@ -79,36 +81,36 @@ def needed(words: Sequence[str]) -> bool:
 
 
 def alone() -> bool:
-    """Whether this process has one thread: a fork has no other."""
+    """Return whether this process has one thread, because a fork has no other."""
     threads = sys.modules.get("threading")
     return threads is None or threads.active_count() == 1
 
 
 def limit_s() -> float:
-    """Wall time that a call may take, in seconds."""
+    """Return the wall time that a call may take, in seconds."""
     given = os.environ.get("ACKCLOCK_CALL_LIMIT", "")
     return float(given) if re.fullmatch(r"[0-9]{1,7}(\.[0-9]{1,3})?", given) and float(given) > 0 else LIMIT_S
 
 
 def note(code: str) -> None:
-    """Own code is going to run in this process, from here on."""
+    """Record that own code is going to run in this process."""
     if code not in _ran:
         _ran.append(code)
 
 
 def forget() -> None:
-    """A command begins: what ran before, where a program calls several commands, is not of this one."""
+    """Start a command: in a program that calls several commands, earlier own code does not belong to this one."""
     _ran.clear()
 
 
 def ran() -> str:
-    """The own code that has run in this process; empty if none has."""
+    """Return the own code that has run in this process; empty if none has."""
     return ", ".join(_ran[:3])
 
 
 @contextmanager
 def doing(what: str) -> Iterator[None]:
-    """Say on the page what is done with own code outside of a hook, such as loading it."""
+    """Record on the page what is done with own code outside of a hook, such as loading it."""
     page = _page
     if page is None:
         yield
@@ -148,20 +150,20 @@ class Page:
 
     @property
     def heard(self) -> int:
-        """How many signals the child has heard."""
+        """Return how many signals the child has received."""
         return int(struct.unpack_from("<Q", self._memory, HEARD)[0])
 
     def hear(self) -> None:
-        """The child hears a signal."""
+        """Record that the child has received a signal."""
         struct.pack_into("<Q", self._memory, HEARD, self.heard + 1)
 
     def use(self, *, watches: bool = True) -> None:
-        """Let this process, the child, note its calls here from now on, and end with its parent.
+        """Let this process, the child, record its calls here from now on, and end with its parent.
 
         Parameters
         ----------
         watches
-            A thread looks from time to time whether the parent is there; without, the caller sees to that.
+            Whether a thread checks from time to time that the parent exists; otherwise the caller has to.
         """
         global _page  # noqa: PLW0603 - a process has one
         from ackclock import _engine
@@ -172,13 +174,13 @@ class Page:
         _engine.share_calls(self._memory)
 
     def where(self) -> str:
-        """Where own code stands: the hooks in which threads are, or what is done outside of them."""
+        """Return the position of own code: the hooks in which threads are, or the activity outside of them."""
         found = sorted({text for _, inside, text in self._rooms() if inside})
         return " or ".join(found[:3]) or self.doing
 
     def stuck(self, tick_s: float = TICK_S) -> str:
-        """Where a call has gone on for longer than allowed; empty if none has. To be asked every `tick_s` seconds, which are counted: a
-        process that was stopped for a while has not been in its call.
+        """Return the position of a call that has lasted longer than allowed; empty if there is none. Called every
+        `tick_s` seconds, which are counted: a process that was stopped for a while has not been in its call.
         """
         self._passed_s += tick_s
         (count,) = struct.unpack_from("<Q", self._memory, DOING)
@@ -211,7 +213,7 @@ def behind(work: Callable[[], int]) -> int:
     Parameters
     ----------
     work
-        The command; what it returns is its exit code.
+        Command, which returns its exit code.
 
     Returns
     -------
@@ -232,11 +234,11 @@ def behind(work: Callable[[], int]) -> int:
         os.close(answer)
         return _answered(page, word, parent, before, work)
     os.close(word)
-    os._exit(_awaited(page, answer, child, heeded))  # nothing is to be undone here
+    os._exit(_awaited(page, answer, child, heeded))  # nothing has to be undone here
 
 
 def _answered(page: Page, word: int, parent: int, mask: Any, work: Callable[[], int]) -> int:
-    """In the child: do the work; the last act is the word."""
+    """Do the work in the child, and write the exit code as the last act."""
     signal.signal(signal.SIGINT, _heard(page, signal.default_int_handler))
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     _limited()
@@ -261,13 +263,15 @@ def _heard(page: Page, then: Callable[[int, Any], Any]) -> Callable[[int, Any], 
 
 
 def heard(number: int, frame: Any) -> None:  # noqa: ARG001 - a handler
-    """A signal that ends the command as Ctrl-C does has come."""
+    """A signal that ends the command like Ctrl-C has arrived."""
     if _page is not None:
         _page.hear()
 
 
 def _limited() -> None:
-    """No more memory than the machine has, and some thousand processes more than it runs: what goes wild ends itself, and nothing else."""
+    """Limit the memory to the machine's, and the processes to some thousand more than there are: runaway code ends only
+    itself.
+    """
     import resource
 
     with suppress(OSError, ValueError):
@@ -288,7 +292,7 @@ def _lowered(which: int, most: int) -> None:
 
 
 def _awaited(page: Page, answer: int, child: int, heeded: set[signal.Signals]) -> int:
-    """In the parent: hand signals on, look whether a call comes back, and compare the word with how the child ended."""
+    """In the parent, forward signals, check that calls return, and compare the written exit code with the real one."""
     asked = 0
     late: list[tuple[float, int, int]] = []
     stuck = ""
@@ -300,7 +304,7 @@ def _awaited(page: Page, answer: int, child: int, heeded: set[signal.Signals]) -
         told = signal.sigtimedwait(heeded, max(0.01, min([next_look, *(at for at, *_ in late)]) - time.monotonic()))
         if told is not None and told.si_signo != signal.SIGCHLD:
             asked = told.si_signo
-            if told.si_pid:  # from a process, which may have told this one alone; the terminal tells both
+            if told.si_pid:  # from a process, which may have signalled only this one; the terminal signals both
                 late.append((time.monotonic() + 0.2, told.si_signo, page.heard))
         now = time.monotonic()
         for one in [one for one in late if one[0] <= now]:
@@ -326,19 +330,19 @@ def _awaited(page: Page, answer: int, child: int, heeded: set[signal.Signals]) -
 
 
 def endless(where: str) -> str:
-    """Message about a call that does not come back."""
+    """Return the message about a call that does not return."""
     return f"{where}: found no end after {limit_s():g} s; allowed: a call that returns (ACKCLOCK_CALL_LIMIT=SECONDS)"
 
 
 def ended(page: Page, said: bytes, code: int) -> str:
-    """Message about a process that ended with this code, and this word, if any."""
+    """Return the message about a process that ended with this code, and this word, if any."""
     where = page.where() or "own code"
     after = ", after the command was done" if said else ""
     return f"{where}: found an end of the process ({how(code)}){after}; allowed: own code that returns, or raises an exception"
 
 
 def how(code: int) -> str:
-    """In words: an exit code, or below zero the number of a signal."""
+    """Describe an exit code, or a signal's number if it is negative."""
     if code >= 0:
         return f"exit code {code}"
     return signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"

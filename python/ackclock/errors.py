@@ -137,7 +137,7 @@ class Place(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Where a key stands, and where its value does."""
+    """Positions of a key and of its value."""
 
     name: Place
     value: Place

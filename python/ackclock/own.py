@@ -90,12 +90,12 @@ class OwnClass:
         return self._loaded()
 
     def planned(self) -> OwnClass:
-        """The same, which knows what else its code reads now: to find that, the code is run, or compiled.
+        """Return the same code with everything that it reads now, which is found by running or compiling it.
 
         Raises
         ------
         InputError, UnavailableError
-            As `load`.
+            See `load`.
         """
         _wall.note(Path(self.file).name)
         return replace(self, whole=self._whole())
@@ -115,7 +115,8 @@ class OwnClass:
             _native.prepare(self.file, self.options, self.digest, folder, apart=apart)
 
     def copies(self, count: int) -> Callable[..., Any]:
-        """Function that makes its instances, each in turn by another copy of the file's module: what modules and classes of the file hold is shared by few.
+        """Return a function that makes its instances, each in turn from another copy of the file's module, so that few
+        instances share the state of modules and classes.
 
         Parameters
         ----------
@@ -135,7 +136,7 @@ class OwnClass:
         return one
 
     def _whole(self) -> str:
-        """Found once for each state of what was read."""
+        """Determined once for each state of the files."""
         key = (self.file, self.name, self.options, self.digest)
         known = _wholes.get(key)
         if known is None or any(content(path) != was for path, was in known[1].items()):
@@ -147,7 +148,7 @@ class OwnClass:
         return known[0]
 
     def _read(self) -> tuple[list[str], dict[str, str]]:
-        """Files that the code reads beside its own, and variables of the environment."""
+        """Files that the code reads besides its own, and environment variables."""
         folder = Path(self.file).parent
         if self.is_compiled:
             return _native.depends(self.file)
@@ -157,7 +158,7 @@ class OwnClass:
             heard(folder) as later,
             _wall.doing(f"making {self.file}:{self.name}"),
             suppress(Exception, SystemExit, GeneratorExit),
-        ):  # the run says what is wrong with it
+        ):  # the run reports what is wrong with it
             made(**json.loads(self.options))
         data = declared(getattr(made, "reads", ()), folder, whose=f"{self.file}:{self.name}")
         return sorted({path for path in (*read, *later, *data) if path != self.file}), {}
@@ -243,7 +244,9 @@ def described(text: str, options: Mapping[str, Any]) -> OwnClass:
 
 
 def planned(own: Iterable[OwnClass]) -> str:
-    """Hashes of all else that runs depend on, beside the files that their scenarios name; empty if that is all. Own code is run to find out."""
+    """Return hashes of everything else on which runs depend, besides the files named by their scenarios; empty if that
+    is all. Own code is run to determine them.
+    """
     return "".join(f"+{one.name}@{one.whole}" for one in own if one.whole)
 
 
@@ -307,10 +310,10 @@ def _digest(file: str) -> str:
 
 
 _wholes: dict[tuple[str, ...], tuple[str, dict[str, str | None]]] = {}
-"""By code: hash of what it reads, and the content of each file at that time."""
+"""Code -> hash of the files that it reads, and the content of each at that time."""
 
 _modules: dict[tuple[str, str], tuple[Any, dict[str, str | None]]] = {}
-"""By file and digest: the module, and what it read, with the content at that time."""
+"""(file, digest) -> module, and the files that it read with their contents at that time."""
 
 
 def _module(file: str, digest: str) -> tuple[Any, dict[str, str | None]]:

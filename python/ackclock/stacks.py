@@ -257,7 +257,7 @@ def _apart(path: Path, controller: str, what: str, *, patience_s: float, pauses:
 
 
 def _told(arguments: Sequence[str], patience_s: float) -> tuple[bool, str]:
-    """One line of JSON from a process; or how it ended without."""
+    """Return one line of JSON from a process, or its exit without one."""
     try:
         done = _child.run(_child.python("ackclock.stacks:answer", *arguments), timeout=patience_s)
     except _child.TimeoutExpired:

@@ -106,7 +106,7 @@ def _read(
         return _engine.quantity(value, [dimension.name for dimension in dimensions], zero, parts)
     except _engine.Refusal as refusal:
         raise _refused(refusal) from None
-    except UnicodeEncodeError:  # half of a surrogate pair stands for no character
+    except UnicodeEncodeError:  # half of a surrogate pair is not a character
         raise ScenarioError(found=quote(value), allowed=describe(*dimensions, zero=zero)) from None
 
 

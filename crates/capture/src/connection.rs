@@ -1,4 +1,5 @@
-//! Connections of a capture: both directions together, where the capture was taken, and one connection packet by packet if asked for.
+//! Connections of a capture: both directions together, the capture point, and on request one connection
+//! packet by packet.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -21,21 +22,21 @@ const FORGOTTEN_NS: i64 = 60_000_000_000;
 /// A host answers a packet within this time, even a late one.
 const LATE_NS: i64 = 500_000;
 
-/// Where a capture was taken.
+/// Capture point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// At the end that has opened the connection.
+    /// At the end that opened the connection.
     Client,
-    /// At the end that was called.
+    /// At the end that accepted it.
     Server,
-    /// On the way.
+    /// On the path between.
     Between,
     /// The place is unknown without the handshake.
     Unknown,
 }
 
 impl Place {
-    /// In a word.
+    /// Name of the capture point.
     pub fn name(self) -> &'static str {
         match self {
             Place::Client => "client",
@@ -59,7 +60,7 @@ pub struct Connection {
     pub ways: [Way; 2],
     /// Nanoseconds since 1970 of its first and last packet.
     pub span_ns: (i64, i64),
-    /// Times of SYN, SYN/ACK and the ACK behind it.
+    /// Times of SYN, SYN/ACK and the following ACK.
     pub handshake_ns: [Option<i64>; 3],
     /// Whether it was reset.
     pub reset: bool,
@@ -194,7 +195,7 @@ impl Connection {
 pub struct Row {
     /// Nanoseconds since 1970.
     pub t_ns: i64,
-    /// Which way.
+    /// Direction.
     pub from_server: bool,
     /// Kind of the segment.
     pub kind: Kind,
@@ -225,13 +226,13 @@ pub struct Connections {
     pub frames: u64,
     /// Segments of TCP among them.
     pub segments: u64,
-    /// Parts of packets behind the first.
+    /// Parts of packets after the first.
     pub fragments: u64,
     /// Frames that were cut within their headers, or whose lengths contradict each other.
     pub short: u64,
     /// Frames of a link layer that is not known here.
     pub unknown_links: u64,
-    /// Frames that come before the one ahead of them.
+    /// Frames with a time before that of their predecessor.
     pub backwards: u64,
     /// Frames without a time.
     pub without_time: u64,
@@ -241,7 +242,7 @@ pub struct Connections {
     pub copies: u64,
     /// Whether these were left out.
     pub without_copies: bool,
-    /// How far the clock ran back at most, nanoseconds.
+    /// Largest step back of the clock, nanoseconds.
     pub back_ns: i64,
     /// Frames that the capturing program says it has missed.
     pub dropped: u64,
@@ -254,7 +255,7 @@ type Key = (u32, End, End);
 /// Part of the segments that are there twice, from which on the file is one of copies: a network makes fewer.
 const COPIED: u64 = 4;
 
-/// Copies come within this time: a router's queue lies between them at most.
+/// Time within which copies arrive: at most a router's queue is between them.
 const COPIED_WITHIN_NS: i64 = 1_000_000_000;
 
 /// Memory of recent packets, by which a copy is recognised: ends, numbers and identification, and the time. At most [`Seen::ROOM`]
@@ -264,7 +265,8 @@ struct Seen(Vec<(u64, i64)>);
 impl Seen {
     const ROOM: usize = 1 << 12;
 
-    /// Whether the same packet was there before. A host gives what it sends again another identification; without one, the timestamp tells, of data.
+    /// Whether the same packet was seen before. A host gives retransmissions another identification; without
+    /// one, the timestamp distinguishes data packets.
     fn holds(&mut self, seg: &Segment, interface: u32, t_ns: i64) -> bool {
         if seg.ip_id == 0 && (seg.timestamps.is_none() || seg.payload == 0) {
             return false;

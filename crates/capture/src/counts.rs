@@ -14,7 +14,7 @@ pub enum Kind {
     Needless,
     /// Data that others had overtaken on the way.
     Late,
-    /// Asks whether the other side is alive, or whether its window has opened.
+    /// Probe of whether the peer is alive, or whether its window has opened.
     Probe,
     /// Acknowledges something new.
     Ack,

@@ -1,4 +1,5 @@
-//! Frames out of pcap and pcapng files, in either byte order, in whatever unit of time. Memory: one block, at most [`MAX_BLOCK`].
+//! Reads frames of pcap and pcapng files, in either byte order and any unit of time. Memory: one block, at
+//! most [`MAX_BLOCK`].
 //!
 //! Sources: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng.
 
@@ -75,7 +76,7 @@ struct Found {
 }
 
 impl<R: Read> Frames<R> {
-    /// Begin to read.
+    /// Start reading.
     ///
     /// # Errors
     /// If it is no capture.
@@ -117,17 +118,17 @@ impl<R: Read> Frames<R> {
         if !frames.fill(&mut head)? {
             return broken("found a pcap file that ends within its header");
         }
-        let link = frames.u32(&head, 16) as u16; // the upper half tells of a frame check sequence
+        let link = frames.u32(&head, 16) as u16; // the upper half describes a frame check sequence
         frames.format = Format::Pcap(Interface { link, ticks, offset_s: 0, number: 0 });
         Ok(frames)
     }
 
-    /// Bytes that were read so far.
+    /// Bytes read so far.
     pub fn position(&self) -> u64 {
         self.read
     }
 
-    /// Frames that were returned so far.
+    /// Frames returned so far.
     pub fn count(&self) -> u64 {
         self.frames
     }
@@ -222,7 +223,7 @@ impl<R: Read> Frames<R> {
         }
     }
 
-    /// The rest of a section header, behind its type.
+    /// The rest of a section header, after its type.
     fn section(&mut self) -> Result<(), Error> {
         let mut head = [0; 8];
         if !self.fill(&mut head)? {
@@ -329,7 +330,7 @@ impl<R: Read> Frames<R> {
             }
         }
         self.dropped += lost;
-        // the simple and the first form do not always tell the length on the wire
+        // the simple and the first form do not always contain the length on the wire
         Ok(Some(Found { t_ns, interface, at, kept: kept as usize, on_wire: on_wire.max(kept) }))
     }
 
@@ -381,7 +382,7 @@ impl<R: Read> Frames<R> {
         Ok(true)
     }
 
-    /// Take so many bytes into `block`. False if the file ends before.
+    /// Read this many bytes into `block`. False if the file ends before.
     fn take(&mut self, bytes: usize) -> Result<bool, Error> {
         if self.block.len() < bytes {
             self.block.resize(bytes, 0);

@@ -24,7 +24,7 @@ pub fn is_known(link: u16) -> bool {
     )
 }
 
-/// Where IP begins in a frame, if it does.
+/// Return the start of IP in a frame, if there is any.
 pub fn behind_link(link: u16, b: &[u8]) -> Option<usize> {
     match link {
         1 => behind_type(b, u16_at(b, 12)?, 14),
@@ -47,7 +47,7 @@ pub fn behind_link(link: u16, b: &[u8]) -> Option<usize> {
     }
 }
 
-/// Where IP begins behind a type of Ethernet.
+/// Return the start of IP after an Ethernet type.
 pub fn behind_type(b: &[u8], mut kind: u16, mut at: usize) -> Option<usize> {
     for _ in 0..MOST_LAYERS {
         match kind {
@@ -64,7 +64,7 @@ pub fn behind_type(b: &[u8], mut kind: u16, mut at: usize) -> Option<usize> {
                 at += 4;
                 match b.get(at)? >> 4 {
                     4 | 6 => return Some(at),
-                    // a control word, and Ethernet behind it
+                    // a control word, followed by Ethernet
                     0 => (kind, at) = (ETHERNET, at + 4),
                     _ => return None,
                 }
@@ -73,7 +73,7 @@ pub fn behind_type(b: &[u8], mut kind: u16, mut at: usize) -> Option<usize> {
                 kind = u16_at(b, at + 12)?;
                 at += 14;
             }
-            // a length: LLC, and SNAP behind it
+            // a length: LLC, followed by SNAP
             0..=1500 if b.get(at..at + 3)? == [0xaa, 0xaa, 3] => {
                 kind = u16_at(b, at + 6)?;
                 at += 8;
@@ -84,7 +84,8 @@ pub fn behind_type(b: &[u8], mut kind: u16, mut at: usize) -> Option<usize> {
     None
 }
 
-/// Where IP begins behind PPP, whose address and control may be left out, and whose protocol may be one byte.
+/// Return the start of IP after PPP, whose address and control may be omitted, and whose protocol may be one
+/// byte.
 fn behind_ppp(b: &[u8], mut at: usize) -> Option<usize> {
     if b.get(at..at + 2)? == [0xff, 3] {
         at += 2;
@@ -99,7 +100,7 @@ fn behind_ppp(b: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// Where IP begins behind a frame of 802.11 with data that is not encrypted.
+/// Return the start of IP after an 802.11 frame with unencrypted data.
 fn behind_wifi(b: &[u8], at: usize) -> Option<usize> {
     let (first, flags) = (*b.get(at)?, *b.get(at + 1)?);
     if first & 0x0c != 0x08 || first & 0x40 != 0 || flags & 0x40 != 0 {
@@ -111,7 +112,7 @@ fn behind_wifi(b: &[u8], at: usize) -> Option<usize> {
     behind_type(b, 0, at + addresses + quality + ordered)
 }
 
-/// Where the packet is in a record of netfilter's log.
+/// Return the start of the packet in a record of netfilter's log.
 fn behind_nflog(b: &[u8]) -> Option<usize> {
     let mut at = 4;
     loop {
@@ -126,7 +127,7 @@ fn behind_nflog(b: &[u8]) -> Option<usize> {
     }
 }
 
-/// Where IP begins behind another protocol of IP's payload, if that is a tunnel.
+/// Return the start of IP after another protocol in IP's payload, if that is a tunnel.
 pub fn behind_tunnel(protocol: u8, b: &[u8]) -> Option<usize> {
     match protocol {
         4 | 41 => Some(0),

@@ -23,7 +23,7 @@ pub enum Error {
     /// The file cannot be read.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// The file is no capture, or a broken one.
+    /// The file is not a capture, or a broken one.
     #[error("{0}")]
     Format(String),
     /// The caller wants no answer any more.

@@ -33,12 +33,12 @@ pub struct End {
     pub port: u16,
 }
 
-/// A segment as its header tells.
+/// A segment as described by its header.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
-    /// Where it comes from.
+    /// Source.
     pub from: End,
-    /// Where it goes.
+    /// Destination.
     pub to: End,
     /// Sequence number.
     pub seq: u32,
@@ -70,7 +70,7 @@ pub struct Segment {
     pub timestamps: Option<(u32, u32)>,
     /// SACK blocks.
     pub sacks: [(u32, u32); 4],
-    /// How many of them there are.
+    /// Number of them.
     pub sack_count: u8,
 }
 
@@ -82,7 +82,7 @@ pub enum Content {
     Tcp(Segment),
     /// Something else.
     Other,
-    /// A part of a packet behind the first.
+    /// A part of a packet after the first.
     Fragment,
     /// Too little was kept of it, or lengths contradict each other.
     Short,

@@ -65,7 +65,7 @@ impl Ranges {
         taken
     }
 
-    /// Forget what lies below; the number of bytes.
+    /// Forget everything below; returns the number of bytes.
     pub fn forget_below(&mut self, end: i64) -> i64 {
         match self.all.first() {
             Some(&(start, _)) if start < end => self.take(start, end),

@@ -14,13 +14,13 @@ use crate::ranges::Ranges;
 /// Segments that wait for their ACK; beyond them the oldest is forgotten.
 pub const MOST_OUTSTANDING: usize = 1 << 15;
 
-/// Retransmitted segments that were acknowledged; a DSACK comes within a round trip.
+/// Retransmitted segments that were acknowledged; a DSACK arrives within a round trip.
 pub const MOST_SETTLED: usize = 1 << 10;
 
 /// Without a round trip to compare with, a hole that is filled within this time was reordered, not lost (Wireshark takes 3 ms, too).
 const REORDERED_WITHIN_NS: i64 = 3_000_000;
 
-/// Ethernet pads what is shorter, without its check sequence.
+/// Ethernet pads shorter packets, not counting the check sequence.
 const SHORTEST_FRAME: u32 = 60;
 
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ struct Sent {
     start: i64,
     end: i64,
     t_ns: i64,
-    /// How often it was sent.
+    /// Number of transmissions.
     times: u16,
     /// Timestamp of its first retransmission.
     again: Option<u32>,
@@ -45,7 +45,7 @@ struct Hole {
     ip_id: u16,
 }
 
-/// One direction.
+/// State of one direction.
 #[derive(Clone, Debug, Default)]
 pub struct Way {
     /// Counts of its segments.
@@ -64,7 +64,7 @@ pub struct Way {
     pub ttl: Option<u8>,
     /// Whether a frame of this side's was shorter than Ethernet allows on the wire: it has not been there yet.
     pub unpadded: bool,
-    /// Offset of a byte sent into a closed window, which asks whether it has opened.
+    /// Offset of a byte sent into a closed window to probe whether it has opened.
     refused: Option<i64>,
     /// Whether this side writes timestamps.
     pub timestamps: bool,
@@ -80,7 +80,7 @@ pub struct Way {
     missing: Ranges,
     holes: VecDeque<Hole>,
     last_window: Option<u64>,
-    /// Where the other side's window ends.
+    /// End of the peer's window.
     edge: Option<i64>,
     data_acked: bool,
 }
@@ -96,7 +96,7 @@ impl Way {
         self.finished.is_some_and(|end| self.una >= end)
     }
 
-    /// The offset of a number, nearest to what was sent last. The first that is seen begins the count.
+    /// Return the offset of a number, nearest to the last one sent. The first number seen starts the count.
     fn offset(&mut self, seq: u32, syn: bool) -> i64 {
         let nxt = self.nxt;
         let origin = *self.origin.get_or_insert_with(|| if syn { seq } else { seq.wrapping_sub(1) });
@@ -108,12 +108,12 @@ impl Way {
         self.nxt + i64::from(seq.wrapping_sub(at) as i32)
     }
 
-    /// The offset that a number of this direction's stands for.
+    /// Return the offset for a number of this direction.
     pub fn acknowledged(&mut self, ack: u32) -> i64 {
         self.offset(ack, false)
     }
 
-    /// Segments that so many bytes are. `mss`: what the other side takes.
+    /// Return the number of segments in this many bytes. `mss`: the peer's limit.
     fn segments(&self, bytes: i64, mss: Option<u16>) -> u64 {
         let Some(mss) = mss.map(i64::from).filter(|&mss| mss > 60) else { return 1 };
         if bytes <= mss {
@@ -123,7 +123,7 @@ impl Way {
         (bytes as u64).div_ceil(full as u64)
     }
 
-    /// This side sends. `peer_mss`: what the other side has announced. Returns what it is, and its offset.
+    /// Process a packet of this side. `peer_mss`: the peer's announcement. Returns its kind and offset.
     pub fn sends(&mut self, seg: &Segment, t_ns: i64, peer_mss: Option<u16>) -> (Kind, i64) {
         let is = |flag| seg.flags & flag != 0;
         self.counts.packets += 1;
@@ -167,7 +167,8 @@ impl Way {
             && self.last_window == Some(0)
             && self.edge.is_some_and(|edge| start >= edge)
         {
-            // a byte of data behind a closed window (BSD, Solaris, Windows): it is refused as a rule, and sent again when the window has opened
+            // a byte of data beyond a closed window (BSD, Solaris, Windows): usually refused, and
+            // retransmitted when the window has opened
             self.refused = Some(start);
             return (Kind::Probe, start);
         }
@@ -187,7 +188,7 @@ impl Way {
         (kind, start)
     }
 
-    /// Data that had not been seen, perhaps behind a hole.
+    /// Data not seen before, perhaps after a hole.
     fn anew(&mut self, from: i64, end: i64, t_ns: i64, seg: &Segment) {
         if from > self.nxt {
             self.missing.add(self.nxt, from, |_, _| {});
@@ -219,7 +220,7 @@ impl Way {
         self.counts.most_in_flight = self.counts.most_in_flight.max(self.nxt - self.una);
     }
 
-    /// Data below what was sent last.
+    /// Data below the highest sent.
     fn again(&mut self, from: i64, end: i64, t_ns: i64, seg: &Segment, mss: Option<u16>) -> Kind {
         let count = self.segments(end - from, mss);
         let filled = self.missing.take(from, end);
@@ -229,7 +230,7 @@ impl Way {
                 self.counts.reordered += count;
                 return Kind::Late;
             }
-            // the first copy was lost before it came here
+            // the first copy was lost before the capture point
             self.counts.retransmitted += count;
             self.counts.retransmitted_bytes += filled;
             return Kind::Retransmission;
@@ -279,7 +280,8 @@ impl Way {
         self.counts.spurious = (self.counts.spurious + segments).min(self.counts.retransmitted);
     }
 
-    /// Whether what fills a hole had left before what made it: by its timestamp, its number, or the time.
+    /// Return whether a segment that fills a hole had left before the packets that opened it: by its
+    /// timestamp, its number, or the time.
     fn was_overtaken(&mut self, from: i64, end: i64, t_ns: i64, seg: &Segment) -> bool {
         let Some(at) = self.holes.iter().position(|hole| hole.start < end && from < hole.end) else {
             return false;
@@ -389,7 +391,7 @@ impl Way {
         kind
     }
 
-    /// Everything below `ack` has arrived. Returns a round trip, if one can be told.
+    /// Everything below `ack` has arrived. Returns a round trip, if one can be measured.
     fn advance(&mut self, ack: i64, t_ns: i64, echo: Option<u32>, mss: Option<u16>) -> Option<i64> {
         self.counts.unseen_bytes += self.missing.forget_below(ack);
         while self.holes.front().is_some_and(|hole| hole.end <= ack) {
@@ -428,7 +430,7 @@ impl Way {
         rtt.filter(|_| !ambiguous)
     }
 
-    /// A block of SACK: what lies in it has arrived.
+    /// Process a SACK block: its data has arrived.
     fn arrived(&mut self, start: i64, end: i64, t_ns: i64, kind: Kind, rtt: &mut Option<i64>) -> Kind {
         if end > self.nxt {
             self.missing.add(self.nxt, start, |_, _| {});

@@ -1,11 +1,11 @@
-//! Captures written by hand, of which the answer is known; and broken ones, of which only an answer is asked.
+//! Captures written by hand with known answers; and broken ones, which only have to give some answer.
 
 use ackclock_capture::counts::Kind;
 use ackclock_capture::packet::flags::{ACK, FIN, RST, SYN};
 use ackclock_capture::{read, Connections, Error, Place};
 use proptest::prelude::*;
 
-/// A segment to be written: who sends it, when, and what it says.
+/// A segment to be written: its sender, time and content.
 #[derive(Clone, Default)]
 struct Seg {
     server: bool,
@@ -48,7 +48,7 @@ fn options(seg: &Seg) -> Vec<u8> {
     out
 }
 
-/// IP and TCP of a segment; of the payload only the length is told.
+/// IP and TCP headers of a segment; of the payload only the length is given.
 fn packet(seg: &Seg) -> Vec<u8> {
     let options = options(seg);
     let header = 20 + options.len();
@@ -87,7 +87,7 @@ fn pcap(segs: &[Seg]) -> Vec<u8> {
     out
 }
 
-/// The same as pcapng, big-endian, in ns, with an offset of one second.
+/// Return it as pcapng, big-endian, in ns, with an offset of one second.
 fn pcapng(segs: &[Seg]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut block = |kind: u32, body: &[u8]| {
@@ -259,18 +259,18 @@ fn the_network_makes_two_of_one() {
 
 #[test]
 fn overtaken_on_the_way() {
-    // seen where it was sent: SACK told of it later than of its followers
+    // captured at the sender: SACK reported it later than its followers
     let talk = Talk::new().data(21, 0).data(21, 1).data(21, 2);
     let talk = talk.ack(41, 1, 21, &[]).ack(41, 1, 21, &[(2, 3)]).ack(42, 3, 21, &[]);
     let counts = found(&pcap(&talk.segs)).all[0].ways[0].counts;
     assert_eq!((counts.retransmitted, counts.reordered), (0, 1));
-    // seen where it arrives: the timestamp is older than that of what came before
+    // captured at the receiver: the timestamp is older than that of earlier arrivals
     let late = Talk::new().data(30, 0).data(33, 2);
     let mut segs = late.data(60, 1).segs;
     segs.last_mut().expect("a segment").ts = Some((31, 20));
     let counts = found(&pcap(&segs)).all[0].ways[0].counts;
     assert_eq!((counts.retransmitted, counts.reordered, counts.bytes), (0, 1, 3000));
-    // and lost before it came here: the timestamp is newer
+    // and lost before the capture point: the timestamp is newer
     let counts = found(&pcap(&Talk::new().data(30, 0).data(33, 2).data(60, 1).segs)).all[0].ways[0].counts;
     assert_eq!((counts.retransmitted, counts.reordered, counts.bytes), (1, 0, 3000));
 }

@@ -36,13 +36,13 @@ pub use witness::{Heard, Witness};
 /// A rule that a controller broke.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Name of the rule, as the table above has it.
+    /// Name of the rule in the table above.
     pub rule: &'static str,
     /// Hook after which it showed.
     pub hook: &'static str,
     /// Sequence, counted from 0, and step in it.
     pub at: (u32, u32),
-    /// Value that was seen, in words.
+    /// Observed value, in words.
     pub found: String,
 }
 
@@ -63,14 +63,14 @@ const COPIES: u32 = 5;
 const DRAWN: u32 = 24;
 /// Sequences that are followed by growth: each trouble with four paths.
 const TROUBLES: u32 = 16;
-/// Round trips without loss, at the least RTT, in which a window must have grown; and time, because FAST may be told to move its
-/// window every 100 s only.
+/// Round trips without loss, at the minimum RTT, in which a window must have grown; and time, because FAST
+/// may be configured to move its window every 100 s only.
 const PATIENCE: (u32, Span) = (200, Span::from_secs(120));
 const SMSS: u32 = 1448;
-/// Most segments that a window may have.
+/// Maximum number of segments in a window.
 const CLAMP: u32 = 20_000;
 
-/// Put controllers made by `make` through the test; `go_on` is asked after each sequence.
+/// Test the controllers made by `make`; `go_on` is called after each sequence.
 pub fn check<C: CongestionControl>(
     mut make: impl FnMut() -> C,
     mut go_on: impl FnMut() -> bool,
@@ -100,7 +100,7 @@ pub fn check<C: CongestionControl>(
     Ok(())
 }
 
-/// Two series of windows that are to be one.
+/// Two series of windows that have to be equal.
 fn differ(
     rule: &'static str,
     hook: &'static str,
@@ -113,7 +113,7 @@ fn differ(
     Err(Violation { rule, hook, at: (sequence, step as u32), found })
 }
 
-/// A sender in outline: enough of one to tell a controller a consistent story.
+/// Simplified sender: enough to give a controller a consistent story.
 struct Path<C> {
     cc: C,
     window: Window,
@@ -280,7 +280,7 @@ impl<C: CongestionControl> Path<C> {
         Err(self.broken("growth", "on_ack", found))
     }
 
-    /// Whether the window grows in so many round trips and so much time, without queue or loss.
+    /// Return whether the window grows in this many round trips and this much time, without queue or loss.
     fn grows(&mut self, (rounds, time): (u32, Span)) -> Result<bool, Violation> {
         let (before, until) = (self.window.cwnd, self.now + time);
         let mut round = 0;
@@ -294,8 +294,8 @@ impl<C: CongestionControl> Path<C> {
         Ok(false)
     }
 
-    /// A round trip at the least RTT, its ACKs evenly spaced, each for two segments or more. The window is full all the time,
-    /// or half of it is sent at once and nothing more.
+    /// Play a round trip at the minimum RTT, its ACKs evenly spaced, each for two segments or more. The
+    /// window is full all the time, or half of it is sent at once and nothing more.
     fn even_round(&mut self, limited: bool) -> Result<(), Violation> {
         let all = if limited { self.window.cwnd } else { (self.window.cwnd / 2).max(1) };
         let each = all.div_ceil(30).max(2).min(all);
@@ -318,7 +318,7 @@ impl<C: CongestionControl> Path<C> {
         Ok(())
     }
 
-    /// A timeout before recovery is over.
+    /// Play a timeout before recovery has ended.
     fn time_out_in_recovery(&mut self) -> Result<(), Violation> {
         self.enter_recovery()?;
         self.time_out()
@@ -474,7 +474,7 @@ impl<C: CongestionControl> Path<C> {
         self.control(&ack)
     }
 
-    /// Growth for this ACK, if the controller sets the window by itself.
+    /// Grow the window for this ACK, if the controller sets the window itself.
     fn control(&mut self, ack: &AckSample) -> Result<(), Violation> {
         if self.needs.control {
             self.grow(ack)?;

@@ -1,5 +1,6 @@
-//! The closed set of congestion controllers and the registry of their names: a new one has a file of its own, and here `mod`, an entry of
-//! `ENTRIES` and a line of `controllers!`. What all of them must do is said in `contract.rs`.
+//! The closed set of congestion controllers and the registry of their names. A new one has a file of its own,
+//! and here `mod`, an entry of `ENTRIES` and a line of `controllers!`. `contract.rs` defines what all of them
+//! must do.
 
 mod bbr;
 mod bbr3;
@@ -79,10 +80,11 @@ use westwood::WestwoodOptions;
 pub use westwood_plus::WestwoodPlus;
 pub use yeah::Yeah;
 
-/// A user's own controller, boxed.
+/// User's own controller, boxed.
 pub type Custom = Box<dyn CongestionControl + Send>;
 
-/// Part of a copy of a whole world. The maker of that copy has asked beforehand whether each controller can be copied.
+/// Part of a copy of a whole world. The maker of that copy has checked before that each controller can be
+/// copied.
 impl Clone for Custom {
     fn clone(&self) -> Custom {
         self.copied().expect("invariant: asked whether there is a copy")
@@ -116,7 +118,7 @@ pub struct Entry {
     maker: fn(&Value, Shared) -> Result<Make, Refusal>,
 }
 
-/// An entry: name, one line, and, if it takes options, their table and what they are if none is given; then how it is made.
+/// An entry: name, one line, and, if it takes options, their table and defaults; then its constructor.
 macro_rules! entry {
     ($name:literal, $about:literal, $options:ty, $usual:expr, $make:expr) => {
         Entry {
@@ -209,7 +211,7 @@ fn find(name: &str) -> Result<&'static Entry, Refusal> {
     })
 }
 
-/// The enum of controllers, and what hands a call on to the one that it holds.
+/// The enum of controllers, and the dispatch of calls to the contained one.
 macro_rules! controllers {
     ($d:tt $($variant:ident($held:ty),)*) => {
         /// Every built-in controller, and one variant for a user's own.
@@ -221,7 +223,7 @@ macro_rules! controllers {
         }
 
         impl Controller {
-            /// Another one in the same state, or why there is none.
+            /// Return another one in the same state, or the reason for having none.
             pub fn copy(&self) -> Result<Controller, String> {
                 match self {
                     $(Controller::$variant(c) => Ok(Controller::$variant(c.clone())),)*
@@ -268,7 +270,7 @@ controllers! { $
 }
 
 impl Controller {
-    /// The controller called `name`, if there is one.
+    /// Return the controller called `name`, if there is one.
     pub fn by_name(name: &str) -> Option<Controller> {
         Controller::build(name, &Options::new(), Shared::default()).ok()
     }
@@ -289,7 +291,7 @@ impl Controller {
         Ok(Recipe::new(name, options, shared)?.make())
     }
 
-    /// Whether an RTT sample of now says something of the path.
+    /// Whether a present RTT sample says something about the path.
     #[inline]
     pub fn heeds_rtt(&self, now: Time) -> bool {
         match self {
@@ -314,7 +316,7 @@ macro_rules! dispatched {
     };
 }
 
-/// All are handed on; only a copy is another controller of this set.
+/// All hooks are passed on; only a copy is another controller of this set.
 macro_rules! hand_on {
     (copied $me:ident ()) => {
         $me.copy().map(|copy| Box::new(copy) as Custom)

@@ -29,7 +29,7 @@ pub struct IdealConfig {
     pub lost_acks: Vec<u32>,
     /// Target window; `None` is max(W / 2, 2).
     pub ssthresh: Option<u32>,
-    /// Least window of rate halving; `None` is ssthresh.
+    /// Minimum window of rate halving; `None` is ssthresh.
     pub min_cwnd: Option<u32>,
     /// PRR's denominator instead of the rule's own (for instance W, with limited-transmit segments not counted).
     pub recover_fs: Option<u32>,
@@ -66,7 +66,7 @@ pub struct IdealRow {
     pub time_rtts: f64,
     /// Number of the transmission that triggered the ACK, from 0: the published tables' "ack#".
     pub ack: u32,
-    /// Segment that this transmission carried.
+    /// Segment carried by this transmission.
     pub trigger: u32,
     /// The transmission was a retransmission.
     pub trigger_is_retransmission: bool,
@@ -117,7 +117,7 @@ pub struct IdealSummary {
     pub cwnd_after_exit: u32,
     /// Segments sent on the entering ACK.
     pub burst_at_entry: u32,
-    /// Most segments sent on one ACK in recovery, the ending ACK not counted.
+    /// Maximum number of segments sent on one ACK in recovery, the ending ACK not counted.
     pub max_burst: u32,
     /// Segments sent on the ACK that ends recovery.
     pub burst_at_exit: u32,

@@ -22,17 +22,17 @@ pub struct RecoveryEntry {
     pub ssthresh: u32,
     /// snd_nxt - snd_una, limited-transmit segments included.
     pub flight_size: u32,
-    /// Segments SACKed in total, those of the entering ACK included.
+    /// Segments SACKed in total, including those of the entering ACK.
     pub sacked: u32,
     /// Segments newly SACKed by the entering ACK.
     pub newly_sacked: u32,
     /// Segments newly acknowledged cumulatively by the entering ACK.
     pub newly_acked: u32,
-    /// Least window for rate halving (the controller's `min_cwnd` hook).
+    /// Minimum window for rate halving (the controller's `min_cwnd` hook).
     pub min_cwnd: u32,
 }
 
-/// One ACK in recovery, the entering ACK included, after it was applied to the scoreboard.
+/// One ACK in recovery, including the entering ACK, after it was applied to the scoreboard.
 #[derive(Clone, Copy, Debug)]
 pub struct RecoveryAck {
     /// DeliveredData: segments cumulatively acknowledged plus the change in SACKed segments.
@@ -45,7 +45,7 @@ pub struct RecoveryAck {
     pub ssthresh: u32,
     /// snd_una advanced.
     pub una_advanced: bool,
-    /// Segments newly marked lost by this ACK (retransmissions found lost included).
+    /// Segments newly marked lost by this ACK, including lost retransmissions.
     pub newly_lost: u32,
     /// This is the ACK that entered recovery.
     pub entering: bool,
@@ -119,7 +119,7 @@ pub const REGISTRY: &[(&str, &str)] = &[
 ];
 
 impl Rule {
-    /// The rule called `name`, if there is one.
+    /// Return the rule called `name`, if there is one.
     pub fn by_name(name: &str) -> Option<Rule> {
         Some(match name {
             "rfc6675" => Rule::Rfc6675(Rfc6675),

@@ -1,6 +1,6 @@
-//! Slow starts: the contract, the closed set, and what a scenario may say of each. A rule stands beside any controller
-//! that begins with the slow start of RFC 5681. It says when slow start is over, by setting ssthresh, and how fast the
-//! window grows until then; what comes after is the controller's.
+//! Slow starts: the contract, the closed set, and their keys in a scenario. A rule can be combined with any
+//! controller that begins with the slow start of RFC 5681. It ends slow start by setting ssthresh, and
+//! determines how fast the window grows until then; the controller takes over afterwards.
 
 mod careful_resume;
 mod hystart;
@@ -54,12 +54,12 @@ impl SlowStartConfig {
 
 /// The contract of a slow start. Every hook has a default: that of RFC 5681, which has no state.
 pub trait SlowStart {
-    /// An ACK in any state, before losses are looked for; `rtt` is its sample, if the controller heeds it. The rule ends
-    /// slow start by setting ssthresh.
+    /// Process an ACK in any state, before losses are detected; `rtt` is its sample, if the controller uses
+    /// it. The rule ends slow start by setting ssthresh.
     fn on_sample(&mut self, _window: &mut Window, _ack: &Arrival, _rtt: Option<Span>) {}
 
-    /// An ACK that may let the window grow: segments that count as acknowledged. `None`: the window is the rule's, and the
-    /// controller is not asked.
+    /// Process an ACK that may let the window grow: number of segments that count as acknowledged. `None`:
+    /// the rule controls the window, and the controller is not called.
     fn growth(&mut self, _window: &mut Window, ack: &AckSample) -> Option<u32> {
         Some(ack.acked)
     }
@@ -69,7 +69,7 @@ pub trait SlowStart {
         target
     }
 
-    /// Most that cwnd may be in a recovery.
+    /// Upper bound of cwnd in a recovery.
     fn most(&self) -> u32 {
         u32::MAX
     }
@@ -79,7 +79,7 @@ pub trait SlowStart {
         false
     }
 
-    /// A retransmission timeout: the window is about to collapse, and slow start begins anew.
+    /// Process a retransmission timeout: the window is about to collapse, and slow start begins again.
     fn on_rto(&mut self) {}
 }
 
@@ -96,7 +96,7 @@ pub enum StartRule {
 }
 
 impl StartRule {
-    /// Nothing that an ACK says matters to it now: it has no hook, or has found what it looked for.
+    /// Whether ACKs have no effect on it now, because it has no hook or has finished its search.
     #[inline]
     pub fn looks_away(&self) -> bool {
         match self {
@@ -106,7 +106,7 @@ impl StartRule {
         }
     }
 
-    /// At the start of a connection with an initial window of `iw` segments.
+    /// State at the start of a connection with an initial window of `iw` segments.
     pub fn new(config: &SlowStartConfig, iw: u32) -> StartRule {
         match config {
             SlowStartConfig::Classic(_) => StartRule::Classic,

@@ -1,4 +1,4 @@
-//! The congestion window and what belongs to it, in segments.
+//! The congestion window and related values, in segments.
 
 use crate::controller::AckSample;
 
@@ -44,7 +44,7 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 
-    /// Slow start: one segment per segment acknowledged, up to ssthresh. Returns what is left for linear growth.
+    /// Slow start: one segment per segment acknowledged, up to ssthresh. Returns the rest for linear growth.
     /// (Linux `tcp_slow_start`; RFC 3465 with L unlimited.)
     #[inline]
     pub fn slow_start(&mut self, acked: u32) -> u32 {
@@ -54,8 +54,9 @@ impl Window {
         left
     }
 
-    /// How every controller with the slow start of RFC 5681 begins: nothing is done for a window that was not the limit,
-    /// and slow start takes its share. What is left for linear growth, if that is to be done.
+    /// Common beginning of every controller with the slow start of RFC 5681: nothing happens for a window
+    /// that was not the limit, and slow start takes its share. Returns the rest for linear growth, if there
+    /// is to be any.
     #[inline]
     pub fn past_slow_start(&mut self, ack: &AckSample) -> Option<u32> {
         if !ack.cwnd_limited {

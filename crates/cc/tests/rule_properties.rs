@@ -216,7 +216,7 @@ proptest! {
     }
 }
 
-/// What the path does on one ACK: snd_una advances, so many further segments are found lost.
+/// Effect of the path on one ACK: snd_una advances, this many further segments are found lost.
 type Step = (bool, u32);
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {

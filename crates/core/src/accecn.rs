@@ -1,4 +1,5 @@
-//! Accurate ECN on the wire (RFC 9768): the ACE field, what it says in a handshake, and the option with byte counters.
+//! Accurate ECN on the wire (RFC 9768): the ACE field, its meaning in a handshake, and the option with byte
+//! counters.
 
 use crate::packet::{Ecn, Flags};
 
@@ -19,7 +20,8 @@ impl Flags {
     }
 }
 
-/// The code by which a handshake says with which mark a SYN or SYN-ACK arrived (§3.1.1, table 2; §3.2.2.1, table 3).
+/// Code by which a handshake reports the mark of an arriving SYN or SYN-ACK (§3.1.1, table 2; §3.2.2.1, table
+/// 3).
 pub fn handshake_code(arrived: Ecn) -> u8 {
     match arrived {
         Ecn::NotEct => 0b010,
@@ -43,7 +45,7 @@ pub fn handshake_mark(code: u8) -> Ecn {
 /// The AccECN option (§3.2.3): up to three byte counters modulo 2^24, or no option at all.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct AccEcnOption {
-    /// 0: there is none; otherwise 1 + 2 * fields + order.
+    /// 0: no option; otherwise 1 + 2 * fields + order.
     form: u8,
     fields: [[u8; 3]; 3],
 }
@@ -60,7 +62,7 @@ impl AccEcnOption {
         option
     }
 
-    /// Whether there is one.
+    /// Whether there is an option.
     #[inline]
     pub fn is_some(&self) -> bool {
         self.form > 0
@@ -92,8 +94,8 @@ impl AccEcnOption {
         }
     }
 
-    /// Bytes that it adds to a header, padding included. Beside SACK blocks up to two of its bytes take the place of their
-    /// padding (Linux `tcp_options_fit_accecn`).
+    /// Bytes that it adds to a header, including padding. Beside SACK blocks up to two of its bytes replace
+    /// their padding (Linux `tcp_options_fit_accecn`).
     pub fn padded(&self, beside_sack: bool) -> u32 {
         padded(self.bytes(), beside_sack)
     }

@@ -1,4 +1,5 @@
-//! Where calls into users' code stand, on a page that another process can read when such a call has ended this one, or does not end.
+//! Positions of calls into users' code, on a page that another process can read if such a call has ended this
+//! process, or does not return.
 //!
 //! A thread has a room on the page. Its first word counts: odd is inside a call. Without a page, a call costs one load.
 
@@ -8,7 +9,7 @@ use std::sync::OnceLock;
 
 use crate::time::Time;
 
-/// Threads that have a room of their own; more share them.
+/// Threads with a room of their own; further ones share them.
 pub const ROOMS: usize = 64;
 /// Words of a room: count, seed of the run + 1, time in ns, 3 with the hook's name, 10 with that of the code.
 pub const WORDS: usize = 16;
@@ -20,12 +21,13 @@ thread_local! {
     static ROOM: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// Use this page from now on, for the life of the process; its first `ROOMS * WORDS` words. Whether there was none before.
+/// Use this page from now on, for the life of the process; its first `ROOMS * WORDS` words. Returns whether
+/// there was none before.
 pub fn share(page: &'static [AtomicU64]) -> bool {
     page.len() >= ROOMS * WORDS && PAGE.set(page).is_ok()
 }
 
-/// The room of this thread.
+/// Return the room of this thread.
 fn room() -> Option<&'static [AtomicU64]> {
     let page = PAGE.get()?;
     let at = ROOM.with(|room| {
@@ -48,14 +50,14 @@ fn put(words: &[AtomicU64], text: &str) {
     }
 }
 
-/// The run that this thread makes from now on.
+/// Set the run that this thread makes from now on.
 pub fn runs(seed: u64) {
     if let Some(room) = room() {
         room[1].store(seed.wrapping_add(1), Ordering::Relaxed);
     }
 }
 
-/// A call that goes on until this is dropped.
+/// A call that lasts until this is dropped.
 pub struct Call(Option<&'static [AtomicU64]>);
 
 /// A call of the hook `hook` of the code `who` begins. One inside another is part of that.
@@ -96,7 +98,7 @@ mod tests {
     #[test]
     fn a_page_tells_where_a_call_stands() {
         let page: Vec<AtomicU64> = (0..ROOMS * WORDS).map(|_| AtomicU64::new(0)).collect();
-        drop(enter("absent.py", "on_ack", Time(1))); // without a page nothing is noted
+        drop(enter("absent.py", "on_ack", Time(1))); // without a page nothing is recorded
         assert!(share(page.leak()));
         let room = room().expect("there is a page");
         runs(7);

@@ -1,5 +1,5 @@
-//! Datagrams: what transports over UDP put into a packet, and the contract of their endpoints. Plain traffic (constant
-//! rate, voice) sends data only; a rate-based transport (PCC) gets reports back.
+//! Datagrams: the contents of packets of transports over UDP, and the contract of their endpoints. Plain
+//! traffic (constant rate, voice) sends data only; a rate-based transport (PCC) gets reports back.
 
 use crate::packet::Ecn;
 use crate::time::{Span, Time};
@@ -12,7 +12,7 @@ pub const UDP_IP_BYTES: u32 = 28;
 pub enum Datagram {
     /// From the side that sends the data; a request comes from the other one.
     Data(Data),
-    /// From the other side: what arrived.
+    /// From the other side: a report of arrivals.
     Report(Report),
     /// Datagram of a stack that others have written: only its size is known here.
     Opaque(Opaque),
@@ -25,15 +25,16 @@ pub struct Opaque {
     pub number: u64,
     /// Hash of the bytes.
     pub hash: u64,
-    /// Where they wait.
+    /// Index of the stored bytes.
     pub place: u32,
-    /// How many they are, behind the header that the simulator charges.
+    /// Number of bytes, after the header that the simulator charges.
     pub len: u32,
     /// With an application's data, the number of such a datagram of this end, from 1; 0 without.
     pub piece: u32,
     /// ECN mark set by the stack.
     pub ecn: Ecn,
-    /// Bytes of headers in front of them on the wire: 28 of IPv4 and UDP, 20 of IPv4 where the bytes are TCP's own segment.
+    /// Bytes of headers before them on the wire: 28 of IPv4 and UDP, 20 of IPv4 if the bytes are TCP's own
+    /// segment.
     pub header: u8,
 }
 
@@ -44,13 +45,13 @@ pub struct Data {
     pub number: u64,
     /// Number of the piece of data, counted from 0; a retransmission carries the same piece under a new number.
     pub chunk: u64,
-    /// When it was sent, by the sender's clock.
+    /// Time of sending, by the sender's clock.
     pub sent: Time,
     /// Payload bytes.
     pub len: u32,
-    /// Bytes of the transport's own header behind UDP's.
+    /// Bytes of the transport's own header after UDP's.
     pub header: u16,
-    /// Which transmission of the piece it is: 0 the original.
+    /// Number of the piece's transmission: 0 is the original.
     pub rexmit: u8,
     /// Purpose of the datagram.
     pub kind: DataKind,
@@ -67,30 +68,31 @@ pub enum DataKind {
     Last = 1,
     /// Opens a connection, without payload.
     Hello = 2,
-    /// Tells an end that has all data already that there is no more, without payload.
+    /// Tells an end that already has all data that there is no more, without payload.
     Close = 3,
-    /// On the way back: asks the sending end for data. `chunk` counts the bytes asked so far, this request included.
+    /// On the return path: requests data from the sending end. `chunk` counts the bytes requested so far,
+    /// including this request.
     Request = 4,
 }
 
 /// Words of [`Report::received`].
 pub const REPORT_WORDS: usize = 4;
 
-/// Arrivals, in the manner of SACK. A report covers the [`Report::SPAN`] numbers below the largest, so that it repeats what
-/// an earlier report, perhaps lost, had said.
+/// Arrivals, similar to SACK. A report covers the [`Report::SPAN`] numbers below the largest, so that it
+/// repeats an earlier report, which may be lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Report {
     /// Every piece of data below this one has arrived.
     pub next_chunk: u64,
     /// Largest datagram number that arrived.
     pub largest: u64,
-    /// From the arrival of `largest` to this report.
+    /// Time from the arrival of `largest` to this report.
     pub held: Span,
     /// Bit `i % 64` of word `i / 64`: datagram `largest - 1 - i` arrived.
     pub received: [u64; REPORT_WORDS],
     /// Datagrams that this report is the first to name.
     pub fresh: u32,
-    /// Bytes behind the UDP header.
+    /// Bytes after the UDP header.
     pub len: u32,
 }
 
@@ -119,7 +121,7 @@ impl Datagram {
         }
     }
 
-    /// Two words that tell it from others, for digests.
+    /// Two words that distinguish it from others, for digests.
     #[inline]
     pub fn fingerprint(&self) -> [u64; 2] {
         match self {
@@ -136,19 +138,21 @@ impl Datagram {
     }
 }
 
-/// One end of a transport over datagrams. Told the time, never asks for it; polled for datagrams and for the next
-/// deadline. It may be called later than its deadline (a busy host): what it does about that is its own affair.
+/// One end of a transport over datagrams. It gets the time as an argument, and is polled for datagrams and
+/// for the next deadline. It may be called later than its deadline (a busy host), and decides itself how to
+/// handle that.
 pub trait DatagramEndpoint {
     /// A datagram of the peer arrived.
     fn on_packet(&mut self, now: Time, datagram: &Datagram);
 
-    /// The deadline has come.
+    /// Process the deadline.
     fn on_timer(&mut self, now: Time);
 
-    /// The next datagram to send now; asked until there is none.
+    /// Return the next datagram to send now; called until there is none.
     fn poll_transmit(&mut self, now: Time) -> Option<Datagram>;
 
-    /// When [`on_timer`](Self::on_timer) wants to be called; `Time::NEVER` if only an arrival can change anything.
+    /// Time at which [`on_timer`](Self::on_timer) has to be called; `Time::NEVER` if only an arrival can
+    /// change anything.
     fn next_deadline(&self) -> Time;
 }
 

@@ -1,5 +1,5 @@
-//! A running digest of what happened in a run: two runs with the same digest delivered the same packets at the same
-//! nanoseconds. Not cryptographic; it guards against change, not against an adversary.
+//! A running digest of the events in a run: two runs with the same digest delivered the same packets at the
+//! same nanoseconds. Not cryptographic; it guards against change, not against an adversary.
 
 /// 64-bit running digest, two multiplications a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -62,7 +62,7 @@ struct Event {
     /// Rank, and insertion number.
     order: u64,
     id: u32,
-    /// The next entry of its slot of a wheel, or of those that are free.
+    /// The next entry of its slot of a wheel, or of the free ones.
     next: u32,
 }
 
@@ -81,7 +81,7 @@ impl Event {
         (self.since, self.order) < (other.since, other.order)
     }
 
-    /// When it is due, and its id; unless that is later than `end`.
+    /// Time and id of the entry; none if it is later than `end`.
     #[inline]
     fn unless_after(&self, end: Time) -> Option<(Time, u32)> {
         (self.at <= end.0).then_some((Time(self.at), self.id))
@@ -101,14 +101,14 @@ impl Event {
 }
 
 impl EventQueue {
-    /// From now on copies of this queue, and their copies, share the memory of wheels that are no longer needed: what is copied then
-    /// is what waits in them, not 64 KiB.
+    /// Copies of this queue, and their copies, share the memory of unneeded wheels from now on: a copy then
+    /// takes only the pending events, not 64 KiB.
     pub fn share_wheels(&mut self) {
         let spare = self.fine.share_memory(None);
         self.coarse.share_memory(Some(spare));
     }
 
-    /// Give up this queue: the next copy may take the memory of its wheels, if they share it.
+    /// Discard this queue: the next copy may reuse the memory of its wheels, if they share it.
     pub fn give_back(self) {
         let EventQueue { fine, coarse, .. } = self;
         fine.give_back();
@@ -165,7 +165,7 @@ impl EventQueue {
         }
     }
 
-    /// Time, rank and id of what is pending, in no order.
+    /// Time, rank and id of the pending events, in no order.
     pub fn pending(&self) -> impl Iterator<Item = (Time, u32, u32)> + '_ {
         let waiting = [&self.fine, &self.coarse].into_iter().flat_map(|wheel| wheel.entries(&self.entries));
         let events = self.present.iter().chain(&self.due.0).chain(&self.late.0).chain(waiting);
@@ -194,8 +194,8 @@ impl EventQueue {
         }
     }
 
-    /// Nothing is due in this slot: go on to the next one in which something is, and take out the earliest of it unless it is
-    /// later than `end`.
+    /// Nothing is due in this slot: advance to the next one with events, and take out the earliest of them
+    /// unless it is later than `end`.
     #[inline]
     fn advance(&mut self, end: Time) -> Option<(Time, u32)> {
         let mut slot = self.fine.next(self.at);
@@ -208,7 +208,7 @@ impl EventQueue {
         self.at = slot;
         let mut event = self.entries.free(self.fine.take(slot));
         if event.next == NONE {
-            let next = event.unless_after(end); // a slot holds one event, as a rule
+            let next = event.unless_after(end); // a slot usually holds one event
             if next.is_none() {
                 self.present.push(event);
             }
@@ -229,8 +229,8 @@ impl EventQueue {
         Some(next)
     }
 
-    /// The next slot in which something is due: `next` of the fine wheel, or one of the next turn in which something waits
-    /// behind it, which is brought there.
+    /// Return the next slot with events: `next` of the fine wheel, or one of the next turn whose events are
+    /// then moved there.
     #[inline(never)]
     fn turn(&mut self, next: u64) -> u64 {
         let coarse = self.coarse.next(self.at >> TURN_BITS);

@@ -1,5 +1,5 @@
-//! Ends of transports that others have written: what the simulator asks of one, whatever stack is behind it, and where the bytes of its
-//! datagrams wait while these are on their way.
+//! Ends of foreign transports: the interface that the simulator requires of any such stack, and the storage
+//! of their datagrams' bytes while these are in flight.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,7 +14,7 @@ use crate::time::{Span, Time};
 pub enum Failure {
     /// Nothing arrived for the idle timeout.
     TimedOut = 1,
-    /// The receiver's stack allows no more gaps between the pieces of a stream that have arrived.
+    /// The receiver's stack allows no more gaps between the received pieces of a stream.
     Gaps = 2,
     /// The stack found another error.
     Error = 3,
@@ -25,11 +25,11 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// By number, 0 being none.
+    /// By number, 0 meaning none.
     pub const NAMES: [&'static str; 6] =
         ["", "idle timeout", "too many gaps", "error of the stack", "closed by the peer", "refused"];
 
-    /// The one of this name; what has another name is an error of the stack.
+    /// Return the failure of this name; any other name is an error of the stack.
     pub fn of(name: &str) -> Failure {
         match Failure::NAMES.iter().position(|known| *known == name) {
             Some(1) => Failure::TimedOut,
@@ -46,9 +46,9 @@ impl Failure {
 pub struct Stats {
     /// Packets sent, all kinds.
     pub sent: u64,
-    /// Packets taken as lost, without those that probe for a larger size.
+    /// Packets considered lost, without those that probe for a larger size.
     pub lost: u64,
-    /// Bytes sent behind the UDP header.
+    /// Bytes sent after the UDP header.
     pub sent_bytes: u64,
     /// ACKs received.
     pub acks: u64,
@@ -56,7 +56,7 @@ pub struct Stats {
     pub reductions: u64,
     /// Sum of the round-trip times of the newest packet of each ACK, ns.
     pub rtt_sum_ns: u128,
-    /// How many they are.
+    /// Number of them.
     pub rtt_samples: u64,
     /// The least of them.
     pub min_rtt: Span,
@@ -65,7 +65,7 @@ pub struct Stats {
 /// State of an end.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// Congestion window, bytes; 0 if the stack does not tell it.
+    /// Congestion window, bytes; 0 if the stack does not report it.
     pub window: u64,
     /// Bytes in flight after the last ACK.
     pub in_flight: u64,
@@ -88,16 +88,16 @@ pub struct Accounts {
     pub failed: bool,
     /// Bytes of the datagrams that arrived.
     pub arrived: u64,
-    /// Bytes of the application that are here, as the stack says.
+    /// Received bytes of the application, as the stack reports.
     pub received: u64,
 }
 
 /// A line of an end's trace: an ACK that was processed, or a datagram with data that left.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// When.
+    /// Time.
     pub t: Time,
-    /// A datagram left, rather than an ACK came.
+    /// Whether a datagram left; otherwise an ACK arrived.
     pub is_sent: bool,
     /// Number of the datagram of this end; its bytes.
     pub number: u64,
@@ -111,28 +111,28 @@ pub struct Row {
     pub window_before: u64,
     /// State of the end afterwards.
     pub sample: Sample,
-    /// Least round-trip time so far.
+    /// Minimum round-trip time so far.
     pub min_rtt: Span,
 }
 
-/// One end. Boxed calls are nothing beside what such a stack does for a packet.
+/// One end. The cost of boxed calls is negligible compared with such a stack's work per packet.
 pub trait Foreign: DatagramEndpoint + Send {
     /// Open the connection.
     fn connect(&mut self, now: Time);
-    /// Hand over so many bytes.
+    /// Hand over this many bytes.
     fn write(&mut self, now: Time, bytes: u64);
-    /// From now on there is always something to send.
+    /// From now on there is always data to send.
     fn write_forever(&mut self, now: Time);
-    /// Everything is written: finish after it.
+    /// Everything is written: finish afterwards.
     fn close(&mut self, now: Time);
-    /// Nothing beyond what was sent.
+    /// Write nothing beyond the sent data.
     fn stop_writing(&mut self, now: Time);
     /// A datagram of the peer arrived, marked so.
     fn arrive(&mut self, now: Time, datagram: &Opaque, ecn: Ecn);
 
     /// The handshake is complete at this end.
     fn is_established(&self) -> bool;
-    /// Bytes written that the peer is known to have, as far as the stack tells.
+    /// Written bytes that the peer is known to have, as far as the stack reports.
     fn acked(&self) -> u64;
     /// Bytes read by the application.
     fn received(&self) -> u64;
@@ -140,7 +140,7 @@ pub trait Foreign: DatagramEndpoint + Send {
     fn peer_closed(&self) -> bool;
     /// The application has closed this end.
     fn is_closing(&self) -> bool;
-    /// Nothing is left to do.
+    /// Whether everything has finished.
     fn is_done(&self) -> bool;
     /// Why it gave up, if it did.
     fn failure(&self) -> Option<Failure>;
@@ -151,29 +151,30 @@ pub trait Foreign: DatagramEndpoint + Send {
     fn stats(&self) -> Stats;
     /// State of the end, once there is a connection.
     fn sample(&self) -> Option<Sample>;
-    /// Round-trip times of this end: their sum in ns, and how many.
+    /// Round-trip times of this end: their sum in ns, and their number.
     fn rtt_samples(&self) -> (u128, u64);
     /// Keep a row of each ACK and each datagram with data that leaves, or no longer.
     fn set_trace(&mut self, on: bool);
     /// The rows kept so far.
     fn take_trace(&mut self) -> Vec<Row>;
 
-    /// Accounts to compare with the peer's reports; `None`: the reports of this stack are believed.
+    /// Accounts for comparison with the peer's reports; `None`: the reports of this stack are trusted.
     fn accounts(&self) -> Option<Accounts> {
         None
     }
-    /// The connection is over: hold what this end reported against its peer, and accuse it where the two cannot be.
+    /// The connection has ended: compare this end's reports with its peer's, and accuse it if they contradict
+    /// each other.
     fn hold_against(&self, _peer: &Accounts) {}
 }
 
-/// Part of a copy of a whole world, which is refused where there is such an end.
+/// Part of a copy of a whole world, which is refused if there is such an end.
 impl Clone for Box<dyn Foreign> {
     fn clone(&self) -> Box<dyn Foreign> {
         unreachable!("invariant: no world with an end that others have written is copied")
     }
 }
 
-/// Makes the ends of a flow.
+/// Maker of the ends of a flow.
 pub trait Maker {
     /// The stack; random streams of its ends are named after it.
     fn stack(&self) -> &str;
@@ -197,7 +198,7 @@ struct Places {
 }
 
 impl Carried {
-    /// One thread at a time plays a run.
+    /// Only one thread at a time plays a run.
     fn all(&self) -> MutexGuard<'_, Places> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -215,7 +216,7 @@ impl Carried {
         place
     }
 
-    /// The datagram has arrived: what is made of its bytes.
+    /// The datagram has arrived: return the content of its bytes.
     pub fn take<T>(&self, datagram: &Opaque, read: impl FnOnce(&[u8]) -> T) -> T {
         let mut all = self.all();
         all.free.push(datagram.place);
@@ -227,13 +228,13 @@ impl Carried {
         self.all().free.push(datagram.place);
     }
 
-    /// The datagram comes twice: this one has bytes of its own from now on.
+    /// The datagram is duplicated: this copy has its own bytes from now on.
     pub fn copy(&self, datagram: &mut Opaque) {
         let bytes = self.all().places[datagram.place as usize].clone();
         datagram.place = self.put(&bytes);
     }
 
-    /// A stack reports what cannot be, which ends the run; the first one is told.
+    /// A stack reported something impossible, which ends the run; the first such report is kept.
     pub fn accuse(&self, said: String) {
         self.all().fault.get_or_insert(said);
     }
@@ -250,7 +251,7 @@ impl Carried {
     }
 }
 
-/// Tells bytes from others, for digests: four lanes, so that it takes a cycle or so for each word.
+/// Hash bytes for digests: four lanes, so that it takes about a cycle per word.
 pub fn hash(bytes: &[u8]) -> u64 {
     const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut lanes = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344, 0xa409_3822_299f_31d0, bytes.len() as u64];

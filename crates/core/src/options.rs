@@ -13,7 +13,8 @@ pub type Options = BTreeMap<String, Value>;
 /// Table of a controller that takes no options.
 pub const NONE: &Table = &Table::new("none", "", &[]);
 
-/// The options as a table; refuses a name that the controller `name`, whose options are those of `table`, does not know.
+/// Return the options as a table; refuses a name unknown to the controller `name`, whose options are those of
+/// `table`.
 pub fn named(name: &str, options: &Options, table: &Table) -> Result<Value, Refusal> {
     if let Some(key) = options.keys().find(|key| table.keys.iter().all(|known| known.name != *key)) {
         let names: Vec<&str> = table.keys.iter().map(|known| known.name).collect();
@@ -35,7 +36,7 @@ pub fn usual<T: Described>() -> T {
     T::read(&Value::Table(Vec::new())).expect("invariant: options have defaults")
 }
 
-/// Each option with its name, the values that it takes, its default (empty: the text says it), and its text.
+/// Each option with its name, its accepted values, its default (empty: given in the text), and its text.
 pub fn listed(table: &'static Table, usual: &Value) -> Vec<(&'static str, String, String, String)> {
     let default = |name: &str| match usual.get(name) {
         None | Some(Value::Table(_)) => String::new(),

@@ -37,14 +37,14 @@ pub struct HostPacing {
 }
 
 impl HostPacing {
-    /// When a packet that is due at `due` may leave: at the clock's next tick.
+    /// Return the departure of a packet that is due at `due`: the clock's next tick.
     #[inline]
     pub fn release(&self, due: Time) -> Time {
         due.round_up(self.tick)
     }
 
-    /// When the packet after one that was due at `due` and leaves at `now` is due. A sender that had nothing to send
-    /// at `due` is not late: it passes `now` for both.
+    /// Return the due time of the packet after one that was due at `due` and leaves at `now`. A sender
+    /// without data at `due` is not late: it passes `now` for both.
     #[inline]
     pub fn following(&self, due: Time, now: Time, interval: Span) -> Time {
         let late = now.since(due);

@@ -107,7 +107,7 @@ pub struct Segment {
     pub len: u32,
     /// Ordinal of the data segment in its direction, counted from 1 in order of first transmission; 0 without data.
     pub seg_no: u32,
-    /// Which transmission of this segment it is: 0 the original, 1 the first retransmission, ...
+    /// Number of this segment's transmission: 0 is the original, 1 the first retransmission, ...
     pub rexmit: u8,
     /// Header flags.
     pub flags: Flags,
@@ -175,7 +175,7 @@ pub enum Ecn {
     Ce = 3,
 }
 
-/// Header behind the IP header.
+/// Header after the IP header.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Header {
     /// A TCP segment.
@@ -207,7 +207,7 @@ impl Header {
         }
     }
 
-    /// The TCP segment in it; what is none becomes one.
+    /// Return the TCP segment in it, creating one in any other packet.
     #[inline]
     pub fn tcp_mut(&mut self) -> &mut Segment {
         if let Header::Datagram(_) = self {
@@ -264,11 +264,12 @@ pub struct Packet {
     pub header: Header,
     /// The flow it belongs to, as in the tables.
     pub flow: FlowId,
-    /// The connection it belongs to: a flow that fetches again and again opens many, one after another.
+    /// The connection that it belongs to: a flow that fetches repeatedly opens many, one after another.
     pub conn: u32,
     /// Bytes that links charge: IP packet plus the scenario's framing, and the headers of each segment beyond the first.
     pub bytes: u32,
-    /// True along the path (from the host that sends the data to the one that receives it), false on the way back.
+    /// True along the path (from the host that sends the data to the one that receives it), false on the
+    /// return path.
     pub forward: bool,
     /// ECN field.
     pub ecn: Ecn,
@@ -280,7 +281,7 @@ pub struct Packet {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Class {
-    /// Without payload, SYN and FIN: an ACK as a rule.
+    /// Without payload, SYN and FIN: usually an ACK.
     Other = 0,
     /// SYN or SYN-ACK.
     Syn = 1,
@@ -290,19 +291,20 @@ pub enum Class {
     Data = 3,
 }
 
-/// Properties of a packet that links need, in one word: most packets on a link have a load that the link has just seen, which one
-/// comparison tells.
+/// Properties of a packet that links need, in one word: most packets on a link have a load that the link has
+/// just seen, which one comparison detects.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Load(u64);
 
 impl Load {
-    /// A packet of this kind with so many segments, for which links charge so many bytes.
+    /// Return the load of packets of this kind with this many segments, for which links charge this many
+    /// bytes.
     #[inline]
     pub fn new(class: Class, segments: u32, bytes: u32) -> Load {
         Load((class as u64) << 56 | (segments as u64) << 32 | bytes as u64)
     }
 
-    /// Which kind it is, as a number: see [`Class`].
+    /// Kind as a number: see [`Class`].
     #[inline]
     pub fn class(self) -> usize {
         (self.0 >> 56) as usize
@@ -322,7 +324,7 @@ impl Load {
 }
 
 impl Packet {
-    /// Load of this packet, worked out once for its whole way.
+    /// Load of this packet, computed once for its whole path.
     #[inline]
     pub fn load(&self) -> Load {
         Load::new(self.class(), self.segments(), self.bytes)
@@ -334,7 +336,7 @@ impl Packet {
         1 + self.more as u32
     }
 
-    /// Which kind it is.
+    /// Kind of the packet.
     #[inline]
     pub fn class(&self) -> Class {
         match &self.header {
@@ -356,7 +358,7 @@ mod tests {
         // kernel-reference: full segment 1448 + 32 + 20 = 1500, pure ACK 52, SYN 60 (IP bytes)
         let data = Segment { len: 1448, has_ts: true, flags: Flags::ACK, ..Segment::default() };
         assert_eq!(data.ip_bytes(), 1500);
-        // ten segments in one packet, measured over HTB: 95.6 % of what is charged is payload
+        // ten segments in one packet, measured over HTB: 95.6 % of the charged bytes are payload
         let ten = Segment { len: 14_480, ..data };
         assert_eq!(Header::Tcp(ten).charge(14, 9), 10 * 1514);
         let ack = Segment { has_ts: true, flags: Flags::ACK, ..Segment::default() };

@@ -1,5 +1,5 @@
-//! Hints to the processor: what will be read soon may be brought into its caches now. A hint changes no result; where
-//! there is none, nothing is done.
+//! Hints to the processor: data that will soon be read may be brought into its caches now. A hint changes no
+//! result; on other processors nothing is done.
 
 #![allow(
     unsafe_code,
@@ -15,7 +15,7 @@ pub fn prefetch<T>(place: &T) {
     line_at(place, 0);
 }
 
-/// All of `place` will be read.
+/// Prefetch all of `place`.
 #[inline(always)]
 pub fn prefetch_all<T>(place: &T) {
     let bytes = std::mem::size_of::<T>();

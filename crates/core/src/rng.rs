@@ -21,7 +21,8 @@ impl Stream {
         Stream(Xoshiro256PlusPlus::seed_from_u64(mix(h ^ mix(seed))))
     }
 
-    /// A stream of its own, by the next number of this one: what it is asked for changes nothing here.
+    /// Return an independent stream, seeded by the next number of this one: draws from it change nothing
+    /// here.
     pub fn branch(&mut self) -> Stream {
         Stream(Xoshiro256PlusPlus::seed_from_u64(mix(self.next_u64())))
     }
@@ -44,7 +45,7 @@ impl Stream {
         ((self.next_u64() as u128 * n as u128) >> 64) as u64
     }
 
-    /// True with the probability that `threshold` stands for; see [`threshold`].
+    /// Return true with the probability of `threshold`; see [`threshold`].
     #[inline]
     pub fn chance(&mut self, threshold: u64) -> bool {
         self.next_u64() < threshold
@@ -62,7 +63,7 @@ impl Stream {
     }
 }
 
-/// A family of streams, one for each number: what the k-th thing draws does not depend on what the others drew.
+/// A family of streams, one for each number: draws of the k-th member do not depend on those of the others.
 #[derive(Clone, Debug)]
 pub struct Family(u64);
 

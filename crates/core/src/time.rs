@@ -24,7 +24,7 @@ impl Time {
         self.0 as f64 * 1e-9
     }
 
-    /// Time since `earlier`, zero if that lies in the future.
+    /// Time since `earlier`, zero if that is in the future.
     #[inline]
     pub fn since(self, earlier: Time) -> Span {
         Span(self.0.saturating_sub(earlier.0))

@@ -57,7 +57,7 @@ impl CaState {
     pub const NAMES: [&'static str; 5] = ["Open", "Disorder", "CWR", "Recovery", "Loss"];
 }
 
-/// Which branch of its recovery rule set the window on an ACK.
+/// Branch of the recovery rule that set the window on an ACK.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub enum Branch {
@@ -88,7 +88,7 @@ impl Branch {
 pub struct RuleVars {
     /// Branch taken.
     pub branch: Branch,
-    /// sndcnt, segments that the rule lets this ACK send.
+    /// sndcnt, segments that the rule allows on this ACK.
     pub sndcnt: u32,
     /// prr_delivered, segments.
     pub prr_delivered: u32,
@@ -140,7 +140,7 @@ pub struct RecoverySummary {
     pub retransmits: u32,
     /// Retransmissions that were lost in turn.
     pub lost_retransmits: u32,
-    /// Most segments sent on one ACK.
+    /// Maximum number of segments sent on one ACK.
     pub max_burst: u32,
     /// ACKs processed in the episode.
     pub acks: u32,

@@ -3,7 +3,7 @@
 
 use ackclock_capture::{read, Connections};
 
-/// Most rows of one connection that are asked for.
+/// Maximum number of requested rows of one connection.
 const MOST_ROWS: usize = 10_000;
 
 /// Read any bytes as a capture, and the packets of its first connection. Whether it is one.

@@ -1,4 +1,4 @@
-//! Values out of an input's bytes. After the last one come zeros, so that every input has a meaning.
+//! Values drawn from an input's bytes, followed by zeros, so that every input has a meaning.
 
 /// The bytes that are left.
 pub struct Draw<'a>(&'a [u8]);
@@ -9,19 +9,19 @@ impl<'a> Draw<'a> {
         Draw(data)
     }
 
-    /// Nothing is left.
+    /// Whether nothing is left.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// One byte.
+    /// Draw a byte.
     pub fn byte(&mut self) -> u8 {
         let Some((&first, rest)) = self.0.split_first() else { return 0 };
         self.0 = rest;
         first
     }
 
-    /// One bit of a byte.
+    /// Draw one bit of a byte.
     pub fn flag(&mut self) -> bool {
         self.byte() & 1 == 1
     }
@@ -36,7 +36,7 @@ impl<'a> Draw<'a> {
         self.word() as u32 | (self.word() as u32) << 16
     }
 
-    /// One of a list.
+    /// Draw an element of a list.
     pub fn one<'b, T>(&mut self, of: &'b [T]) -> &'b T {
         &of[self.byte() as usize % of.len()]
     }

@@ -1,5 +1,5 @@
-//! Captures whose layers fit together: a talk of two ends, each frame behind a link layer and tunnels that are drawn, some of
-//! them cut or with a byte exchanged. Bytes of no meaning seldom pass the first layer.
+//! Captures whose layers fit together: a dialogue of two ends, each frame behind drawn link layers and
+//! tunnels, some of them truncated or with a changed byte. Random bytes seldom pass the first layer.
 
 use crate::{capture, Draw};
 
@@ -131,7 +131,7 @@ fn ip(draw: &mut Draw, protocol: u8, six: bool, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// The packet behind a tunnel over IP.
+/// Return the packet behind a tunnel over IP.
 fn tunnel(draw: &mut Draw, inner: Vec<u8>) -> Vec<u8> {
     let version = if inner[0] >> 4 == 4 { IPV4 } else { [0x86, 0xdd] };
     let (protocol, head): (u8, Vec<u8>) = match draw.byte() % 6 {
@@ -190,7 +190,7 @@ fn wifi(kind: [u8; 2]) -> Vec<u8> {
     [vec![8, 1], vec![0; 22], vec![0xaa, 0xaa, 3, 0, 0, 0], kind.to_vec()].concat()
 }
 
-/// The type that a frame says, and what stands between it and the packet.
+/// Return the type in a frame, and the bytes between it and the packet.
 fn tagged(draw: &mut Draw, version: [u8; 2]) -> ([u8; 2], Vec<u8>) {
     match draw.byte() % 12 {
         0 => ([0x81, 0], [vec![0, 7], version.to_vec()].concat()),

@@ -23,16 +23,16 @@ const MOST_TIMERS: u32 = 1_000;
 const MOST_INPUTS: u32 = 300;
 /// Bytes of the send buffer that the application sets.
 const MOST_BUFFERED: u64 = 1 << 20;
-/// Segments polled and counted anew, after which an input is over: a few long windows would take the time of thousands of
-/// other inputs.
+/// Segments polled and recounted, after which an input ends: a few long windows would take the time of
+/// thousands of other inputs.
 const MOST_WORK: u64 = 10_000;
 
-/// How it went.
+/// Outcome.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
     /// Segments that left.
     pub left: u32,
-    /// The handshake came to its end.
+    /// Whether the handshake was completed.
     pub established: bool,
 }
 
@@ -111,18 +111,18 @@ fn config(draw: &mut Draw) -> Config {
     }
     config.tlp ^= on(6);
     config.frto ^= on(7);
-    config.validate = Some(Span::from_ms(500)); // the peer is no endpoint of ours
+    config.validate = Some(Span::from_ms(500)); // the peer is not one of our endpoints
     config
 }
 
-/// The endpoint, and what is known of it.
+/// The endpoint, and the known facts about it.
 struct End {
     conn: Connection,
     now: Time,
     /// First offset not acknowledged, and next one expected, as they were.
     una: u64,
     expected: u64,
-    /// Bytes written so far; none: without end.
+    /// Bytes written so far; none: endless.
     written: Option<u64>,
     closed: bool,
     /// Timestamp on the last segments of the peer.
@@ -168,7 +168,7 @@ impl End {
         }
     }
 
-    /// Anything that a header can hold, near what the endpoint expects or far from it.
+    /// Return any values that a header can hold, near the endpoint's expectations or far from them.
     fn segment(&mut self, draw: &mut Draw) {
         let (una, nxt) = self.conn.sending();
         let rcv = self.conn.receiving().0;
@@ -373,7 +373,7 @@ impl End {
         self.conn.info().smss.max(1)
     }
 
-    /// Take what leaves, and look at everything that must hold.
+    /// Take departing segments, and check all invariants.
     fn settle(&mut self) {
         for polled in 0.. {
             let Some(mut seg) = self.conn.poll_transmit(self.now) else { break };

@@ -7,7 +7,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use crate::{Ecn, Link, Packet};
 
-/// As `ack_packet` of the header.
+/// `ack_packet` of the header.
 #[repr(C)]
 pub struct CPacket {
     id: u64,
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn ack_link_next_event(link: *const Link) -> u64 {
     unsafe { &*link }.next_event().unwrap_or(NEVER)
 }
 
-/// See the header: 1 and the packet, 0 if there is none, -1 where time goes back.
+/// See the header: 1 and the packet, 0 if there is none, -1 if time goes back.
 ///
 /// # Safety
 ///

@@ -14,7 +14,7 @@ pub const ABI: u32 = 3;
 /// No RTT, no time.
 pub const NONE: u64 = u64::MAX;
 
-/// A value of the contract as C has it.
+/// C form of a value of the contract.
 pub trait Plain {
     type C;
     fn plain(&self) -> Self::C;
@@ -111,7 +111,7 @@ pub struct CHost {
     pub now: unsafe extern "C" fn(*mut c_void) -> u64,
 }
 
-/// An argument of a hook: what is kept while the hook runs, and what of it the hook gets.
+/// An argument of a hook: the part kept while the hook runs, and the part that the hook gets.
 pub trait Argument {
     type Held;
     type C;

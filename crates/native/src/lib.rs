@@ -20,7 +20,7 @@ use ackclock_core::{Span, Stream, Time};
 use abi::{Answer, Argument, CHost, CWindow};
 pub use library::Library;
 
-/// Told of the first failure: hook, time, what it was.
+/// Called with the first failure: hook, time, description.
 pub type Report = Arc<dyn Fn(&'static str, Time, String) + Send + Sync>;
 
 /// Makes controllers of the library.
@@ -46,11 +46,11 @@ struct Run {
     now: Time,
 }
 
-// SAFETY: the interface has calls of one connection follow each other, on whatever thread.
+// SAFETY: the interface serialises the calls of one connection, on any thread.
 unsafe impl Send for NativeController {}
 
 unsafe extern "C" fn random(run: *mut c_void) -> u64 {
-    // SAFETY: that of the connection that asks, which outlives it.
+    // SAFETY: it belongs to the calling connection, which outlives it.
     unsafe { (*run.cast::<Run>()).stream.next_u64() }
 }
 
@@ -84,7 +84,7 @@ impl NativeController {
             }
         }
         let host = made.host();
-        // SAFETY: the library keeps what the host is, not where this structure lies.
+        // SAFETY: the library keeps the host's address, not that of this structure.
         made.cc = {
             let _call = calls::enter(library.name, "open", Time::ZERO);
             hooks.open.map_or(std::ptr::null_mut(), |open| unsafe { open(&host) })
@@ -209,7 +209,7 @@ impl Drop for NativeController {
     }
 }
 
-/// The time that the library is told where a hook does not tell it: that of the last ACK or timeout.
+/// The time for hooks without one: that of the last ACK or timeout.
 trait Timed {
     fn time(&self) -> Option<Time> {
         None
@@ -307,7 +307,8 @@ macro_rules! called {
                 };
                 let host = made.host();
                 let call = self.begins("copy");
-                // SAFETY: an open controller; the library keeps what the host is, not where this structure lies.
+                // SAFETY: an open controller; the library keeps the host's address, not that of this
+                // structure.
                 made.cc = unsafe { copy(self.cc, &host) };
                 drop(call);
                 match made.cc.is_null() {
@@ -319,7 +320,7 @@ macro_rules! called {
     };
 }
 
-/// After a failure the run ends; what is answered until then does not matter.
+/// After a failure the run ends; answers until then do not matter.
 macro_rules! given_up {
     () => {
         return;

@@ -13,7 +13,7 @@ pub struct Library {
     reads: &'static str,
 }
 
-// SAFETY: what the structure points to is constant; the interface lets hooks of several connections run at once.
+// SAFETY: the structure's targets are constant; the interface lets hooks of several connections run at once.
 unsafe impl Send for Library {}
 // SAFETY: the same.
 unsafe impl Sync for Library {}
@@ -33,7 +33,7 @@ mod system {
 
 #[cfg(unix)]
 fn open(path: &CStr) -> Result<Entry, String> {
-    // SAFETY: texts that end with a zero; what the loader says is read before it is asked again.
+    // SAFETY: zero-terminated texts; the loader's message is read before the next call.
     unsafe {
         let said = || {
             let text = system::dlerror();
@@ -50,7 +50,7 @@ fn open(path: &CStr) -> Result<Entry, String> {
         if entry.is_null() {
             return Err("found no function ackclock_controller in it".to_string());
         }
-        // A symbol of this name is a function of this type: the interface asks for it.
+        // A symbol of this name is a function of this type: the interface requires it.
         Ok(std::mem::transmute::<*mut c_void, Entry>(entry))
     }
 }
@@ -67,7 +67,7 @@ impl Library {
         let (path, options) = (plain(path)?, plain(options)?);
         let entry = open(&path)?;
         let mut why = [0_u8; 400];
-        // SAFETY: a text that ends with a zero, and a room of the length that is told.
+        // SAFETY: a zero-terminated text, and a buffer of the given length.
         let hooks = unsafe { entry(options.as_ptr(), why.as_mut_ptr().cast::<c_char>(), why.len()) };
         if hooks.is_null() {
             why[why.len() - 1] = 0;

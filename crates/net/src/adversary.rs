@@ -1,12 +1,12 @@
-//! An adversary decides what becomes of single packets. Answers are given in advance, in the order of its questions: so a run is forked by
-//! another answer to a question that has not been asked yet.
+//! An adversary decides the fate of single packets. Answers are given in advance, in the order of its
+//! questions: so a run is forked by another answer to a question that has not been asked yet.
 //!
 //! Its state lies with the packets (`pool`), because links of both directions share it and a copy of the world has its own.
 
 use ackclock_core::packet::Ecn;
 use ackclock_core::{Digest, Packet, Span, Time};
 
-/// Packets that an adversary is asked about.
+/// Packets about which an adversary decides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Asks {
     /// First transmissions of data.
@@ -22,13 +22,13 @@ pub enum Asks {
 pub enum Fate {
     /// The packet is lost.
     Lost,
-    /// The packet is marked (CE). The adversary is asked only about packets that can be marked.
+    /// The packet is marked (CE). Only packets that can be marked are submitted to the adversary.
     Marked,
     /// The packet arrives this much later, and others overtake it.
     Late(Span),
 }
 
-/// Answers, and what was asked so far.
+/// Answers, and the questions asked so far.
 #[derive(Clone, Debug)]
 pub struct Adversary {
     asks: Asks,
@@ -40,10 +40,10 @@ pub struct Adversary {
 }
 
 impl Adversary {
-    /// Most answers that can be given; beyond them it is no.
+    /// Maximum number of given answers; beyond them the answer is no.
     pub const MOST: u32 = 128;
 
-    /// One who answers so. `timed`: the time of each question is kept.
+    /// Return an adversary with these answers. `timed`: the time of each question is kept.
     pub fn new(asks: Asks, fate: Fate, answers: u128, timed: bool) -> Adversary {
         Adversary { asks, fate, answers, asked: 0, whom: Digest::default(), times: timed.then(Vec::new) }
     }
@@ -53,27 +53,27 @@ impl Adversary {
         self.answers
     }
 
-    /// Answer so; what was asked before had the same answers.
+    /// Set the answers; earlier questions had the same answers.
     pub fn answer(&mut self, answers: u128) {
         self.answers = answers;
     }
 
-    /// Questions so far.
+    /// Number of questions so far.
     pub fn asked(&self) -> u32 {
         self.asked
     }
 
-    /// A digest of the packets that were asked about.
+    /// Digest of the packets submitted to the adversary.
     pub fn whom(&self) -> Digest {
         self.whom
     }
 
-    /// When each question was asked, if that is kept.
+    /// Time of each question, if kept.
     pub fn times(&self) -> &[Time] {
         self.times.as_deref().unwrap_or_default()
     }
 
-    /// Fate of this packet; `None` if it fares as any other.
+    /// Fate of this packet; `None` if it is treated like any other.
     pub(crate) fn ask(&mut self, now: Time, packet: &Packet) -> Option<Fate> {
         if !self.concerns(packet) {
             return None;

@@ -17,7 +17,7 @@ impl Aggregate {
         (timeout > Span::ZERO).then_some(Aggregate { timeout, release: Time::ZERO })
     }
 
-    /// The delivery of a packet that would be delivered at `undisturbed`; these never decrease.
+    /// Return the delivery of a packet that would be delivered at `undisturbed`; these times never decrease.
     pub(crate) fn apply(&mut self, undisturbed: Time) -> Time {
         if undisturbed > self.release {
             self.release = undisturbed + self.timeout;

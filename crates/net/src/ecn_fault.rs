@@ -32,12 +32,12 @@ pub enum EcnChange {
 
 choice! { EcnChange: Bleach "bleach", StripCe "strip-ce", MarkAll "mark-all" }
 
-/// Where the box stands.
+/// Position of the box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Ahead of the queue.
     Before,
-    /// Behind it.
+    /// After the queue.
     After,
 }
 
@@ -58,7 +58,7 @@ impl Faulty {
         Some(Faulty { what, at, threshold: threshold(probability), stream })
     }
 
-    /// The field of a packet that passes this place.
+    /// Return the field of a packet after the box.
     pub(crate) fn pass(&mut self, at: Place, ecn: Ecn) -> Ecn {
         if at != self.at || !self.stream.chance(self.threshold) {
             return ecn;
@@ -98,7 +98,8 @@ mod tests {
         assert!((2300..2700).contains(&bleached), "{bleached}");
     }
 
-    /// Fields that leave a queue that marks what finds five waiting and holds eight: those of twenty ECT(0) packets at once.
+    /// Return the fields of packets that leave a queue with room for eight that marks arrivals behind five
+    /// waiting: twenty ECT(0) packets at once.
     fn through_a_queue(what: EcnChange, at: Place, codel: bool) -> (usize, usize) {
         let queue = match codel {
             false => QueueConfig::Threshold(ThresholdParams { limit: Some(8), mark: 5 }),
@@ -135,7 +136,7 @@ mod tests {
         assert_eq!(through_a_queue(EcnChange::Bleach, Place::Before, false), (9, 0));
         assert_eq!(through_a_queue(EcnChange::StripCe, Place::After, false), (9, 0));
         assert_eq!(through_a_queue(EcnChange::MarkAll, Place::After, false), (9, 9));
-        // CoDel marks where it may; bleached packets it drops
+        // CoDel marks if it may; bleached packets are dropped
         let (all, marked) = through_a_queue(EcnChange::StripCe, Place::Before, true);
         assert_eq!(all, 20);
         assert!(marked > 0);

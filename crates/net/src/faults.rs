@@ -16,7 +16,7 @@ pub(crate) struct Chance {
 }
 
 impl Chance {
-    /// `None` if it would never be yes.
+    /// `None` if it can never happen.
     pub(crate) fn new(probability: f64, stream: Stream) -> Option<Chance> {
         (probability > 0.0).then(|| Chance { threshold: threshold(probability), stream })
     }
@@ -26,13 +26,13 @@ impl Chance {
     }
 }
 
-/// Who doubles packets.
+/// Packets that are doubled.
 #[derive(Clone)]
 pub(crate) struct Doubler {
     chance: Chance,
     /// The next packet is a copy.
     copying: bool,
-    /// A copy that has not been offered yet, and when it comes.
+    /// A copy that has not been offered yet, and its time.
     owed: Option<(Time, Packet)>,
 }
 
@@ -41,7 +41,7 @@ impl Doubler {
         Some(Doubler { chance: Chance::new(probability, stream)?, copying: false, owed: None })
     }
 
-    /// Whether this packet is to come twice.
+    /// Whether this packet has to be doubled.
     pub(crate) fn doubles(&mut self) -> bool {
         !std::mem::take(&mut self.copying) && self.chance.draw()
     }

@@ -37,14 +37,14 @@ use crate::queue::{Admission, Arrival, Queue, Refused};
 use crate::reorder::Chooser;
 use crate::transmitter::Transmitter;
 
-/// A unidirectional link. Its packets lie in a pool that it shares with others, the same one at every call; see
+/// A unidirectional link. Its packets are in a pool shared with others, the same one at every call; see
 /// [`SoleLink`] for a link with packets of its own.
 #[derive(Clone)]
 #[repr(C)] // in this order, so that a packet like the last one, that finds no packet waiting, touches the first 48 bytes only
 pub struct Link {
     kind: Kind,
-    /// The link may owe reports of lost or refused packets, or a copy: a card in front of it merges, or packets come twice or are
-    /// damaged.
+    /// Whether there may be unreported lost or refused packets, or a copy: a card in front of the link
+    /// merges, or packets are duplicated or damaged.
     tells: bool,
     ahead: Ahead,
     /// Packets on its wire.
@@ -53,7 +53,7 @@ pub struct Link {
     delay: Span,
     transmitter: Transmitter,
     recipe: Arc<Recipe>,
-    /// Parts that a plain link makes when it needs them: not all access links of many flows ever do.
+    /// Parts that a plain link allocates on demand: most access links of many flows never need them.
     rest: Option<Box<Rest>>,
 }
 
@@ -62,7 +62,7 @@ pub struct Link {
 enum Kind {
     /// A fixed rate and delay behind a drop-tail queue.
     Plain,
-    /// Checks behind a queue that holds its packets.
+    /// Checks of a queue that holds its packets.
     Holding,
     /// Anything else.
     More,
@@ -76,7 +76,7 @@ impl Link {
         Link::made_by(&Recipe::of(config), config, seed)
     }
 
-    /// A link by a recipe that it shares with links that are alike.
+    /// Return a link by a recipe shared with equal links.
     pub fn made_by(recipe: &Arc<Recipe>, config: &LinkConfig, seed: u64) -> Link {
         let stream = |part: &str| component_stream(seed, &config.name, part);
         let extras = Extras::new(config, stream);
@@ -104,7 +104,7 @@ impl Link {
         }
     }
 
-    /// Each packet is asked all that any link asks, which changes nothing but the time it takes.
+    /// Check every feature for each packet, which changes only the time that it takes.
     pub fn ask_for_everything(&mut self) {
         self.rest();
         self.kind = Kind::More;
@@ -128,14 +128,14 @@ impl Link {
         self.capacity().is_some_and(|capacity| capacity.is_lost())
     }
 
-    /// Whether packets may be offered ahead of time, as long as they come in order: nothing here looks at the clock, and
-    /// nothing restarts.
+    /// Whether packets may be offered ahead of time, if they arrive in order: nothing here depends on the
+    /// clock, and nothing restarts.
     pub fn takes_ahead(&self) -> bool {
         self.ahead.takes
     }
 
-    /// Whether a packet may be passed on as soon as it is known when it leaves: nothing overtakes it or takes its
-    /// place, nothing counts what is on the wire, and no other event of the link depends on its own.
+    /// Whether a packet may be passed on as soon as its departure is known: nothing overtakes or replaces it,
+    /// nothing counts the packets on the wire, and no other event of the link depends on it.
     pub fn passes_ahead(&self) -> bool {
         self.ahead.passes
     }
@@ -151,8 +151,8 @@ impl Link {
         Ok(())
     }
 
-    /// The same, but for the last step: when the packet leaves the far end. It is the caller's then, for [`Link::put`], or to be passed
-    /// on ahead of time. `None`: the link holds it.
+    /// Offer a packet without the last step: returns its departure from the far end. The packet then belongs
+    /// to the caller, for [`Link::put`], or to be passed on ahead of time. `None`: the link holds it.
     #[inline(always)]
     pub fn take(
         &mut self,
@@ -167,7 +167,7 @@ impl Link {
         }
     }
 
-    /// [`Link::take`], where there is nothing but a drop-tail queue and a fixed rate and delay.
+    /// [`Link::take`] for a link with only a drop-tail queue and a fixed rate and delay.
     #[inline(always)]
     fn take_plainly(&mut self, now: Time, load: Load) -> Result<Time, Refused> {
         let start = now.max(self.busy_until);
@@ -180,7 +180,7 @@ impl Link {
         Ok(self.busy_until + self.delay)
     }
 
-    /// Such a link is at work: whether the packet waits; else there is no room.
+    /// The link is busy: return whether the packet waits; otherwise there is no room.
     #[inline(always)]
     fn waits_plainly(&mut self, now: Time, load: Load) -> bool {
         let start = self.busy_until;
@@ -226,7 +226,7 @@ impl Link {
         self.take_behind_card(pool, now, id, load)
     }
 
-    /// [`Link::take`] where a card merges, or packets come twice or are damaged.
+    /// [`Link::take`] for a card that merges, or duplicated or damaged packets.
     fn take_and_tell(
         &mut self,
         pool: &mut Pool,
@@ -240,7 +240,7 @@ impl Link {
         }
         let taken = self.take_behind_card(pool, now, id, load)?;
         match taken {
-            // the copy comes behind it; what is damaged is seen when it leaves
+            // the copy follows; damage is noticed at departure
             Some(delivery)
                 if self.extras().is_some_and(|extras| extras.owes() || extras.damage.is_some()) =>
             {
@@ -251,7 +251,7 @@ impl Link {
         }
     }
 
-    /// [`Link::take`], whatever the link has, behind its card.
+    /// [`Link::take`] for a link with any features, behind its card.
     fn take_behind_card(
         &mut self,
         pool: &mut Pool,
@@ -339,7 +339,7 @@ impl Link {
         self.on_wire == 0
     }
 
-    /// The earliest instant at which [`Link::poll`] has something to do; `Time::NEVER` if the link is empty.
+    /// The earliest instant at which [`Link::poll`] has work; `Time::NEVER` if the link is empty.
     #[inline]
     pub fn next_event(&self) -> Time {
         self.rest.as_ref().map_or(Time::NEVER, |rest| rest.next)
@@ -357,14 +357,14 @@ impl Link {
         self.rest().armed = at;
     }
 
-    /// When the packet was offered that is the next to leave.
+    /// Time at which the next packet to leave was offered.
     #[inline]
     pub fn next_offered(&self, pool: &Pool) -> Time {
         self.rest.as_ref().map_or(Time::NEVER, |rest| rest.wire.next(pool).1)
     }
 
-    /// The next packet that leaves the far end at or before `now`. `None`: nothing now, though [`Link::next_event`]
-    /// may have moved, because a departure was due.
+    /// Return the next packet that leaves the far end at or before `now`. `None`: nothing now, although
+    /// [`Link::next_event`] may have moved, because a departure was due.
     #[inline]
     pub fn poll(&mut self, pool: &mut Pool, now: Time) -> Option<PacketId> {
         if now < self.next_event() {
@@ -376,7 +376,7 @@ impl Link {
         if self.holds() {
             self.serve(pool, now);
         }
-        // a card may want to be asked again at this very instant, so that all that comes at it is there
+        // a card may have to be called again at this very instant, when everything arriving at it is there
         let due = if self.tells { self.rest().wire.next(pool).0 } else { self.next_event() };
         let id = (due <= now && due != Time::NEVER).then(|| self.pop(pool))?;
         if self.tells {
@@ -406,7 +406,7 @@ impl Link {
         self.rest().wire.pop(pool).expect("invariant: there is one")
     }
 
-    /// Find the next event anew.
+    /// Recompute the next event.
     #[inline]
     pub fn renew_next(&mut self, pool: &Pool) {
         if let Some(rest) = &mut self.rest {
@@ -424,7 +424,7 @@ impl Link {
         rest.next = rest.wire.next(pool).0.min(others);
     }
 
-    /// Who lives where: by flow, numbers of the sending and the receiving host.
+    /// Hosts of the flows: numbers of the sending and the receiving host.
     pub fn learn_hosts(&mut self, hosts: &[[u32; 2]]) {
         if let Some(rest) = &mut self.rest {
             rest.queue.learn_hosts(hosts);
@@ -439,7 +439,7 @@ impl Link {
         }
     }
 
-    /// A transmission begins as soon as it may from `earliest` on: when, and when it is over.
+    /// Start a transmission as soon as possible from `earliest` on; returns its start and end.
     #[inline]
     fn transmit(&mut self, earliest: Time, load: Load) -> (Time, Time) {
         let (start, end) = match self.rest.as_deref_mut().and_then(|rest| rest.extras.as_deref_mut()) {
@@ -458,7 +458,7 @@ impl Link {
         (start, end)
     }
 
-    /// Fix the delivery of a packet that is on its way from `leaves` on: when that is. `None`: it is held back, and on
+    /// Fix the delivery of a packet in flight from `leaves` on and return it. `None`: it is held back, and on
     /// the wire already. It arrived at the link, then was offered to the wire.
     #[inline]
     fn send(
@@ -510,7 +510,7 @@ impl Link {
         None
     }
 
-    /// When a transmission starts that may from `earliest` on.
+    /// Start of a transmission that may begin from `earliest` on.
     #[inline]
     fn start_of(&self, earliest: Time) -> Time {
         let outages = self.extras().and_then(|extras| extras.outages.as_ref());

@@ -121,7 +121,7 @@ pub(crate) struct Drawn {
     stream: Stream,
     /// Latest delivery, where packets keep their order.
     latest: Time,
-    /// Where they do not: packets on the wire in order of delivery.
+    /// If they do not: packets on the wire in order of delivery.
     order: Option<VecDeque<(Time, PacketId)>>,
 }
 
@@ -158,7 +158,7 @@ impl Drawn {
         self.latest
     }
 
-    /// Find the place of a packet among the `waiting` ones: behind which, if any.
+    /// Find the place of a packet among the `waiting` ones: the predecessor, if any.
     pub(crate) fn place(&mut self, id: PacketId, delivery: Time, waiting: u32) -> Option<PacketId> {
         let order = self.order.as_mut().expect("invariant: packets overtake");
         let gone = order.len() - waiting as usize; // the first ones have left since

@@ -1,7 +1,8 @@
-//! Outages: for a while a link starts no transmission, once or again and again, for a time that is drawn. So radio links hand
-//! over, and satellite paths change every 15 s (the gaps of a low orbit are under 100 ms). What is on its way arrives all
-//! the same, and so does the packet whose transmission has begun. What waits leaves afterwards, in order, unless the queue's
-//! limit refuses it; with `arrivals = "lost"` what comes in meanwhile is gone.
+//! Outages: a link starts no transmission for a drawn time, once or repeatedly, like radio links at a
+//! hand-over, and satellite paths, which change every 15 s (the gaps of a low orbit are under 100 ms).
+//! Packets in flight still arrive, and so does the packet whose transmission has begun. Waiting packets leave
+//! afterwards, in order, unless the queue's limit refuses them; with `arrivals = "lost"` packets that arrive
+//! during the outage are lost.
 
 use ackclock_core::schema::{Takes, Unit, DURATION, DURATION_OR_ZERO};
 use ackclock_core::{choice, table, Distribution, Span, Stream, Time};
@@ -42,8 +43,8 @@ pub enum Arrivals {
 
 choice! { Arrivals: Wait "wait", Lost "lost" }
 
-/// Outages at work. Arrivals and starts of transmissions each come in order, but not the one with the other: two walks over the
-/// same outages.
+/// Outages at work. Arrivals and starts of transmissions are each in order, but not relative to each other:
+/// two walks over the same outages.
 #[derive(Clone)]
 pub(crate) struct Outages {
     here: Walk,
@@ -71,12 +72,12 @@ impl Outages {
         self.lost && self.here.over(now) > now
     }
 
-    /// When a transmission starts that may from `earliest` on, which never decreases.
+    /// Start of a transmission that may begin from `earliest` on, which never decreases.
     pub(crate) fn start(&mut self, earliest: Time) -> Time {
         self.there.over(earliest)
     }
 
-    /// As [`Outages::start`], for a transmission that is only planned: the state stays as it is.
+    /// [`Outages::start`] for a planned transmission: the state stays unchanged.
     pub(crate) fn start_at(&self, earliest: Time) -> Time {
         match earliest < self.there.from {
             true => earliest,
@@ -97,10 +98,10 @@ struct Walk {
 }
 
 impl Walk {
-    /// `now`, or the end of the outage that it is in.
+    /// Return `now`, or the end of the outage at that time.
     fn over(&mut self, now: Time) -> Time {
         if now == Time::NEVER {
-            return now; // behind a transmission that never ends
+            return now; // after a transmission that never ends
         }
         while self.until <= now && self.from != Time::NEVER {
             self.from = match &self.apart {
@@ -115,14 +116,14 @@ impl Walk {
         }
     }
 
-    /// The end of the outage that begins at `from`.
+    /// Return the end of the outage that begins at `from`.
     fn draw(&mut self) {
         if self.from == Time::NEVER {
             self.until = Time::NEVER;
             return;
         }
         let lasts = drawn(&self.lasts, &mut self.stream);
-        // a nanosecond of each period is left, so that time goes on
+        // a nanosecond of each period remains, so that time advances
         self.until = self.from + self.every.map_or(lasts, |every| lasts.min(every - Span(1)));
     }
 }
@@ -198,7 +199,7 @@ mod tests {
         assert_eq!([always.start(Time(0)).0, always.start(Time(100)).0], [99, 199]);
     }
 
-    /// When ten packets of 1 us leave that come together at 5 us; the link is out from 8 to 20 us.
+    /// Departures of ten packets of 1 us that arrive together at 5 us; the link is out from 8 to 20 us.
     fn through(queue: QueueConfig, arrivals: Arrivals) -> Vec<u64> {
         let config = LinkConfig {
             queue,

@@ -19,22 +19,22 @@ impl PacketId {
         self.0
     }
 
-    /// The packet of this number.
+    /// Return the packet of this number.
     #[inline]
     pub fn of(number: u32) -> PacketId {
         PacketId(number)
     }
 
-    /// Most packets of a pool: memory ends before.
+    /// Maximum number of packets in a pool: memory is exhausted before.
     pub const MOST: u32 = 1 << 29;
 }
 
-/// A slab of packets. Freed places are used again, the last one first, while it is warm in the cache.
+/// A slab of packets. Free places are reused, the last one first, while it is in the cache.
 #[derive(Clone)]
 pub struct Pool {
     slots: Vec<Slot>,
     free: u32,
-    /// Who decides what becomes of packets, on links that ask.
+    /// Adversary that decides the fate of packets, on links that use it.
     adversary: Option<Box<Adversary>>,
 }
 
@@ -42,11 +42,11 @@ pub struct Pool {
 #[derive(Clone)]
 struct Slot {
     packet: Packet,
-    /// When it leaves the far end of the link.
+    /// Departure from the far end of the link.
     due: Time,
-    /// When it was offered to the link.
+    /// Time of the offer to the link.
     offered: Time,
-    /// The packet behind it on the link, or the link that it goes to, or the next free place.
+    /// The packet behind it on the link, or the link to which it goes, or the next free place.
     next: u32,
 }
 
@@ -67,13 +67,14 @@ impl Pool {
         self.adversary.as_deref_mut()
     }
 
-    /// The adversary's decision on a packet that reaches a link which asks.
+    /// The adversary's decision on a packet that reaches a link which uses it.
     pub(crate) fn ask(&mut self, now: Time, id: PacketId) -> Option<Fate> {
         let packet = &self.slots[id.0 as usize].packet;
         self.adversary.as_mut()?.ask(now, packet)
     }
 
-    /// The place of the next packet, to write it there: what it holds is old. [`Pool::take_in`] makes it a packet of the pool.
+    /// Return the place of the next packet, with stale content, to be written there. [`Pool::take_in`] makes
+    /// it a packet of the pool.
     #[inline]
     pub fn vacant(&mut self) -> &mut Packet {
         if self.free as usize >= self.slots.len() {
@@ -82,7 +83,7 @@ impl Pool {
         &mut self.slots[self.free as usize].packet
     }
 
-    /// Take in what stands in the vacant place.
+    /// Take in the packet in the vacant place.
     #[inline]
     pub fn take_in(&mut self) -> PacketId {
         let id = PacketId(self.free);
@@ -96,7 +97,7 @@ impl Pool {
         self.copy(packet).0
     }
 
-    /// Take a copy of a packet in, for a change before it goes anywhere.
+    /// Take in a copy of a packet, to be changed before it goes anywhere.
     #[inline(always)]
     pub fn copy(&mut self, packet: &Packet) -> (PacketId, &mut Packet) {
         let id = PacketId(self.free);
@@ -124,13 +125,13 @@ impl Pool {
         self.slots.push(Slot { packet: Packet::default(), due: Time::ZERO, offered: Time::ZERO, next: NONE });
     }
 
-    /// Note where a packet goes that is on no chain: to this link.
+    /// Set the destination link of a packet that is on no chain.
     #[inline]
     pub fn send_to(&mut self, id: PacketId, link: u32) {
         self.slots[id.0 as usize].next = link;
     }
 
-    /// Where it goes.
+    /// Destination link.
     #[inline]
     pub fn goes_to(&self, id: PacketId) -> u32 {
         self.slots[id.0 as usize].next
@@ -191,7 +192,7 @@ impl Chain {
         self.head == NONE
     }
 
-    /// When the first one is due, and when it was offered.
+    /// Due time of the first one, and time of its offer.
     #[inline]
     pub(crate) fn first(&self, pool: &Pool) -> Option<(Time, Time)> {
         pool.slots.get(self.head as usize).map(|slot| (slot.due, slot.offered))
@@ -254,7 +255,7 @@ impl Chain {
     }
 }
 
-/// No packet: beyond every place, so that one comparison tells.
+/// No packet: beyond every place, so that one comparison detects it.
 const NONE: u32 = u32::MAX;
 
 #[cfg(test)]

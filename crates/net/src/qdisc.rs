@@ -25,7 +25,7 @@ pub struct Qdisc {
     attributes: Vec<(u16, Vec<u8>)>,
     /// The options are flagged as nested.
     nested: bool,
-    /// The discipline is set anew when the run begins, as its clock runs while nothing is sent.
+    /// The discipline is set up again when the run begins, because its clock runs while nothing is sent.
     renews: bool,
     words: String,
 }
@@ -43,7 +43,7 @@ impl Qdisc {
         self.says(&words.replace("{}", &value.text()))
     }
 
-    /// An attribute that may be left out.
+    /// An optional attribute.
     pub fn some<T: Number>(self, attribute: u16, value: Option<T>, words: &str) -> Qdisc {
         match value {
             Some(value) => self.row(attribute, value, words),
@@ -83,13 +83,13 @@ impl Qdisc {
         self
     }
 
-    /// Set the discipline anew when the run begins, if `it_is_so`.
+    /// Set up the discipline again when the run begins, if `it_is_so`.
     pub fn renews(mut self, it_is_so: bool) -> Qdisc {
         self.renews = it_is_so;
         self
     }
 
-    /// As plain values, for the guest's job and for `tc`.
+    /// Return plain values, for the guest's job and for `tc`.
     pub fn value(&self) -> Value {
         let bytes = |bytes: &[u8]| Value::List(bytes.iter().map(|&byte| Value::Whole(byte.into())).collect());
         let attribute = |(number, value): &(u16, Vec<u8>)| {
@@ -106,11 +106,11 @@ impl Qdisc {
     }
 }
 
-/// A number that an attribute holds.
+/// Number in an attribute.
 pub trait Number {
-    /// As the kernel reads it.
+    /// In the kernel's form.
     fn bytes(&self) -> Vec<u8>;
-    /// As `tc` reads it.
+    /// In the form of `tc`.
     fn text(&self) -> String;
 }
 
@@ -150,7 +150,7 @@ pub struct Netem {
     pub overhead: i32,
     /// Lost packets in 2^32.
     pub loss: u32,
-    /// Packets in 2^32 that come twice.
+    /// Share of duplicated packets in 2^32.
     pub duplicate: u32,
     /// Packets in 2^32 with a bit flipped.
     pub corrupt: u32,
@@ -174,7 +174,7 @@ impl Netem {
         seed: None,
     };
 
-    /// As netlink and `tc` have it.
+    /// In the form of netlink and `tc`.
     pub fn qdisc(&self) -> Qdisc {
         let percent = |share: u32| format!("{}%", general(100.0 * share as f64 / 4_294_967_296.0, 7));
         // latency in us is superseded by LATENCY64
@@ -238,7 +238,7 @@ pub fn refused(key: &str, found: impl Display) -> Refusal {
     Refusal::new(found, "what the kernel's queueing disciplines can do").within(key)
 }
 
-/// A number with so many significant digits, without zeros at its end, as `%g` writes it.
+/// Format a number with this many significant digits, without trailing zeros, like `%g`.
 pub fn general(x: f64, digits: usize) -> String {
     let exact = format!("{x:.*e}", digits - 1);
     let (mantissa, exponent) = exact.split_once('e').expect("invariant: as it was written");

@@ -29,7 +29,7 @@ impl Chooser {
         (extra_delay > Span::ZERO).then(|| Chooser { threshold: threshold(probability), extra_delay, stream })
     }
 
-    /// How much later the next packet arrives; `None` for the majority that keeps its time.
+    /// Delay of the next packet; `None` for the majority that keeps its time.
     pub(crate) fn extra_delay(&mut self) -> Option<Span> {
         self.stream.chance(self.threshold).then_some(self.extra_delay)
     }

@@ -22,7 +22,7 @@ struct Waiting {
 }
 
 impl Thinner {
-    /// One ACK stands for so many at most; `None` if for itself alone.
+    /// One ACK stands for at most this many; `None` if only for itself.
     pub(crate) fn new(most: u32) -> Option<Thinner> {
         (most > 1).then(|| Thinner { most, waiting: Vec::new() })
     }
@@ -85,7 +85,8 @@ mod tests {
         packet
     }
 
-    /// Connection and number of the ACKs that leave, of those that come together. A packet of 1 us is ahead of them.
+    /// Connection and number of the ACKs that leave, of those that arrive together. A packet of 1 us is ahead
+    /// of them.
     fn left(most: u32, came: &[Packet]) -> Vec<(u32, u64)> {
         let config = LinkConfig { thin_acks: most, ..LinkConfig::new("l", Rate(8_000_000_000), Span::ZERO) };
         let mut link = SoleLink::new(&config, 1);

@@ -5,7 +5,8 @@
 use ackclock_core::packet::Load;
 use ackclock_core::{Rate, Span};
 
-/// Traffic that a link has transmitted. Its rate is the caller's and never changes: it is needed only when a load is new.
+/// Traffic that a link has transmitted. The caller passes its rate, which never changes: it is needed only
+/// for a new load.
 #[repr(C)]
 #[derive(Clone, Default)]
 pub(crate) struct Transmitter {
@@ -31,19 +32,19 @@ impl Tally {
         self.tx
     }
 
-    /// One more arrived, and was sent.
+    /// Count one more arrival and transmission.
     #[inline]
     pub(crate) fn count(&mut self) {
         self.packets += 1;
     }
 }
 
-/// Sums since the start of the run, in which a packet of several segments counts as so many.
+/// Return the sums since the start of the run, in which a packet of several segments counts as that many.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Counted {
     /// Packets offered, by class.
     pub(crate) arrivals: [u64; 4],
-    /// Packets whose transmission is over or fixed, with their bytes and transmission times.
+    /// Packets whose transmission has ended or is fixed, with their bytes and transmission times.
     pub(crate) sent: u64,
     pub(crate) bytes_sent: u64,
     pub(crate) transmission: Span,
@@ -86,7 +87,7 @@ impl Transmitter {
         self.tally(rate, load).tx
     }
 
-    /// Tally of packets of this load.
+    /// Return the tally of packets of this load.
     #[inline(always)]
     pub(crate) fn tally(&mut self, rate: &Rate, load: Load) -> &mut Tally {
         if self.recent[0].load == load {
@@ -99,7 +100,8 @@ impl Transmitter {
         &mut self.recent[1]
     }
 
-    /// The oldest one is counted, and gives way to the first packet of this load; or to the next one, if it was this load's.
+    /// Count the oldest tally and reuse it for the first packet of this load; or the next one, if it was this
+    /// load's.
     #[cold]
     #[inline(never)]
     fn remember(&mut self, rate: &Rate, load: Load) {
@@ -121,7 +123,7 @@ impl Transmitter {
         Tally { load, tx: rate.tx_time(load.bytes()), packets }
     }
 
-    /// The sums of what has no tally.
+    /// Sums of packets without a tally.
     #[inline]
     pub(crate) fn others(&mut self) -> &mut Counted {
         self.others.get_or_insert_default()

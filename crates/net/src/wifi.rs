@@ -37,7 +37,7 @@ impl WifiJitter {
     }
 }
 
-/// Where the distributions are cut off, with less than 2^-64 beyond.
+/// Cut-off of the distributions, with less than 2^-64 beyond.
 const SHORT_MOST: usize = 21;
 const LONG_MOST: usize = 64;
 
@@ -65,7 +65,7 @@ impl Wifi {
         self.last
     }
 
-    /// A packet's own delay. Each draws four numbers, whatever they are.
+    /// A packet's own delay. Each packet draws four numbers, whatever their values.
     fn draw(&mut self) -> Span {
         let short = draw(&self.short, self.stream.next_u64()) as u64;
         let often = self.stream.chance(self.often);

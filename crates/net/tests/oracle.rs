@@ -16,7 +16,7 @@ struct Oracle {
     queue: QueueConfig,
     now: u64,
     waiting: VecDeque<Packet>,
-    /// In transmission, until.
+    /// End of the present transmission.
     sending: Option<(Packet, u64)>,
     delay_line: VecDeque<(Packet, u64)>,
     delivered: Vec<(u64, u32)>,

@@ -2,14 +2,14 @@
 
 use ackclock_core::{HostPacing, Span};
 
-/// How the receiver reports.
+/// Frequency of the receiver's reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Feedback {
     /// Datagrams per report.
     pub every: u32,
     /// Longest that a datagram waits for its report.
     pub flush: Span,
-    /// Whether a report says again what earlier ones said. Without, a lost report makes its datagrams look lost.
+    /// Whether a report repeats earlier ones. Otherwise a lost report makes its datagrams look lost.
     pub repeats: bool,
 }
 
@@ -26,9 +26,9 @@ pub struct Config {
     pub payload: u32,
     /// The transport's own header, bytes.
     pub header: u32,
-    /// How the receiver reports.
+    /// Frequency of the receiver's reports.
     pub feedback: Feedback,
-    /// A datagram counts as lost when this many with larger numbers were reported, and it was not; at least 1.
+    /// A datagram counts as lost when this many later ones were reported, and it was not; at least 1.
     pub reordering: u32,
     /// How much of a late sender's delay is made up.
     pub pacer: HostPacing,

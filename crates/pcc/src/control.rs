@@ -1,5 +1,5 @@
-//! Rate control: what an interval's rate is, and what its result changes. One file per algorithm; this one holds the
-//! contract, the closed set and what they share.
+//! Rate control: the rate of an interval, and the effect of its result. One file per algorithm; this one
+//! holds the contract, the closed set and the common parts.
 
 mod allegro;
 mod registry;
@@ -20,7 +20,7 @@ pub struct PathView {
     pub now: Time,
     /// Smoothed RTT.
     pub srtt: Span,
-    /// Least RTT seen.
+    /// Minimum RTT.
     pub min_rtt: Span,
     /// IP packet size of a full datagram.
     pub packet_bytes: u32,
@@ -40,7 +40,7 @@ pub struct Plan {
     pub rate: f64,
     /// Length; it ends with the first transmission at or after that.
     pub length: Span,
-    /// Comes back with the result.
+    /// Returned together with the result.
     pub purpose: u32,
 }
 
@@ -89,7 +89,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Why there is no copy of it, if there is none.
+    /// Reason why there is no copy of it, if there is one.
     pub fn cannot_copy(&self) -> Option<String> {
         matches!(self.utility, Kind::Custom(_)).then(|| "found a user's own utility".to_string())
     }

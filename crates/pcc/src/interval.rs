@@ -16,9 +16,9 @@ pub struct Measured {
     pub rate: f64,
     /// First transmission.
     pub start: Time,
-    /// First transmission of the interval behind it.
+    /// First transmission of the following interval.
     pub end: Time,
-    /// When the result was complete.
+    /// Time when the result was complete.
     pub known: Time,
     /// Datagrams sent.
     pub sent: u32,
@@ -36,7 +36,7 @@ pub struct Measured {
     pub rtt_deviation: f64,
     /// The sender had nothing to send for a part of it: says nothing about the path.
     pub limited: bool,
-    /// x is to be the rate set, whatever was sent.
+    /// x has to be the rate set, regardless of the sent packets.
     pub nominal: bool,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct Interval {
     pub purpose: u32,
     pub rate: f64,
     pub start: Time,
-    /// `Time::NEVER` while it goes on.
+    /// `Time::NEVER` while it lasts.
     pub end: Time,
     pub sent: u32,
     pub bytes: u64,

@@ -1,5 +1,5 @@
-//! The data in pieces, one to a datagram: at the sender those not yet acknowledged, at the receiver those that wait for
-//! one before them. Rings by number; nothing grows beyond what is outstanding.
+//! The data in pieces, one per datagram: at the sender the unacknowledged ones, at the receiver those that
+//! wait for an earlier one. Rings by number; nothing grows beyond the outstanding data.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ pub(crate) struct Piece {
     pub delivered: bool,
     /// In the queue for retransmission.
     pub queued: bool,
-    /// Transmissions so far, less one.
+    /// Transmissions so far, minus one.
     pub rexmit: u8,
 }
 
@@ -72,7 +72,7 @@ impl Outgoing {
         }
     }
 
-    /// Let go of what is below `next`, and of what was delivered behind it.
+    /// Drop everything below `next`, and delivered pieces after it.
     #[inline]
     fn advance(&mut self, next: u64) {
         while let Some(front) = self.ring.front().filter(|front| self.base < next || front.delivered) {
@@ -109,8 +109,8 @@ impl Outgoing {
         None
     }
 
-    /// The first piece at or behind `from` (else the very first) that has not arrived and does not wait for
-    /// retransmission.
+    /// Return the first piece at or after `from` (else the very first) that has not arrived and does not wait
+    /// for retransmission.
     pub fn unacknowledged(&self, from: u64) -> Option<u64> {
         let skip = from.saturating_sub(self.base) as usize;
         let open = |(_, piece): &(usize, &Piece)| !piece.delivered && !piece.queued;
@@ -189,7 +189,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
-        /// Oracle: a set of what has arrived.
+        /// Oracle: a set of arrived pieces.
         #[test]
         fn the_receiver_hands_over_what_is_in_order(arrivals in prop::collection::vec(0u64..40, 1..120)) {
             let (mut incoming, mut set) = (Incoming::default(), BTreeSet::new());
@@ -202,7 +202,7 @@ mod tests {
             }
         }
 
-        /// Oracle: a set of what was delivered and one of what was lost since.
+        /// Oracle: a set of delivered pieces and one of pieces lost since.
         #[test]
         fn the_sender_repeats_what_is_lost_and_nothing_else(
             events in prop::collection::vec((0u8..4, 0u64..30), 1..150)

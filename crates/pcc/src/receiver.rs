@@ -17,7 +17,7 @@ pub struct Receiver {
     data: Incoming,
     /// Largest datagram number that arrived, and when.
     largest: Option<(u64, Time)>,
-    /// As in [`Report::received`].
+    /// See [`Report::received`].
     received: [u64; REPORT_WORDS],
     /// Arrivals since the last report.
     fresh: u32,
@@ -30,7 +30,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver to which nothing has come yet.
+    /// Return a receiver to which nothing has arrived yet.
     pub fn new(config: &Config) -> Receiver {
         Receiver {
             feedback: config.feedback,
@@ -53,7 +53,7 @@ impl Receiver {
         self.data.bytes()
     }
 
-    /// Payload bytes that are here, those behind a gap included.
+    /// Received payload bytes, including those behind a gap.
     pub fn arrived(&self) -> u64 {
         self.data.bytes() + self.data.behind_gaps()
     }
@@ -63,13 +63,13 @@ impl Receiver {
         self.data.is_complete()
     }
 
-    /// Ask the other end for data: one request of `bytes`, at most a datagram's payload, when all that was asked for before
-    /// is here.
+    /// Request data from the peer: one request of `bytes`, at most a datagram's payload, when all earlier
+    /// requested data has arrived.
     pub fn ask(&mut self, bytes: u32) {
         self.requests.ask(bytes);
     }
 
-    /// The other end has been heard.
+    /// The peer has been heard.
     pub fn is_established(&self) -> bool {
         self.largest.is_some()
     }

@@ -10,7 +10,7 @@ use ackclock_core::{Span, Time};
 /// Requests of the receiving end.
 #[derive(Clone, Default)]
 pub(crate) struct Requests {
-    /// Bytes asked in all.
+    /// Bytes requested in total.
     asked: u64,
     /// Length of the last request.
     len: u32,
@@ -19,7 +19,7 @@ pub(crate) struct Requests {
     tries: u32,
     /// Datagrams sent.
     sent: u64,
-    /// When the last request is sent again; absent = it is answered.
+    /// Time when the last request is repeated; None = it was answered.
     timeout: Option<Time>,
     failed: bool,
 }
@@ -44,7 +44,7 @@ impl Requests {
         self.timeout = None;
     }
 
-    /// The deadline may have come.
+    /// Check the deadline.
     pub fn on_timer(&mut self, now: Time) {
         if self.timeout.is_none_or(|timeout| now < timeout) {
             return;
@@ -76,7 +76,7 @@ impl Requests {
         }))
     }
 
-    /// When the request is sent again.
+    /// Time when the request is repeated.
     #[inline]
     pub fn deadline(&self) -> Time {
         self.timeout.unwrap_or(Time::NEVER)

@@ -29,7 +29,7 @@ pub struct Stats {
     pub lost: u64,
     /// Reports received.
     pub reports: u64,
-    /// Times that datagrams were taken as lost because no report had come of them for so long.
+    /// Number of times that datagrams were considered lost because no report had arrived for this long.
     pub timeouts: u64,
     /// Monitor intervals with a result.
     pub intervals: u64,
@@ -37,7 +37,7 @@ pub struct Stats {
     pub rtt_sum_ns: u128,
     /// Number of RTT samples.
     pub rtt_samples: u64,
-    /// Least RTT.
+    /// Minimum RTT.
     pub min_rtt: Span,
 }
 
@@ -61,7 +61,7 @@ pub struct Sender {
     /// Bytes to send in all; `u64::MAX` = as many as there is time for.
     written: u64,
     taken: u64,
-    /// Bytes of requests that came from the other end.
+    /// Bytes of the peer's requests.
     asked: u64,
     closing: bool,
     /// The end of the stream has been sent.
@@ -73,19 +73,20 @@ pub struct Sender {
     intervals: Intervals,
     interval_end: Time,
     spacing: Span,
-    /// When the next datagram should leave; whether it may is the pacer's to say.
+    /// Scheduled departure of the next datagram; the pacer decides whether it may leave.
     due: Time,
-    /// When the last one should have left.
+    /// Scheduled departure of the last one.
     last_due: Time,
     /// There was nothing to send when it was due.
     idle: bool,
-    /// Where filling up goes on.
+    /// Position at which filling up continues.
     cursor: u64,
     connecting: bool,
     established: bool,
     hello_due: bool,
     hello_tries: u32,
-    /// When the oldest datagram outstanding is taken as lost; when connecting, when the hello is sent again.
+    /// Time when the oldest outstanding datagram is considered lost; while connecting, when the hello is
+    /// repeated.
     timeout: Time,
     /// Datagrams below this one were taken as lost in silence, if they were not reported before; when the last of them left.
     given_up: (u64, Time),
@@ -105,7 +106,7 @@ struct Sent {
 }
 
 impl Sender {
-    /// Why there is no copy of it, if there is none.
+    /// Reason why there is no copy of it, if there is one.
     pub fn cannot_copy(&self) -> Option<String> {
         self.controller.cannot_copy()
     }
@@ -161,15 +162,15 @@ impl Sender {
     pub fn write_forever(&mut self) {
         self.written = u64::MAX;
     }
-    /// Nothing beyond what was sent once.
+    /// Send nothing beyond the data sent once.
     pub fn stop_writing(&mut self) {
         self.written = self.taken;
     }
-    /// The stream ends behind what is written.
+    /// The stream ends after the written data.
     pub fn close(&mut self) {
         self.closing = true;
     }
-    /// How the host treats lateness.
+    /// Set the host's treatment of lateness.
     pub fn set_pacer(&mut self, pacer: HostPacing) {
         self.config.pacer = pacer;
     }
@@ -189,7 +190,7 @@ impl Sender {
     pub fn acked(&self) -> u64 {
         self.pieces.acked()
     }
-    /// Bytes of the requests that came from the other end.
+    /// Bytes of the peer's requests.
     pub fn asked(&self) -> u64 {
         self.asked
     }
@@ -197,7 +198,7 @@ impl Sender {
     pub fn is_done(&self) -> bool {
         self.failed.is_some() || self.closing && self.ended && self.pieces.is_empty()
     }
-    /// Why the flow failed: no answer came, or the utility function gave no number.
+    /// Reason for the flow's failure: no answer arrived, or the utility function returned no number.
     pub fn failure(&self) -> Option<&str> {
         self.failed.as_deref()
     }
@@ -307,7 +308,7 @@ impl Sender {
     fn on_report(&mut self, now: Time, report: &Report) {
         let end = self.base + self.ring.len() as u64;
         if report.largest >= end {
-            return; // speaks of what was never sent
+            return; // refers to data that was never sent
         }
         self.stats.reports += 1;
         let mut sample = None;
@@ -425,7 +426,7 @@ impl Sender {
         stats.min_rtt = stats.min_rtt.min(rtt);
     }
 
-    /// Age at which a datagram of which no report has come is taken as lost.
+    /// Age at which a datagram without a report is considered lost.
     fn patience(&self) -> Span {
         (self.srtt + self.rttvar * 4).max(self.srtt * 2) + self.config.feedback.flush
     }

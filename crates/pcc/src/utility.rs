@@ -6,7 +6,7 @@
 
 use crate::interval::Measured;
 
-/// Value of a monitor interval. An `Err` says why there is no number, and ends the run.
+/// Value of a monitor interval. An `Err` gives the reason for a missing number, and ends the run.
 pub trait Utility: Send {
     /// Utility of the interval `now`; `before` is the one before it.
     fn of(&mut self, now: &Measured, before: Option<&Measured>) -> Result<f64, String>;
@@ -29,7 +29,7 @@ pub fn safe(alpha: f64, tolerance: f64, x: f64, loss: f64) -> f64 {
     x * (1.0 - loss) * sigmoid(alpha, loss - tolerance) - x * loss
 }
 
-/// Least alpha for which Theorem 1 holds with n senders: max(2.2 (n - 1), 100).
+/// Smallest alpha for which Theorem 1 holds with n senders: max(2.2 (n - 1), 100).
 pub fn alpha_for(senders: u32) -> f64 {
     (2.2 * (senders.max(1) - 1) as f64).max(100.0)
 }
@@ -112,7 +112,7 @@ impl Gradient {
     }
 }
 
-/// The utilities that come with the crate, and one's own.
+/// The utilities of the crate, and user-defined ones.
 #[derive(Clone)]
 pub enum Kind {
     /// [`safe`].
@@ -122,7 +122,7 @@ pub enum Kind {
         /// Loss rate at the cliff.
         tolerance: f64,
     },
-    /// As [`Kind::Safe`], times the ratio of the last RTT to this one, over the RTT: as the paper prints it.
+    /// [`Kind::Safe`] times the ratio of the last RTT to this one, over the RTT, as printed in the paper.
     LatencyPaper {
         /// Steepness.
         alpha: f64,
@@ -174,7 +174,7 @@ impl Utility for Kind {
     }
 }
 
-/// a / b, or `otherwise` if b is no positive number (an interval without RTT samples).
+/// a / b, or `otherwise` if b is not positive (an interval without RTT samples).
 fn ratio(a: f64, b: f64, otherwise: f64) -> f64 {
     if b > 0.0 {
         a / b

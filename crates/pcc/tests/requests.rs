@@ -1,5 +1,5 @@
-//! A client at the receiving end, over a path of 30 ms without a limit: it asks, the sender answers, and between answers
-//! there is nothing to send.
+//! Tests of a client at the receiving end, over a path of 30 ms without a limit: it requests, the sender
+//! answers, and between answers there is nothing to send.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use ackclock_pcc::{Receiver, Sender};
 const ONE_WAY: Span = Span::from_ms(15);
 const REQUEST: u32 = 200;
 
-/// Both ends and what is between them.
+/// Both ends and the path between them.
 struct Path {
     sender: Sender,
     receiver: Receiver,
@@ -89,7 +89,7 @@ impl Path {
         self.now = until;
     }
 
-    /// Ask once a second; the server answers with `bytes` each time, as soon as it hears of it.
+    /// Request once a second; the server answers with `bytes` each time, as soon as the request arrives.
     fn fetch(&mut self, times: u64, bytes: u64) {
         for k in 1..=times {
             self.receiver.ask(REQUEST);
@@ -118,7 +118,7 @@ fn every_request_is_answered_though_requests_are_lost() {
     path.run(Time(10_000_000_000));
     assert_eq!(path.sender.asked(), REQUEST as u64);
     let after: Vec<u64> = path.requests.iter().map(|t| t.since(path.requests[0]).0 / 1_000_000).collect();
-    // the third arrives, but nobody writes, so that the client asks once more
+    // the third arrives, but nobody writes, so that the client requests once more
     assert_eq!(after, [0, 1000, 3000, 7000]);
     path.sender.write(path.now, 1000);
     path.run(Time(200_000_000_000));

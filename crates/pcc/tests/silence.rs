@@ -1,4 +1,4 @@
-//! Datagrams of which no report comes: only those that are old enough count as lost.
+//! Datagrams without a report: only those that are old enough count as lost.
 
 use ackclock_core::datagram::{Data, DataKind, Datagram, DatagramEndpoint};
 use ackclock_core::{Span, Stream, Time};
@@ -32,7 +32,7 @@ impl Pair {
         Pair { sender, receiver, forward: Vec::new(), back: Vec::new(), now: Time::ZERO, rtt: RTT }
     }
 
-    /// Go on until `end`, in steps of 10 us; numbers of the data sent on the way.
+    /// Continue until `end`, in steps of 10 us; returns the numbers of the data sent.
     fn run(&mut self, end: Time, passes: impl Fn(u64) -> bool) -> Vec<u64> {
         let mut sent = Vec::new();
         while self.now < end {

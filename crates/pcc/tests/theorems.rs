@@ -18,7 +18,7 @@ fn loss(rates: &[f64]) -> f64 {
     (1.0 - CAPACITY / total).max(0.0)
 }
 
-/// What sender `i` would get at rate `x` while the others stay.
+/// Utility of sender `i` at rate `x` while the others stay.
 fn utility(rates: &[f64], i: usize, x: f64, alpha: f64) -> f64 {
     let mut rates = rates.to_vec();
     rates[i] = x;

@@ -14,8 +14,8 @@ use crate::guarded;
 use crate::interrupt::{wall_clock, Interrupt, PyStop};
 use crate::tables::PyTables;
 
-/// Contents of a capture: `connections`, a row for each direction of each, `packets` of the one asked for, and numbers of the file.
-/// `progress` is told now and then how many bytes were read.
+/// Contents of a capture: `connections`, a row for each direction of each, `packets` of the requested one,
+/// and numbers of the file. `progress` is called from time to time with the number of bytes read.
 #[pyfunction]
 #[pyo3(signature = (path, connection = None, most_packets = 10_000_000, progress = None, stop = None))]
 pub fn read_capture<'py>(

@@ -30,7 +30,7 @@ impl Failure {
     /// In a line.
     pub fn told(&self) -> String {
         let seconds = self.time.as_secs();
-        // An exception may raise another one when it is asked for its text.
+        // An exception may raise another one when its text is requested.
         let said = Python::attach(|py| {
             self.error.value(py).str().map_or_else(
                 |_| "what it says cannot be printed".to_string(),
@@ -44,7 +44,7 @@ impl Failure {
     }
 }
 
-/// Where the controllers of one run leave their first failure.
+/// Storage for the first failure of a run's controllers.
 pub type Slot = Arc<Mutex<Option<Failure>>>;
 
 /// Whether there is a failure.
@@ -130,7 +130,7 @@ impl PyWindow {
     }
 }
 
-/// A value of the contract as Python has it.
+/// Python form of a value of the contract.
 trait Shown {
     type Python;
     fn shown(&self, py: Python<'_>) -> PyResult<Self::Python>;
@@ -205,7 +205,8 @@ ackclock_cc::fields!(classes);
 /// The methods of an object by hook, bound once: looked up by name at each call they would cost as much as the call.
 type Methods = [Option<Py<PyAny>>; HOOKS.len()];
 
-/// Arguments that a hook has had from the beginning, where others came later: a method from before is called without those.
+/// Number of arguments that a hook has had from the beginning, if others were added later: an older method is
+/// called without the new ones.
 const AT_FIRST: &[(Hook, usize)] = &[(Hook::on_tx_start, 3)];
 
 /// A Python object whose methods are hooks.
@@ -221,7 +222,7 @@ pub struct PyBridge {
     slot: Slot,
 }
 
-/// How often a class wants to be told.
+/// How often a class wants to be called.
 fn every(value: &Bound<'_, PyAny>) -> PyResult<Every> {
     match value.extract::<u32>() {
         Ok(1) => Ok(Every::Ack),
@@ -297,7 +298,7 @@ impl PyBridge {
         }
     }
 
-    /// Take over an object, and what it says of itself.
+    /// Take over an object, and its description of itself.
     fn bind(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Said> {
         for row in methods() {
             let method = object.getattr_opt(row.own)?;
@@ -355,7 +356,7 @@ impl PyBridge {
     }
 }
 
-/// How many arguments a method written in Python takes; `None`: any number, or unknown.
+/// Number of arguments of a method written in Python; `None`: any number, or unknown.
 fn arguments(method: &Bound<'_, PyAny>) -> Option<usize> {
     const TAKES_MORE: u32 = 0x04; // CO_VARARGS
     let code = method.getattr("__func__").ok()?.getattr("__code__").ok()?;
@@ -364,7 +365,7 @@ fn arguments(method: &Bound<'_, PyAny>) -> Option<usize> {
     (flags & TAKES_MORE == 0).then(|| count.saturating_sub(1))
 }
 
-/// The answer of a hook, where one is asked for.
+/// Convert the answer of a hook, if it has one.
 fn answered(hook: Hook, returned: &Bound<'_, PyAny>) -> PyResult<f64> {
     let (answer, allowed) = match (hook.row().answer, hook) {
         ("bool", _) => (returned.extract::<bool>().map(|yes| f64::from(u8::from(yes))), "True, False"),
@@ -427,7 +428,7 @@ impl Bridge for PyBridge {
         });
     }
 
-    /// By its method `copy`, else by `copy.deepcopy`.
+    /// Copy by its method `copy`, else by `copy.deepcopy`.
     fn copied(&self) -> Result<PyBridge, String> {
         let object = self.object.as_ref().ok_or("found none")?;
         let _call = calls::enter(&self.class, "copy", self.last);

@@ -1,4 +1,4 @@
-//! Ends what the engine does: Ctrl-C, where the interpreter has to be asked for it, and a flag that others set.
+//! Ends work of the engine: Ctrl-C, for which the interpreter has to be queried, and a flag that others set.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -40,7 +40,7 @@ pub struct Interrupt {
     raised: Mutex<Option<PyErr>>,
 }
 
-/// The real time: only for how often Python is asked for signals, so no result depends on it.
+/// The real time: only for how often Python is queried for signals, so no result depends on it.
 #[allow(clippy::disallowed_methods, reason = "says when to ask Python for signals; no result depends on it")]
 pub fn wall_clock() -> Instant {
     Instant::now()
@@ -76,7 +76,7 @@ impl Interrupt {
         }
     }
 
-    /// The exception to raise, if one came.
+    /// Return the exception to raise, if there is one.
     pub fn check(&self) -> PyResult<()> {
         let raised = self.raised.lock().ok().and_then(|mut raised| raised.take());
         match raised {
@@ -92,8 +92,8 @@ impl Interrupt {
 pub struct Hooked(Mutex<Vec<u64>>);
 
 impl Hooked {
-    /// Do work of which parts are hooks in Python, on a thread of our own. The thread keeps its state: made anew for
-    /// each hook, it would cost more than the hook.
+    /// Do work whose parts are hooks in Python, on a thread of our own. The thread keeps its state: creating
+    /// it for each hook would cost more than the hook.
     pub fn while_in<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         Python::attach(|py| {
             let ident = py.import("threading").and_then(|m| m.call_method0("get_ident")?.extract::<u64>());
@@ -125,10 +125,11 @@ impl Hooked {
     }
 }
 
-/// How often the interpreter is asked.
+/// Interval of queries to the interpreter.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Note calls of users' code on this page, memory that another process reads, from now on: `calls` says what stands where.
+/// Record calls of users' code on this page from now on, memory that another process reads; `calls` describes
+/// its layout.
 #[pyfunction]
 #[allow(unsafe_code, reason = "memory of Python's, which stays for the life of the process")]
 pub fn share_calls(page: PyBuffer<u8>) -> PyResult<()> {
@@ -138,7 +139,8 @@ pub fn share_calls(page: PyBuffer<u8>) -> PyResult<()> {
         return Err(PyValueError::new_err(format!("page: allowed: {BYTES} bytes that can be written")));
     }
     std::mem::forget(page); // the buffer is held, so that Python neither moves nor frees the memory
-                            // SAFETY: aligned memory of this length, which is held for ever; others touch it through atomics or not at all.
+                            // SAFETY: aligned memory of this length, which is held for ever; others access it
+                            // through atomics or not at all.
     let words = unsafe { std::slice::from_raw_parts(place, BYTES / 8) };
     calls::share(words);
     Ok(())

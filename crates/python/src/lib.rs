@@ -99,7 +99,7 @@ fn build() -> &'static str {
     env!("ACKCLOCK_BUILD")
 }
 
-/// The profile of Cargo under which the engine was built; `", trained"` behind it after `tools/train.py`.
+/// The Cargo profile with which the engine was built, followed by `", trained"` after `tools/train.py`.
 #[pyfunction]
 fn profile() -> &'static str {
     env!("ACKCLOCK_PROFILE")
@@ -128,7 +128,7 @@ fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-/// The options of each controller that has any: name, what it takes, default, and one line.
+/// The options of each controller that has any: name, accepted values, default, and one line.
 #[pyfunction]
 fn controller_options(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
@@ -209,7 +209,7 @@ fn contract(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(all)
 }
 
-/// Put a user's controller through the test of conformance; what it broke, or what it did wrong, if anything.
+/// Run the conformance test on a user's controller; returns the violated rule, or its error, if any.
 #[pyfunction]
 fn check_conformance<'py>(py: Python<'py>, class_: Py<PyAny>) -> PyResult<Option<Bound<'py, PyDict>>> {
     let slot = Slot::default();
@@ -328,7 +328,7 @@ fn run_each<'py>(
     })?
     .map_err(refusal)?;
     if stop.is_none() {
-        interrupt.check()?; // who has a flag sees that the lists are shorter
+        interrupt.check()?; // a caller with a flag sees that the lists are shorter
     }
 
     let dict = PyDict::new(py);
@@ -346,13 +346,13 @@ fn run_each<'py>(
     Ok(dict)
 }
 
-/// Names of what exists for speed alone.
+/// Names of the shortcuts, which exist for speed alone.
 #[pyfunction]
 fn shortcuts() -> Vec<&'static str> {
     Shortcuts::names().collect()
 }
 
-/// Bytes that a capture of one run may take: what the bottleneck lets through, or what the applications ask for.
+/// Bytes that a capture of one run may take: what the bottleneck passes, or what the applications send.
 #[pyfunction]
 fn estimate_capture(py: Python<'_>, scenario: Given<'_>) -> PyResult<u64> {
     let scenario = scenario.scenario();
@@ -438,7 +438,7 @@ fn ideal_path<'py>(
     Ok(dict)
 }
 
-/// Play a packet script from a file; its code blocks are handed out, with what the socket said at their times.
+/// Play a packet script from a file; returns its code blocks with the socket's state at their times.
 #[pyfunction]
 #[pyo3(signature = (path, profile, hz, tolerance_us, sysctls, defines, strict))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of a Python function")]

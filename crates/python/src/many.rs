@@ -12,7 +12,8 @@ use crate::scenario::Given;
 use crate::tables::PyTables;
 use crate::{customs, failure_as_dict, guarded, refusal, Classes};
 
-/// One run for each seed, on `threads` threads; `memory` and `stop` as in [`crate::run`], for each of them.
+/// Make one run for each seed, on `threads` threads; `memory` and `stop` as in [`crate::run`], for each of
+/// them.
 #[pyfunction]
 #[pyo3(signature = (scenario, seeds, threads, progress = None, controllers = None, memory = None, stop = None))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of a Python function")]
@@ -40,7 +41,7 @@ pub fn run_batch<'py>(
     Ok(dict)
 }
 
-/// Each of these runs, a scenario and a seed, likewise: its digest and its own tables.
+/// Make each of these runs, a scenario and a seed, in the same way: its digest and its own tables.
 #[pyfunction]
 #[pyo3(signature = (runs, threads, progress = None, controllers = None, memory = None, stop = None))]
 pub fn run_many<'py>(
@@ -68,7 +69,7 @@ pub fn run_many<'py>(
     Ok(dict)
 }
 
-/// How many runs are made.
+/// Number of runs.
 struct Many {
     threads: usize,
     progress: Option<Py<PyAny>>,

@@ -11,7 +11,7 @@ use crate::controller::{Failure, Slot};
 
 pyo3::create_exception!(_engine, Fault, PyRuntimeError, "What a controller in a library did wrong.");
 
-/// A library with a controller, loaded: what the user's code does from here on, it does in this process.
+/// A loaded library with a controller, whose code runs in this process.
 #[pyclass(name = "Library", module = "ackclock", frozen)]
 pub struct PyLibrary {
     library: ackclock_native::Library,

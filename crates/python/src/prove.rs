@@ -10,8 +10,8 @@ use crate::interrupt::{Interrupt, PyStop};
 use crate::scenario::Given;
 use crate::{customs, failure_as_dict, guarded, refusal, tables, Classes};
 
-/// An adversary: which packets it is asked about, what becomes of one, how late it is then (ns), how many questions, how many yes at
-/// most, and the length of a burst.
+/// An adversary: the packets on which it decides, their fate, the delay (ns), the number of questions, the
+/// maximum number of yes, and the length of a burst.
 type Adversary = (String, String, u64, u32, Option<u32>, Option<u32>);
 
 fn rules((asks, fate, late_ns, first, most, burst): &Adversary) -> Result<Rules, Error> {
@@ -50,7 +50,8 @@ pub fn prove_tasks<'py>(
     counted.map_err(refusal)
 }
 
-/// The cases of these tasks, in order. `shared`: worlds are copied. `progress` is told how many tasks are done.
+/// The cases of these tasks, in order. `shared`: worlds are copied. `progress` gets the number of finished
+/// tasks.
 #[pyfunction]
 #[pyo3(signature = (scenario, seed, adversary, split, wanted, threads, shared = true, progress = None, controllers = None, stop = None))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of a Python function")]

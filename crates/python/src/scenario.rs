@@ -1,4 +1,4 @@
-//! Scenarios for Python: values as they are written in, what is run held, text and values out.
+//! Scenarios for Python: values as written in, a valid scenario, text and values out.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn wrong(refusals: Vec<Refusal>) -> Wrong {
 /// Tables within tables: deeper than any scenario, and a value of Python's may hold itself.
 const DEEPEST: usize = 100;
 
-/// A value of Python's as a scenario would have it.
+/// A Python value in the form of a scenario.
 pub fn written(value: &Bound<'_, PyAny>, deep: usize) -> PyResult<Written> {
     if deep > DEEPEST {
         return Ok(Written::Nothing);
@@ -107,7 +107,7 @@ impl Files for Found<'_> {
     }
 }
 
-/// How many packets may leave in each millisecond of a Mahimahi trace.
+/// Number of packets that may leave in each millisecond of a Mahimahi trace.
 #[pyclass(frozen, name = "Trace")]
 pub struct PyTrace(Arc<[u32]>);
 
@@ -141,7 +141,7 @@ pub struct PyScenario {
 
 #[pymethods]
 impl PyScenario {
-    /// From plain values; or everything that is wrong with them. `files` finds what they refer to.
+    /// Make it from plain values; or return all errors. `files` finds the files that they refer to.
     #[staticmethod]
     fn read(values: &Bound<'_, PyAny>, files: Bound<'_, PyAny>) -> PyResult<(Option<PyScenario>, Wrong)> {
         let given = written(values, 0)?;
@@ -159,7 +159,7 @@ impl PyScenario {
         written_object(py, &self.written)
     }
 
-    /// In base units, without names for people.
+    /// In base units, without names for readers.
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         object(py, &self.compiled.canonical())
     }
@@ -187,7 +187,7 @@ impl PyScenario {
     }
 }
 
-/// Values of a scenario before its rules are asked: JSON, with the transports that were given.
+/// Values of a scenario before its rules are checked: JSON, with the given transports.
 #[pyfunction]
 #[pyo3(name = "unjudged")]
 pub fn compiled_unjudged(values: &Bound<'_, PyAny>, files: Bound<'_, PyAny>) -> PyResult<Option<String>> {
@@ -211,7 +211,7 @@ fn described(family: Option<&str>, kind: &str) -> PyResult<&'static Table> {
 /// A scenario that Python hands over: read before, or as JSON in base units.
 #[derive(FromPyObject)]
 pub enum Given<'py> {
-    /// By `Scenario.read`.
+    /// Made by `Scenario.read`.
     Made(PyRef<'py, PyScenario>),
     /// Text of `Scenario.text`, made here or in another process.
     Text(String),

@@ -10,7 +10,9 @@ use ackclock_sim::FAMILIES;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// The tables of each family, under `tables` those that are in none, under `pcc` and `quinn` what those transports carry, under `datagrams` the workloads that plain datagrams carry: kind, text, and for each key its name, text, unit, range and default.
+/// The tables of each family; under `tables` those of no family, under `pcc` and `quinn` what those
+/// transports support, under `datagrams` the workloads of plain datagrams: kind, text, and for each key its
+/// name, text, unit, range and default.
 #[pyfunction]
 pub fn schema(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
@@ -35,10 +37,10 @@ pub fn schema(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-/// A column: name, type, unit, meaning, and what null means.
+/// A column: name, type, unit, meaning, and meaning of null.
 type ColumnLine = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
-/// Every table of a run: name, what it holds, and its columns.
+/// Every table of a run: name, content, and columns.
 #[pyfunction]
 pub fn columns() -> Vec<(&'static str, &'static str, Vec<ColumnLine>)> {
     let types = ackclock_sim::report::columns::types();
@@ -77,7 +79,8 @@ pub fn object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>
     })
 }
 
-/// A queue of a link (family "queues") or of a host's device ("disciplines"), in base units, as the kernel has it.
+/// A queue of a link (family "queues") or of a host's device ("disciplines"), in base units, in the kernel's
+/// form.
 #[pyfunction]
 pub fn qdisc<'py>(
     py: Python<'py>,
@@ -93,7 +96,7 @@ pub fn qdisc<'py>(
     object(py, &made.map_err(crate::scenario::raised)?.value())
 }
 
-/// netem with these settings, as the kernel has it.
+/// netem with these settings, in the kernel's form.
 #[pyfunction]
 #[pyo3(signature = (*, limit, delay_ns, rate, overhead, loss, gemodel, seed, duplicate=0, corrupt=0))]
 #[allow(clippy::too_many_arguments, reason = "the settings of netem")]

@@ -32,7 +32,7 @@ mod there {
         ackclock_stack::check::CHECKS.to_vec()
     }
 
-    /// One check of a stack that is loaded: whether it holds, and what was measured or is wrong.
+    /// One check of a loaded stack: whether it holds, and the measurement or the error.
     #[pyfunction]
     pub fn check_stack(
         py: Python<'_>,
@@ -68,13 +68,13 @@ mod there {
         Err(PyValueError::new_err(NONE))
     }
 
-    /// None.
+    /// No stack.
     #[pyfunction]
     pub fn loaded_stacks() -> Vec<(String, String, Vec<String>)> {
         Vec::new()
     }
 
-    /// None.
+    /// No stack.
     #[pyfunction]
     pub fn stack_checks() -> Vec<(&'static str, &'static str)> {
         Vec::new()

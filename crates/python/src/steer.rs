@@ -1,4 +1,4 @@
-//! Runs that go on step by step, many at once on threads: each thread has its runs, and plays a step of them when asked.
+//! Runs in steps, many in parallel on threads: each thread has its runs, and plays a step of them on request.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::mpsc::{channel, Receiver, Sender};
@@ -17,24 +17,24 @@ use crate::scenario::Given;
 
 /// Requests to a thread.
 enum Ask {
-    /// Begin this run anew.
+    /// Start this run.
     Begin(usize, Arc<Scenario>, u64),
     /// A step of all its runs; the actions are those of all runs of all threads.
     Step(Arc<Vec<Action>>),
-    /// The digest of this run so far.
+    /// Digest of this run so far.
     Digest(usize),
 }
 
 /// Answers of a thread.
 enum Answer {
     Begun(Result<(), Error>),
-    /// Rows of its runs in their order, and which of them are over.
+    /// Rows of its runs in their order, and the finished ones.
     Stepped(Vec<f64>, Vec<u8>),
     Digest(Option<String>),
     Failed(String),
 }
 
-/// How all runs are steered.
+/// Settings of all runs.
 #[derive(Clone)]
 struct Plan {
     runs: usize,
@@ -48,7 +48,7 @@ struct Plan {
 struct Crew {
     plan: Plan,
     number: usize,
-    /// A run, and whether it is over.
+    /// A run, and whether it has finished.
     runs: Vec<Option<(Steered, bool)>>,
 }
 
@@ -108,7 +108,7 @@ impl Worker {
     }
 
     fn ask(&self, ask: Ask) {
-        // one that is gone does not answer either
+        // an ended thread does not answer either
         let _ = self.asks.as_ref().map(|asks| asks.send(ask));
     }
 
@@ -220,7 +220,7 @@ impl PySteering {
         Ok((PyBytes::new(py, bytemuck::cast_slice(&rows)), PyBytes::new(py, &over)))
     }
 
-    /// Digest of the packets of a run so far; None before it has begun.
+    /// Digest of the packets of a run so far; None before it has started.
     fn digest(&self, py: Python<'_>, at: usize) -> PyResult<Option<String>> {
         if at >= self.plan.runs {
             return Err(PyValueError::new_err(format!(
@@ -240,7 +240,7 @@ impl PySteering {
 }
 
 impl PySteering {
-    /// Ask the threads, while Python goes on elsewhere; one caller at a time.
+    /// Call the threads, while Python continues elsewhere; one caller at a time.
     fn among<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&[Worker]) -> T + Send) -> T {
         py.detach(|| {
             let workers = self.workers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

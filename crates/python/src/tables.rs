@@ -1,5 +1,5 @@
-//! Tables of a run, converted for Python on first use: of many tiny runs few columns are looked at, and Python's garbage collector
-//! walks all that it is given.
+//! Tables of a run, converted for Python on first use: most columns of many tiny runs are never read, and
+//! Python's garbage collector walks everything that it holds.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -27,7 +27,7 @@ impl PyTables {
         PyTables { names, held: Mutex::new(tables.into_iter().map(Held::Here).collect()) }
     }
 
-    /// A table, as Python has it from now on.
+    /// A table, which Python holds from now on.
     fn table(&self, py: Python<'_>, name: &str) -> PyResult<Option<Py<PyDict>>> {
         let Some(at) = self.names.iter().position(|&known| known == name) else { return Ok(None) };
         let mut held = self.held.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);

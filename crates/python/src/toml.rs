@@ -12,8 +12,8 @@ fn place(position: Position) -> Place {
     (position.line, position.column, position.length)
 }
 
-/// Contents of a text; each dotted key with the place of its name and of its value; or where the text is no TOML,
-/// and why.
+/// Contents of a text, and each dotted key with the positions of its name and value; or the position and
+/// reason of a TOML error.
 #[pyfunction]
 #[allow(clippy::type_complexity, reason = "as Python unpacks it")]
 pub fn read_toml<'py>(

@@ -23,7 +23,7 @@ mod asked;
 #[cfg(test)]
 mod tests;
 
-/// One end.
+/// State of one end.
 pub struct End {
     clock: Clock,
     side: Side,
@@ -31,7 +31,7 @@ pub struct End {
     connection: Option<Box<(ConnectionHandle, Connection)>>,
     /// Settings with which a client connects.
     client: Option<ClientConfig>,
-    /// Where a client's data goes: only forth, or there and back.
+    /// Direction of a client's data: only forth, or there and back.
     dir: Dir,
     carried: Carried,
     log: Arc<Log>,
@@ -48,7 +48,7 @@ pub struct End {
     /// Finish the stream when everything is written.
     closes: bool,
     has_finished: bool,
-    /// The peer has all of it, or nothing more is to come.
+    /// The peer has all of it, or nothing more will come.
     is_through: bool,
     received: u64,
     peer_finished: bool,
@@ -135,7 +135,7 @@ impl End {
         }
     }
 
-    /// Everything that follows from what has just happened, in a fixed order, but for what is sent.
+    /// Process everything that follows from the last event, in a fixed order, except for sending.
     fn work(&mut self, now: Time) {
         let Some(mut opened) = self.connection.take() else { return };
         let (handle, connection) = &mut *opened;
@@ -188,7 +188,7 @@ impl End {
     fn lose(&mut self, reason: &ConnectionError) {
         let failure = match reason {
             ConnectionError::LocallyClosed => return,
-            // the other application has what it wanted, or sends no more
+            // the peer's application has what it wanted, or sends no more
             ConnectionError::ApplicationClosed(close) if close.error_code.into_inner() == 0 => {
                 (self.peer_finished, self.is_through) = (true, true);
                 return;
@@ -220,7 +220,7 @@ impl End {
         let _ = chunks.finalize(); // data to send is asked for in any case
     }
 
-    /// Write what the stack takes; whether it took something.
+    /// Write what the stack accepts; returns whether it took something.
     fn feed(&mut self, connection: &mut Connection) -> bool {
         if self.blocked || self.has_finished || self.is_through {
             return false;
@@ -255,7 +255,7 @@ impl End {
 
     /// Close the connection when neither end needs it any more. True if that is now.
     fn leave(&mut self, connection: &mut Connection, now: Time) -> bool {
-        // a client that has its answer waits for nothing more; what a server wrote must have arrived
+        // a client with its answer waits for nothing more; a server's data must have arrived
         let over = match (self.dir, self.side) {
             (Dir::Uni, _) => self.is_through,
             (Dir::Bi, Side::Client) => self.peer_finished,
@@ -271,7 +271,7 @@ impl End {
 
     fn set_deadline(&mut self, now: Time) {
         let timeout = self.connection.as_mut().and_then(|opened| opened.1.poll_timeout());
-        // one that has passed while it was told is due again, and an instant must pass
+        // one that has passed during the call is due again, and an instant must pass
         self.deadline = timeout.map_or(Time::NEVER, |at| self.clock.time(at).max(Time(now.0 + 1)));
     }
 

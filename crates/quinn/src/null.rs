@@ -24,7 +24,7 @@ const PREFIX: usize = 5;
 pub(crate) struct Sizes {
     pub hello: usize,
     pub server_hello: usize,
-    /// The server's certificate and what belongs to it.
+    /// The server's certificate and its key.
     pub flight: usize,
     pub finished: usize,
 }
@@ -35,7 +35,7 @@ impl Default for Sizes {
     }
 }
 
-/// Both configurations, and what tokens are sealed with.
+/// Both configurations, and the key of tokens.
 #[derive(Debug)]
 pub(crate) struct Null(pub Sizes);
 
@@ -151,7 +151,7 @@ impl Handshake {
         out.resize(out.len() + padding, 0);
     }
 
-    /// A whole message; whether it is the first that holds what the handshake negotiates.
+    /// Process a whole message; returns whether it is the first that holds what the handshake negotiates.
     fn read(&mut self, kind: u8, parameters: &[u8]) -> Result<bool, TransportError> {
         let expected = match self.step {
             Step::AwaitHello if self.side.is_server() => Message::ClientHello,

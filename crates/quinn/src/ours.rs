@@ -40,7 +40,7 @@ impl ControllerFactory for Ours {
 struct Inside {
     made: Arc<Ours>,
     mtu: u64,
-    /// Bytes, as the stack asks for them.
+    /// Bytes, in the type that the stack requires.
     window: u64,
     ssthresh: Option<u64>,
     sent: u64,
@@ -52,7 +52,7 @@ struct Inside {
     /// Time of the last reduction: data sent before it belongs to the window that was reduced.
     reduced_at: Option<Time>,
     heard: Heard,
-    /// The stack asks for more than its own use: nothing shares it.
+    /// The stack requires more than its own use: nothing shares it.
     state: Mutex<State>,
 }
 
@@ -107,7 +107,7 @@ impl Inside {
         u32::try_from(bytes / self.mtu).unwrap_or(u32::MAX)
     }
 
-    /// Update the values that the stack asks for from the window.
+    /// Update the stack's values from the window.
     fn show(&mut self) {
         let window = self.state.get_mut().unwrap_or_else(PoisonError::into_inner).window;
         self.window = u64::from(window.cwnd.max(LEAST)) * self.mtu;
@@ -174,7 +174,7 @@ impl Controller for Inside {
         rule.on_sample(window, &arrival);
         if arrival.prior_state == CaState::Open {
             let mut ack = AckSample::from(arrival);
-            // by bytes: at first packets are smaller than what a segment becomes
+            // by bytes: at first packets are smaller than later segments
             ack.acked = ((self.rest + heard.fresh) / self.mtu) as u32;
             self.rest = (self.rest + heard.fresh) % self.mtu;
             if let Some(acked) = start.growth(window, &ack) {
@@ -220,7 +220,7 @@ impl Controller for Inside {
         self.show();
     }
 
-    /// The window stays what it is in bytes.
+    /// The window keeps its size in bytes.
     fn on_mtu_update(&mut self, new_mtu: u16) {
         let (before, mtu) = (std::mem::replace(&mut self.mtu, u64::from(new_mtu)), u64::from(new_mtu));
         let window = &mut self.state.get_mut().unwrap_or_else(PoisonError::into_inner).window;
@@ -243,7 +243,7 @@ impl Controller for Inside {
         metrics
     }
 
-    /// For another path, which begins anew.
+    /// For another path, which starts anew.
     fn clone_box(&self) -> Box<dyn Controller> {
         Box::new(Inside::new(self.made.clone(), self.mtu))
     }

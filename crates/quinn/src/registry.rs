@@ -23,7 +23,7 @@ use crate::traced::{Log, Tracing};
 pub struct Entry {
     /// Name in a scenario.
     pub name: &'static str,
-    /// One line.
+    /// Description in one line.
     pub about: &'static str,
     /// Options.
     pub options: &'static Table,
@@ -134,14 +134,14 @@ impl Opening {
     }
 }
 
-/// How both ends of a flow are set up.
+/// Set-up of both ends of a flow.
 #[derive(Clone)]
 pub struct Recipe {
     options: Arc<QuinnOptions>,
     algorithm: Algorithm,
 }
 
-/// The recipe of a controller by name, or what is wrong with name or options.
+/// Return the recipe of a controller by name, or the error in name or options.
 pub fn build(name: &str, options: &Options) -> Result<Recipe, Refusal> {
     let Some(entry) = ENTRIES.iter().find(|entry| entry.name == name) else {
         let allowed = REGISTRY.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");

@@ -1,4 +1,5 @@
-//! A controller of the stack, and beside it what it was told: the only way to see bytes in flight and single round-trip times.
+//! A controller of the stack, with a record of its inputs: the only way to see bytes in flight and single
+//! round-trip times.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

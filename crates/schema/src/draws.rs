@@ -2,7 +2,7 @@
 
 use crate::{Absent, Family, Key, Table, Takes};
 
-/// Distributions to draw from; the key that holds one says what it measures.
+/// Distributions to draw from; the containing key defines their quantity.
 pub const DISTRIBUTIONS: &Family = &Family {
     name: "distributions",
     tables: &[

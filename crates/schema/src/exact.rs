@@ -7,9 +7,9 @@ use crate::nat::Nat;
 /// A fraction that is not negative.
 #[derive(Clone, Copy, Debug)]
 pub struct Exact {
-    /// Above the line.
+    /// Numerator.
     pub numerator: Nat,
-    /// Below it, above zero.
+    /// Denominator, above zero.
     pub denominator: Nat,
 }
 
@@ -51,7 +51,8 @@ impl Exact {
         if self.numerator.is_zero() {
             return 0.0;
         }
-        // a quotient of 55 or 56 bits, the last of which stands for all that follow: rounded once on its way to 53
+        // a quotient of 55 or 56 bits, the last of which represents all that follow: rounded once on its way
+        // to 53
         let shift = 55 + self.denominator.bits() as i32 - self.numerator.bits() as i32;
         let (numerator, denominator) = match usize::try_from(shift) {
             Ok(up) => (self.numerator.shifted(up), self.denominator),

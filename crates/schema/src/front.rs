@@ -51,7 +51,7 @@ const MULTIPLES: &[&Dimension] = &[&PACKETS, &BDP];
 const MOST_OPTION: f64 = 1e15;
 const TAGGED: &str = "a table with a \"kind\"";
 
-/// A scenario on its way from what is written.
+/// A scenario on its way from the written form.
 pub struct Front<'a> {
     /// Files that it may refer to.
     pub files: &'a dyn Files,
@@ -63,7 +63,7 @@ pub struct Front<'a> {
 }
 
 impl<'a> Front<'a> {
-    /// Nothing is read yet.
+    /// Return a state before any reading.
     pub fn new(files: &'a dyn Files) -> Front<'a> {
         Front { files, wrong: Vec::new(), multiples: Vec::new(), at: String::new() }
     }
@@ -91,7 +91,7 @@ impl<'a> Front<'a> {
         made
     }
 
-    /// A table: unknown keys and missing ones first, then each key. What is refused is left out.
+    /// Read a table: unknown keys and missing ones first, then each key. Refused ones are left out.
     pub fn table(&mut self, written: &Written, table: &'static Table, kinded: bool) -> Value {
         let Written::Table(given) = written else {
             self.refuse_as(quote(written), "a table");
@@ -212,7 +212,7 @@ impl<'a> Front<'a> {
         }
     }
 
-    /// Packets or bytes, or what they come to once the bandwidth-delay product is known.
+    /// Packets or bytes, or their number once the bandwidth-delay product is known.
     fn limit(&mut self, written: &Written, takes: &Takes) -> Result<Value, Refusal> {
         let limit = matches!(takes, Takes::Limit);
         let mean = matches!(takes, Takes::MeanPackets);
@@ -291,7 +291,7 @@ impl<'a> Front<'a> {
         Some(Value::Table(made))
     }
 
-    /// A value that is no table, where one value or a distribution may stand: both are refused.
+    /// Refuse a value that is not a table, where one value or a distribution is allowed.
     fn either(&mut self, read: Result<Value, Refusal>, written: &Written) -> Option<Value> {
         match read {
             Ok(value) => Some(value),
@@ -377,7 +377,8 @@ impl<'a> Front<'a> {
     }
 }
 
-/// The table that was probably meant by a name of a kind, or by a bare share: with what it requires.
+/// Return the table that was probably meant by the name of a kind, or by a bare share, with its required
+/// keys.
 fn likely(written: &Written, family: &Family) -> Option<String> {
     let required = |table: &Table| -> Vec<(&'static str, Takes)> {
         let needed = table.keys().filter(|key| matches!((key.absent)(), Absent::Required));

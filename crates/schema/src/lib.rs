@@ -56,7 +56,7 @@ impl Value {
         }
     }
 
-    /// The same, to be changed.
+    /// Return it for changes.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         match self {
             Value::Table(entries) => entries.iter_mut().find(|(name, _)| name == key).map(|(_, value)| value),
@@ -64,7 +64,7 @@ impl Value {
         }
     }
 
-    /// Give an entry of a table this value: where it stands, or at the end.
+    /// Give an entry of a table this value: in its place, or at the end.
     pub fn set(&mut self, key: &str, value: Value) {
         match (self.get_mut(key), &value) {
             (Some(held), _) => *held = value,
@@ -76,14 +76,14 @@ impl Value {
         }
     }
 
-    /// Take an entry out of a table, if it has it.
+    /// Remove an entry of a table, if it exists.
     pub fn remove(&mut self, key: &str) {
         if let Value::Table(entries) = self {
             entries.retain(|(name, _)| name != key);
         }
     }
 
-    /// The entry `key`, if this is a table that has it.
+    /// Return the entry `key`, if this is a table that has it.
     pub fn get(&self, key: &str) -> Option<&Value> {
         match self {
             Value::Table(entries) => entries.iter().find(|(name, _)| name == key).map(|(_, value)| value),
@@ -172,7 +172,7 @@ impl Key {
 pub enum Absent {
     /// The key must be given.
     Required,
-    /// Nothing: the key's text says what that means.
+    /// No default: the key's text describes the effect.
     Nothing,
     /// This value.
     Is(Value),
@@ -237,7 +237,7 @@ impl Table {
         self.about.trim_start().lines().next().unwrap_or("").trim().trim_end_matches('.')
     }
 
-    /// As Python reads it.
+    /// In Python's form.
     pub fn described(&self) -> Value {
         let text = |text: &str| Value::Text(text.to_string());
         let keys = self.keys().map(|key| {
@@ -278,7 +278,7 @@ impl Family {
         self.tables.iter().map(|table| (table.kind, table.line())).collect()
     }
 
-    /// As Python reads it.
+    /// In Python's form.
     pub fn described(&self) -> Value {
         Value::List(self.tables.iter().map(|table| table.described()).collect())
     }
@@ -288,13 +288,13 @@ impl Family {
 pub trait Described: Sized {
     /// From a scenario.
     fn read(value: &Value) -> Result<Self, Refusal>;
-    /// As in a scenario.
+    /// In the form of a scenario.
     fn write(&self) -> Value;
     /// Value if none is given and no default is written down; `None`: a value must be given.
     fn absent() -> Option<Self> {
         None
     }
-    /// Judge what it holds by the rules that join several keys: each that is broken is noted in `broken`.
+    /// Check it by the rules between several keys: each violation is added to `broken`.
     fn judge(&self, _place: &Place, _broken: &mut Vec<Refusal>) {}
 }
 
@@ -333,7 +333,7 @@ pub fn usual<T: Described>(kind: &str) -> T {
     T::read(&table).expect("invariant: a kind whose keys all have defaults")
 }
 
-/// The default of a key, told to Python.
+/// The default of a key, for Python.
 pub fn absent<T: Described>(default: Option<T>) -> Absent {
     absent_as(default.map(|value| value.write()))
 }

@@ -8,7 +8,7 @@ const LIMBS: usize = 16;
 /// A natural number below 2^1024.
 #[derive(Clone, Copy, Debug)]
 pub struct Nat {
-    /// Limbs, the least first.
+    /// Limbs, the least significant first.
     limbs: [u64; LIMBS],
     /// Number of limbs without zeros above.
     len: usize,
@@ -50,7 +50,7 @@ impl Nat {
         (self.len <= 2).then(|| self.limbs[0] as u128 | (self.limbs[1] as u128) << 64)
     }
 
-    /// The bytes of the number, the least first.
+    /// The bytes of the number, the least significant first.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.limbs[..self.len].iter().flat_map(|limb| limb.to_le_bytes()).collect()
     }

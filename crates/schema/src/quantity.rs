@@ -18,13 +18,13 @@ pub struct Dimension {
     pub noun: &'static str,
     /// Each unit, and of how many base units it is.
     pub units: &'static [(&'static str, u64)],
-    /// How one is written.
+    /// Notation of a unit.
     pub example: &'static str,
     /// The largest, in base units.
     pub largest: u64,
     /// The largest as text.
     pub shown: &'static str,
-    /// Whether there is no part of a base unit: half a packet is refused, half a nanosecond is rounded.
+    /// Whether fractions of a base unit are refused: half a packet is, half a nanosecond is rounded.
     pub indivisible: bool,
 }
 
@@ -114,7 +114,7 @@ pub const DIMENSIONS: [&Dimension; 5] = [&DURATION, &RATE, &SIZE, &PACKETS, &BDP
 /// Allowed values of a probability, for messages.
 pub const SHARE: &str = "a number from 0 to 1 without quotes, or \"0 %\" to \"100 %\"";
 
-/// A quantity as it is asked for.
+/// A quantity as requested.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
     /// Allowed kinds.
@@ -257,8 +257,8 @@ impl Decimal {
     }
 }
 
-/// The most digits before the point, and behind it; those of an exponent. A hostile "1e999999999" must not become a number with as many
-/// digits.
+/// Maximum number of digits before the point, and after it; and of an exponent. A hostile "1e999999999" must
+/// not become a number with as many digits.
 const DIGITS: usize = 18;
 const EXPONENT: usize = 2;
 

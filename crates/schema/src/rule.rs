@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::{words, Described, Refusal, Table, Value, Written as Text};
 
-/// Where a value stands in a scenario, and what the author of the scenario wrote there.
+/// Position of a value in a scenario, and the text that its author wrote there.
 #[derive(Clone, Copy)]
 pub struct Place<'a> {
     outer: Option<&'a Place<'a>>,
@@ -25,24 +25,24 @@ enum Part<'a> {
 enum Written<'a> {
     /// No text is known: the scenario was already compiled.
     Unknown,
-    /// Nothing: a default holds.
+    /// Nothing: a default applies.
     Nothing,
     /// This.
     As(&'a Text),
 }
 
 impl<'a> Place<'a> {
-    /// The whole scenario, and what its author wrote, if that is known.
+    /// The whole scenario, and its author's text, if known.
     pub fn whole(written: Option<&'a Text>) -> Place<'a> {
         Place { outer: None, part: Part::Whole, written: written.map_or(Written::Unknown, Written::As) }
     }
 
-    /// A key of the table that stands here.
+    /// A key of the table at this position.
     pub fn key(&'a self, name: &'a str) -> Place<'a> {
         Place { outer: Some(self), part: Part::Key(name), written: self.below(|value| value.get(name)) }
     }
 
-    /// An entry of the list that stands here.
+    /// An entry of the list at this position.
     pub fn at(&'a self, index: usize) -> Place<'a> {
         let entry = |value: &'a Text| match value {
             Text::List(entries) => entries.get(index),
@@ -96,7 +96,7 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// The rules of a table at work: they look at its values and refuse what does not fit together.
+/// The rules of a table at work: they check its values and refuse inconsistent ones.
 pub struct Rules<'a> {
     place: &'a Place<'a>,
     table: &'static Table,
@@ -105,7 +105,7 @@ pub struct Rules<'a> {
 }
 
 impl<'a> Rules<'a> {
-    /// Rules of the table at `place`, whose values are `held`.
+    /// Rules of the table at `place` with the values `held`.
     pub fn new(
         place: &'a Place<'a>,
         table: &'static Table,
@@ -121,7 +121,7 @@ impl<'a> Rules<'a> {
         self.refuse_as(key, found, allowed);
     }
 
-    /// Refuse the value of `key` and say what was found; without a key, the table itself.
+    /// Refuse the value of `key` and report what was found; without a key, the table itself.
     pub fn refuse_as(&mut self, key: &str, found: impl fmt::Display, allowed: impl fmt::Display) {
         let mut refusal = Refusal::new(found, allowed);
         if !key.is_empty() {

@@ -11,13 +11,13 @@ pub enum Takes {
     Whole(u64, u64),
     /// A number within bounds, both included.
     Number(f64, f64),
-    /// A number above the first and up to the second.
+    /// A number above the first bound and up to the second.
     Above(f64, f64),
     /// A probability.
     Share,
-    /// A length of time, ns; the least.
+    /// A length of time, ns; its minimum.
     Duration(u64),
-    /// A rate, bit/s; the least.
+    /// A rate, bit/s; its minimum.
     Rate(u64),
     /// Bytes within bounds, both included.
     Size(u64, u64),
@@ -25,13 +25,13 @@ pub enum Takes {
     Packets,
     /// Whole packets, which a scenario may give as multiples of the bandwidth-delay product.
     PacketLimit,
-    /// A mean number of packets, likewise.
+    /// A mean number of packets, above the first bound and up to the second.
     MeanPackets,
     /// Packets, bytes, or multiples of the bandwidth-delay product.
     Limit,
     /// Any text.
     Text,
-    /// A text of so many characters at most, for people.
+    /// A text of at most this many characters, for readers.
     Label(u64),
     /// A name that something is registered under.
     Named(&'static Registry),
@@ -45,7 +45,7 @@ pub enum Takes {
     Writes,
     /// A length of time that may be zero; or a distribution, which is compiled under this key, in s.
     DurationOr(&'static str),
-    /// An amount of a distribution: the key that holds the distribution says of what.
+    /// An amount of a distribution, whose quantity the containing key defines.
     Amount,
     /// A file with a Mahimahi trace, of which the engine is told the opportunities in each millisecond.
     Trace,
@@ -57,7 +57,7 @@ pub enum Takes {
     Inline(&'static Table),
     /// A table whose `kind` chooses among several.
     OneOf(&'static Family),
-    /// A list of at least so many.
+    /// A list of at least this many.
     List(&'static Takes, u64),
     /// A list, or this word.
     ListOr(&'static Takes, &'static str),
@@ -80,7 +80,7 @@ pub struct Registry {
 pub type Other = (&'static str, &'static str, fn(&str) -> bool);
 
 impl Registry {
-    /// Allowed names, if `written` is none of them.
+    /// Return the allowed names, if `written` is none of them.
     pub fn refuses(&self, written: &Written) -> Option<String> {
         let names = (self.names)();
         let Some(name) = written.text() else { return Some(words::one_of(&words::spelled(written), &names)) };
@@ -130,21 +130,21 @@ pub const RATE: Takes = Takes::Rate(1);
 pub const SIZE: Takes = Takes::Size(1, MOST_BYTES);
 /// A number of bytes that may be zero.
 pub const SIZE_OR_ZERO: Takes = Takes::Size(0, MOST_BYTES);
-/// How many of something.
+/// A count of something.
 pub const COUNT: Takes = Takes::Whole(1, 1_000_000);
 /// A number above zero.
 pub const POSITIVE: Takes = Takes::Above(0.0, 1e6);
 /// The longest time that a scenario may ask for, ns: 1000 h.
 pub const LONGEST_NS: u64 = 1000 * 3600 * 1_000_000_000;
-/// The greatest rate that a scenario may ask for, bit/s.
+/// The largest permitted rate in a scenario, bit/s.
 pub const MOST_BPS: u64 = 100_000_000_000_000;
-/// The greatest size that a scenario may ask for, bytes.
+/// The largest permitted size in a scenario, bytes.
 pub const MOST_BYTES: u64 = 1_000_000_000_000_000;
-/// The greatest number of packets that a scenario may ask for.
+/// The largest permitted number of packets in a scenario.
 pub const MOST_PACKETS: u64 = 1_000_000_000;
 
 impl Takes {
-    /// Allowed values, if `value` is none of them. A value with parts is checked as it is read.
+    /// Return the allowed values, if `value` is none of them. A value with parts is checked while it is read.
     pub fn refuses(&self, value: &Value) -> Option<String> {
         let whole = |low: u64, high: u64, of: &str| match value {
             Value::Whole(n) if (low..=high).contains(n) => None,
@@ -214,7 +214,7 @@ impl Takes {
         self.refuses(&Value::Table(Vec::new())).unwrap_or_default()
     }
 
-    /// As Python reads it: what it is, and its bounds.
+    /// In Python's form: its type and bounds.
     pub(crate) fn described(&self) -> Value {
         let of = |name: &str, more: Vec<(&str, Value)>| {
             let named = ("takes", Value::Text(name.to_string()));

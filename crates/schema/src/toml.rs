@@ -23,9 +23,9 @@ pub struct Position {
 pub struct Placed {
     /// The key; positions in lists are numbers.
     pub key: String,
-    /// Where the key stands, or what stands for it.
+    /// Position of the key, or of its substitute.
     pub name: Position,
-    /// Where the value stands.
+    /// Position of the value.
     pub value: Position,
 }
 
@@ -38,7 +38,7 @@ pub struct Read {
     pub places: Vec<Placed>,
 }
 
-/// Read a text, or say where it is no TOML, and why.
+/// Read a text, or report the position and reason of a TOML error.
 pub fn read(text: &str) -> Result<Read, (Position, String)> {
     let lines = Lines::of(text);
     let parsed = Document::parse(text).map_err(|error| {
@@ -128,7 +128,7 @@ impl Reader<'_> {
 
 /// Characters of a dotted key whose place is kept: a file of long names must not take memory by their product.
 const LONGEST_KEY: usize = 400;
-/// Stands for a longer one.
+/// Represents a longer one.
 const OVERLONG: &str = "\0";
 
 fn join(key: &str, part: &str) -> String {
@@ -140,12 +140,12 @@ fn join(key: &str, part: &str) -> String {
     }
 }
 
-/// Where the lines of a text begin.
+/// Starts of a text's lines.
 struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
-    /// The place that was asked for last: line, byte, column. Values are visited in the order of the text, so that columns of
-    /// a long line are counted once.
+    /// The last requested position: line, byte, column. Values are visited in the order of the text, so that
+    /// columns of a long line are counted once.
     last: Cell<(usize, usize, usize)>,
 }
 

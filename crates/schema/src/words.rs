@@ -35,7 +35,7 @@ pub fn quote(value: &Written) -> String {
     }
 }
 
-/// A value as Python's `str` has it, with which names are compared.
+/// A value in the form of Python's `str`, with which names are compared.
 pub fn spelled(value: &Written) -> String {
     let within = |value: &Written| match value {
         Written::Text(text) => format!("'{text}'"),
@@ -55,7 +55,7 @@ pub fn spelled(value: &Written) -> String {
     }
 }
 
-/// A number in as few digits as tell it from all others, as Python writes it.
+/// A number in as few digits as distinguish it from all others, as Python writes it.
 pub fn float(x: f64) -> String {
     if x.is_nan() {
         return "nan".to_string();
@@ -78,7 +78,8 @@ pub fn float(x: f64) -> String {
     }
 }
 
-/// A number with so many significant digits at most, and an exponent where it has more before the point (`%g`).
+/// A number with at most this many significant digits, and an exponent if it has more before the point
+/// (`%g`).
 pub fn general(x: f64, digits: usize) -> String {
     let rounded = format!("{x:.*e}", digits - 1);
     let Some((figures, power)) = rounded.split_once('e') else { return float(x) };
@@ -227,7 +228,7 @@ pub fn packets(n: u64) -> String {
     format!("{n} packet{}", if n == 1 { "" } else { "s" })
 }
 
-/// A number with so many significant digits at most.
+/// A number with at most this many significant digits.
 pub fn significant(x: f64, digits: usize) -> String {
     if x == 0.0 || !x.is_finite() {
         return x.to_string();

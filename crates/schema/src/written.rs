@@ -19,7 +19,7 @@ pub enum Written {
 }
 
 impl Written {
-    /// The entry `key`, if this is a table that has it.
+    /// Return the entry `key`, if this is a table that has it.
     pub fn get(&self, key: &str) -> Option<&Written> {
         match self {
             Written::Table(entries) => entries.iter().find(|(name, _)| name == key).map(|(_, value)| value),

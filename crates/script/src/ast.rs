@@ -22,7 +22,7 @@ pub struct Script {
 /// `--name` or `--name=value`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ScriptOption {
-    /// Where it stands.
+    /// Position.
     pub at: Pos,
     /// Name without the hyphens.
     pub name: String,
@@ -33,7 +33,7 @@ pub struct ScriptOption {
 /// The text between back-quotes. It is read, never executed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Command {
-    /// Where it stands.
+    /// Position.
     pub at: Pos,
     /// Text between the marks.
     pub text: String,
@@ -42,9 +42,9 @@ pub struct Command {
 /// Something at some time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Event {
-    /// Where it stands.
+    /// Position.
     pub at: Pos,
-    /// When it happens, or must happen.
+    /// Time when it happens, or must happen.
     pub time: When,
     /// Action of the event.
     pub action: Action,
@@ -261,10 +261,10 @@ pub struct UdpPacket {
     pub len: u16,
 }
 
-/// A call of the socket interface, and what it must return.
+/// A call of the socket interface, and its required result.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Call {
-    /// When it must return if it blocks; counted from the same instant as the event's own time.
+    /// Time when it must return if it blocks; counted from the same instant as the event's own time.
     pub until: Option<Span>,
     /// Name.
     pub name: String,

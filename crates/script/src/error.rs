@@ -23,7 +23,7 @@ pub enum Error {
     /// The text is not of the language.
     #[error("{at}: found {found}; expected: {expected}")]
     Syntax {
-        /// Where.
+        /// Position.
         at: Pos,
         /// Text found there.
         found: String,
@@ -33,9 +33,9 @@ pub enum Error {
     /// The words are right, their values are not.
     #[error("{at}: {what}: found {found}; allowed: {allowed}")]
     Value {
-        /// Where.
+        /// Position.
         at: Pos,
-        /// Which value.
+        /// The value.
         what: String,
         /// Value found there.
         found: String,
@@ -45,15 +45,15 @@ pub enum Error {
     /// The language, or a dialect of it, has this; ackclock does not. Never to be taken for a pass or a failure.
     #[error("{at}: unsupported: {what}")]
     Unsupported {
-        /// Where.
+        /// Position.
         at: Pos,
-        /// Which construct.
+        /// The construct.
         what: String,
     },
     /// Larger than [`crate::Limits`] allow.
     #[error("{at}: {what}: more than the limit of {limit}")]
     Limit {
-        /// Where.
+        /// Position.
         at: Pos,
         /// Things of which there are too many.
         what: &'static str,
@@ -63,7 +63,7 @@ pub enum Error {
     /// The file cannot be read.
     #[error("{path}: {why}")]
     File {
-        /// Which file.
+        /// The file.
         path: String,
         /// The operating system's words.
         why: String,
@@ -71,7 +71,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Where in the script; files that cannot be read have no place.
+    /// Position in the script; files that cannot be read have none.
     pub fn at(&self) -> Pos {
         match self {
             Error::Syntax { at, .. }
@@ -82,7 +82,7 @@ impl Error {
         }
     }
 
-    /// Whether the script is well formed as far as it was read, and uses what ackclock does not have.
+    /// Whether the script is well formed as far as it was read, and uses a feature that ackclock lacks.
     pub fn is_unsupported(&self) -> bool {
         matches!(self, Error::Unsupported { .. })
     }
@@ -119,7 +119,8 @@ pub(crate) fn shorten(text: &str) -> String {
 }
 
 fn shown(c: char) -> Vec<char> {
-    // Also the characters that turn the direction of writing: a terminal must show what stands in the file.
+    // Includes the characters that change the direction of writing: a terminal must show the file's actual
+    // content.
     let hidden = c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
     if hidden {

@@ -34,18 +34,18 @@ pub enum Kind {
     Ellipsis,
     /// Any other character.
     Symbol(char),
-    /// The text is over.
+    /// End of the text.
     End,
 }
 
-/// One token.
+/// A token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Token<'s> {
     /// Kind of the token.
     pub kind: Kind,
     /// Text of the token, without the marks around it.
     pub text: &'s str,
-    /// Where it begins.
+    /// Position.
     pub at: Pos,
 }
 
@@ -80,7 +80,7 @@ pub struct Lexer<'s> {
 }
 
 impl<'s> Lexer<'s> {
-    /// At the start of the text. A byte-order mark is no part of it.
+    /// Start of the text, without a byte-order mark.
     pub fn new(text: &'s str) -> Lexer<'s> {
         Lexer { rest: text.strip_prefix('\u{feff}').unwrap_or(text), at: Pos { line: 1, column: 1 } }
     }

@@ -140,7 +140,7 @@ impl<'s> Parser<'s> {
         let name = match glued {
             Some(name) => name,
             None => {
-                // Read raw: a name that is defined already is defined anew, not replaced.
+                // Read raw, because a defined name may be defined again, not replaced.
                 let token = self.raw()?;
                 if token.kind != Kind::Word {
                     return Err(unexpected(&token, "a name to define"));
@@ -169,7 +169,7 @@ impl<'s> Parser<'s> {
         Ok(())
     }
 
-    /// The token itself, or what its word is defined to be, at the place of its use.
+    /// Return the token itself, or the definition of its word, at the place of its use.
     fn defined(&self, token: Token<'s>) -> Token<'s> {
         if token.kind != Kind::Word {
             return token;

@@ -1,4 +1,4 @@
-//! A script as text again, in one fixed form: what is printed and read gives the same script.
+//! Prints a script in one fixed form: parsing the printed text gives the same script.
 
 use std::fmt::{self, Display, Formatter, Write};
 

@@ -23,16 +23,17 @@ pub use report::{Outcome, Snapshot, Verdict};
 use simulated::Simulated;
 pub use tap::{Captured, Tap};
 
-/// When scripts begin: late enough for every "since" of the stack, and a multiple of the timer wheel's coarsest buckets.
+/// Start of scripts: late enough for every "since" of the stack, and a multiple of the timer wheel's coarsest
+/// buckets.
 pub const START: Time = Time(1_024_000_000_000);
-/// How long an expectation waits beyond its time.
+/// Time for which an expectation waits beyond its due time.
 const PATIENCE: Span = Span::from_secs(2);
-/// How long a script may take: ten times its furthest single step.
+/// Time limit of a script: ten times its longest single step.
 const MAX_LENGTH: Span = Span::from_secs(10_000_000);
 /// Packets that one script may make the stack send.
 const MAX_PACKETS: usize = 100_000;
 
-/// Which stack, and what the command line asks for.
+/// The stack, and the options of the command line.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Profile {
     /// Host profile.
@@ -61,7 +62,7 @@ pub enum Stop {
     Fail { line: u32, expected: String, actual: String },
     /// Something cannot be played.
     Unsupported { line: u32, what: String },
-    /// No script that could be played.
+    /// Not a playable script.
     Invalid(Error),
 }
 
@@ -120,7 +121,7 @@ struct Player<'a, M> {
     blocks: Vec<Snapshot>,
     /// Scheduled time of the event before.
     previous: Time,
-    /// When it finished.
+    /// Time of its end.
     finished: Time,
     after_injection: bool,
     deviation: Span,
@@ -128,7 +129,7 @@ struct Player<'a, M> {
     pending: Option<calls::Blocking>,
 }
 
-/// When an event is due.
+/// Time when an event is due.
 #[derive(Clone, Copy)]
 struct Due {
     from: Time,
@@ -211,7 +212,7 @@ impl<M: Machine> Player<'_, M> {
             }
             Action::Call(call) => self.call(line, call, event.time)?,
             Action::Command(text) => {
-                // In the middle of a script only what changes nothing any more.
+                // In the middle of a script only settings without any further effect.
                 let mut setup = self.machine.setup().clone();
                 setup.apply(text, event.at)?;
                 self.machine.change(line, setup)?;
@@ -259,7 +260,7 @@ impl<M: Machine> Player<'_, M> {
         Ok(())
     }
 
-    /// The next packet, and those behind it as far as the expectation reaches: their times may differ.
+    /// Return the next packet, and those behind it as far as the expectation reaches: their times may differ.
     fn take(&mut self, wanted: &TcpPacket, give_up: Time) -> Result<Captured, Stop> {
         let queue = &mut self.machine.tap().queue;
         let mut taken = compare::Taken::first(queue).expect("invariant: the caller saw a packet");
@@ -311,7 +312,7 @@ impl<M: Machine> Player<'_, M> {
     }
 }
 
-/// Everything before the first event: the host's parameters.
+/// Play everything before the first event: the host's parameters.
 fn set_up(script: &Script, profile: &Profile, options: &Options) -> Result<Setup, Stop> {
     // Public suites begin with their defaults script, by option or by command; so does a script that names none.
     let mut setup = Setup::suite();

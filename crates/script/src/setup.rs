@@ -19,7 +19,7 @@ pub enum Qdisc {
     Fifo,
     /// `fq`: pacing happens in the queue.
     Fq,
-    /// `pfifo limit 0`: every packet is refused, and the stack is told so.
+    /// `pfifo limit 0`: every packet is refused, and the stack is notified.
     DropAll,
 }
 
@@ -101,7 +101,7 @@ impl Setup {
         Setup { sysctls: Sysctls::suite(), ..Setup::kernel() }
     }
 
-    /// Take over what a command would set. Either all of it is recognised or nothing changes.
+    /// Take over the settings of a command. Either all of it is recognised or nothing changes.
     pub fn apply(&mut self, text: &str, at: Pos) -> Result<(), Error> {
         let mut after = self.clone();
         for simple in shell::split(text).map_err(|what| Error::unsupported(at, what))? {

@@ -379,7 +379,7 @@ fn field(name: &'static str, value: impl Strategy<Value = Expr>) -> impl Strateg
     value.prop_map(move |value| Expr::Assign(Expr::Word(name.into()).into(), unassigned(value).into()))
 }
 
-/// What may stand on the right of a field.
+/// Values allowed on the right of a field.
 fn unassigned(e: Expr) -> Expr {
     match e {
         Expr::Assign(..) => Expr::List(vec![e]),
@@ -387,7 +387,7 @@ fn unassigned(e: Expr) -> Expr {
     }
 }
 
-/// What may stand beside a `|`.
+/// Values allowed beside a `|`.
 fn single(e: Expr) -> Expr {
     match e {
         Expr::Or(_) => Expr::List(vec![e]),

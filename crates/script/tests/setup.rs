@@ -1,4 +1,4 @@
-//! Commands are recognised by what they would set, and by nothing else.
+//! Tests that commands are recognised only by their settings.
 
 use ackclock_core::Span;
 use ackclock_script::setup::{Qdisc, Setup};

@@ -1,4 +1,4 @@
-//! The reference dumbbell: CPU time per delivered data packet, and what the run was like.
+//! The reference dumbbell: CPU time per delivered data packet, and a summary of the run.
 //!
 //! cargo run --release -p ackclock-sim --example dumbbell -- [Mbit/s] [flows] [seconds] [congestion control] [repeats]
 
@@ -45,7 +45,8 @@ fn main() {
     println!("  yardstick {floor:.1} ns/packet, ratio {:.2}", cost / floor);
 }
 
-/// N senders, access 10 R and 1 ms, bottleneck R and 18 ms with a drop-tail queue of one BDP, N receivers alike.
+/// Return N senders with access links of 10 R and 1 ms, a bottleneck of R and 18 ms with a drop-tail queue of
+/// one BDP, and N receivers with equal links.
 fn scenario(mbps: u64, flows: u64, seconds: f64, control: &str) -> String {
     let rate = mbps * 1_000_000;
     let bdp = rate * 40 / 1000 / (8 * 1500);

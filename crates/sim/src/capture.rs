@@ -21,9 +21,9 @@ pub use ids::Noted;
 /// A packet as one of the hosts saw it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Captured {
-    /// When it left or reached the host.
+    /// Time when it left or reached the host.
     pub t: Time,
-    /// Where: 0 the host that sends the data, 1 the one that receives it.
+    /// Host: 0 sends the data, 1 receives it.
     pub host: u8,
     /// Identification of the IP header.
     pub id: u16,
@@ -35,8 +35,8 @@ pub struct Captured {
     pub packet: Packet,
 }
 
-/// Write a whole capture, packets in order of time. Interface 0 is "sender", 1 is "receiver"; time 0 is the epoch. Of each
-/// frame the first `snaplen` bytes are kept, if that is given; its length on the wire stands beside them.
+/// Write a whole capture, packets in order of time. Interface 0 is "sender", 1 is "receiver"; time 0 is the
+/// epoch. If `snaplen` is given, only that many bytes of each frame are kept, beside the length on the wire.
 ///
 /// Fails with `InvalidInput` for a host other than 0 and 1 and for a packet that real headers cannot express.
 pub fn write_pcapng(out: &mut impl Write, packets: &[Captured], snaplen: Option<u32>) -> io::Result<()> {
@@ -72,7 +72,7 @@ struct Way {
 }
 
 impl Way {
-    /// The 16-bit window field: never scaled on a SYN (RFC 7323 §2.2).
+    /// Return the 16-bit window field, which is never scaled on a SYN (RFC 7323 §2.2).
     fn window(&mut self, header: &Header) -> u16 {
         let Header::Tcp(seg) = header else { return 0 };
         let field = if seg.flags.has(Flags::SYN) {
@@ -103,7 +103,7 @@ fn check(captured: &Captured) -> io::Result<()> {
     Ok(())
 }
 
-/// One pcapng block, always little-endian: type, length, body padded to 32 bits, length again.
+/// Write one pcapng block, always little-endian: type, length, body padded to 32 bits, length again.
 fn block(out: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend(kind.to_le_bytes());
@@ -169,7 +169,7 @@ fn enhanced_packet(
     });
 }
 
-/// One end of a connection, as addresses.
+/// Addresses of one end of a connection.
 #[derive(Clone)]
 struct End {
     ip: [u8; 4],
@@ -177,7 +177,7 @@ struct End {
 }
 
 impl End {
-    /// The ends that a packet comes from and goes to.
+    /// Source and destination of a packet.
     fn of(captured: &Captured) -> (End, End) {
         // the low two bytes count flows from x.x.0.1 on and leave out network and broadcast
         let [high, low] = ((captured.flow % 65_534) as u16 + 1).to_be_bytes();
@@ -288,7 +288,7 @@ fn tcp_options(out: &mut Vec<u8>, seg: &Segment, ack: u32) {
     if syn {
         out.extend([NOP, OPT_WINDOW_SCALE, 3, seg.syn.wscale]);
     } else if !seg.sack.is_empty() {
-        out.extend((bytes.saturating_sub(padded)..2).map(|_| NOP)); // where the option has not taken their place
+        out.extend((bytes.saturating_sub(padded)..2).map(|_| NOP)); // unless the option has taken their place
         out.extend([OPT_SACK, 2 + 8 * seg.sack.len() as u8]);
         for edge in seg.sack.as_slice().iter().flat_map(|block| [block.start, block.end]) {
             out.extend(ack.wrapping_add(edge as u32).to_be_bytes());
@@ -327,7 +327,7 @@ const IP_TTL: u8 = 64;
 const IPPROTO_TCP: u8 = 6;
 const IPPROTO_UDP: u8 = 17;
 
-/// Data comes from this port, ...
+/// Data comes from this port ...
 const SENDER_PORT: u16 = 5001;
 /// ... and goes to one of these, which no Wireshark dissector claims (44321 would be the next).
 const RECEIVER_PORT: u16 = 40_000;

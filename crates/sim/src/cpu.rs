@@ -12,26 +12,26 @@ pub fn thread_seconds() -> f64 {
         .map_or(f64::NAN, |t| t.tv_sec() as f64 + t.tv_nsec() as f64 * 1e-9)
 }
 
-/// User CPU seconds used by this process, all its threads together.
+/// User CPU seconds of this process, all threads together.
 #[cfg(unix)]
 pub fn user_seconds() -> f64 {
     getrusage(UsageWho::RUSAGE_SELF)
         .map_or(f64::NAN, |u| u.user_time().tv_sec() as f64 + u.user_time().tv_usec() as f64 * 1e-6)
 }
 
-/// Not known without a system that counts it, as in a page.
+/// Unknown on a system that does not count it, such as a page.
 #[cfg(not(unix))]
 pub fn thread_seconds() -> f64 {
     f64::NAN
 }
 
-/// Not known without a system that counts it, as in a page.
+/// Unknown on a system that does not count it, such as a page.
 #[cfg(not(unix))]
 pub fn user_seconds() -> f64 {
     f64::NAN
 }
 
-/// Largest resident set of this process so far, bytes; 0 where the system does not tell.
+/// Largest resident set of this process so far, bytes; 0 if the system does not report it.
 pub fn peak_rss_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

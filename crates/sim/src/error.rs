@@ -7,15 +7,15 @@ use ackclock_core::schema::Refusal;
 /// Why a run was refused or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The text is no scenario.
+    /// The text is not a scenario.
     #[error("the scenario is not readable: {0}")]
     Json(#[from] serde_json::Error),
     /// A value is impossible.
     #[error("{place}: found {found}; allowed: {allowed}")]
     Value {
-        /// Where in the scenario.
+        /// Position in the scenario.
         place: String,
-        /// Value found at that place.
+        /// Value found at that position.
         found: String,
         /// Values allowed at that place.
         allowed: String,
@@ -42,7 +42,7 @@ impl Error {
         Error::Value { place, found: refusal.found, allowed: refusal.allowed }
     }
 
-    /// A name that no registry holds.
+    /// Name that no registry holds.
     pub fn name(place: impl Display, found: &str, registry: &[(&str, &str)]) -> Error {
         let names: Vec<&str> = registry.iter().map(|(name, _)| *name).collect();
         Error::value(place, format_args!("{found:?}"), names.join(", "))

@@ -25,15 +25,15 @@ fn count(bytes: i64) {
     HELD.with(|held| held.set(held.get() + bytes));
 }
 
-/// Return unused pages of the heap to the system, where its allocator can be asked to. The call walks the whole heap: make it after
-/// freeing much memory that is needed elsewhere.
+/// Return unused pages of the heap to the system, if its allocator supports that. The call walks the whole
+/// heap: use it after freeing much memory that is needed elsewhere.
 pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         extern "C" {
             fn malloc_trim(pad: usize) -> i32;
         }
-        // SAFETY: glibc's own; it takes a number, and touches free pages only
+        // SAFETY: glibc's own function; it takes a number, and touches only free pages
         unsafe { malloc_trim(0) };
     }
 }

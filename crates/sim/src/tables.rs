@@ -1,4 +1,5 @@
-//! The form of what a run leaves: named tables of columns, each described where it is declared; histograms and sums.
+//! Data structures of a run's output: named tables of columns, each described where it is declared;
+//! histograms and sums.
 
 pub mod columns;
 pub(crate) mod histogram;

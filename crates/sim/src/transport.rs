@@ -1,5 +1,5 @@
-//! The end of a path: a TCP connection, or an endpoint over datagrams. A closed set, so that the event loop makes no boxed
-//! call. Workloads that send bulk data use the common part and need not know which of the two it is.
+//! The end of a path: a TCP connection, or an endpoint over datagrams. A closed set, so that the event loop
+//! makes no boxed call. Workloads that send bulk data use the common part and are independent of the kind.
 //!
 //! Length: one function for each thing that is asked of an end, over all kinds of ends.
 
@@ -38,7 +38,7 @@ pub enum TransportConfig {
     Foreign(Rc<ForeignConfig>),
 }
 
-/// Where the bytes of others' stacks wait while their datagrams are on their way.
+/// Storage for the bytes of foreign stacks while their datagrams are in flight.
 #[derive(Clone, Default)]
 pub struct Freight(Carried);
 
@@ -51,7 +51,7 @@ impl Freight {
         }
     }
 
-    /// A packet comes twice: the copy has bytes of its own.
+    /// Duplicate a packet: the copy has bytes of its own.
     #[cold]
     pub fn copy(&self, packet: &mut Packet) {
         if let Header::Datagram(Datagram::Opaque(opaque)) = &mut packet.header {
@@ -89,11 +89,11 @@ impl ForeignConfig {
 pub struct PccConfig {
     /// Controller and transport.
     pub recipe: Recipe,
-    /// A user's own utility function, made anew for each flow.
+    /// User's own utility function, made anew for each flow.
     pub utility: Option<UtilityMaker>,
 }
 
-/// Makes a user's own utility function.
+/// Maker of a user's own utility function.
 pub type UtilityMaker = Arc<dyn Fn() -> Box<dyn Utility> + Send + Sync>;
 
 impl PccConfig {
@@ -143,7 +143,7 @@ impl TransportConfig {
 pub enum Transport {
     /// TCP.
     Tcp(Connection),
-    /// Over datagrams; boxed, because TCP is what there are thousands of.
+    /// Datagrams; boxed, because there are thousands of TCP ends.
     Datagram(Box<DatagramEnd>),
 }
 
@@ -164,7 +164,8 @@ impl Transport {
         }
     }
 
-    /// Write the next packet that leaves into its `place`, all but its address, and whether more may follow; none: nothing leaves.
+    /// Write the next departing packet into its `place`, all but its address, and return whether more may
+    /// follow; none: nothing leaves.
     #[inline(always)]
     pub fn transmit_into<'p>(
         &mut self,
@@ -200,14 +201,14 @@ impl Transport {
         Some((packet, more))
     }
 
-    /// Whether nothing leaves now, as far as can be told at once.
+    /// Whether nothing leaves now, as far as a quick check shows.
     #[inline(always)]
     pub fn has_nothing(&mut self, now: Time) -> bool {
         self.tcp_mut().is_some_and(|tcp| tcp.has_nothing(now))
     }
 
-    /// Write over `common` what packets that leave now one after the other have in common, all but their address; how many
-    /// they are, or 0.
+    /// Write into `common` the shared part of packets that leave now in a row, without their address; returns
+    /// their number, or 0.
     #[inline(always)]
     pub fn begin_train(&mut self, now: Time, framing_bytes: u32, common: &mut Packet) -> u32 {
         let Transport::Tcp(tcp) = self else { return 0 };
@@ -221,13 +222,13 @@ impl Transport {
         length
     }
 
-    /// A train has left: whether nothing more leaves now.
+    /// Record the departure of a train; return whether nothing more leaves now.
     #[inline(always)]
     pub fn ends_with_train(&mut self, now: Time) -> bool {
         self.tcp_mut().is_some_and(|tcp| tcp.ends_with_train(now))
     }
 
-    /// Make `packet`, which has what they have in common, the next of them.
+    /// Make `packet`, which holds the shared part, the next one of them.
     #[inline(always)]
     pub fn next_of_train(&mut self, packet: &mut Packet) {
         if let Transport::Tcp(tcp) = self {
@@ -235,12 +236,12 @@ impl Transport {
         }
     }
 
-    /// Both ends of a new flow's connection, the sending one first.
+    /// Return both ends of a new flow's connection, the sending one first.
     pub fn pair(config: &TransportConfig, flow: FlowId, initiator: usize, seed: u64) -> [Transport; 2] {
         [SENDER, RECEIVER].map(|host| Transport::new(config, flow, host, initiator, seed, None))
     }
 
-    /// One of them, at `host`; it may have the memory of one that is `over`.
+    /// Return one of them, at `host`; it may reuse the memory of one that is `over`.
     #[inline]
     pub fn new(
         config: &TransportConfig,
@@ -277,7 +278,7 @@ impl Transport {
         Transport::Datagram(Box::new(end))
     }
 
-    /// When it wants [`Transport::on_timer`].
+    /// Time at which it needs [`Transport::on_timer`].
     #[inline]
     pub fn next_deadline(&self) -> Time {
         match self {
@@ -295,7 +296,7 @@ impl Transport {
         }
     }
 
-    /// Whether its deadline has come.
+    /// Whether its deadline has passed.
     #[inline]
     pub fn is_due(&self, now: Time) -> bool {
         match self {
@@ -304,7 +305,7 @@ impl Transport {
         }
     }
 
-    /// Whether an ACK that was held back leaves now, ahead of what arrives now.
+    /// Whether a delayed ACK leaves now, ahead of arrivals at this instant.
     #[inline]
     pub fn releases(&self, now: Time) -> bool {
         match self {
@@ -313,13 +314,13 @@ impl Transport {
         }
     }
 
-    /// Whether the application is to read when everything else of this instant has happened.
+    /// Whether the application has to read after everything else of this instant.
     pub fn reads_later(&self) -> bool {
         self.tcp().is_some_and(Connection::reads_later)
     }
 
-    /// Whether the application may wait for something that has come: TCP's data in order up to `offset`, the peer's FIN, or the end
-    /// of the connection.
+    /// Whether the event for which the application may wait has happened: TCP's data in order up to `offset`,
+    /// the peer's FIN, or the end of the connection.
     #[inline(always)]
     pub fn has_come_to(&self, offset: u64) -> bool {
         match self {
@@ -328,7 +329,7 @@ impl Transport {
         }
     }
 
-    /// The deadline has come.
+    /// Process the deadline.
     #[inline]
     pub fn on_timer(&mut self, now: Time) {
         match self {
@@ -341,15 +342,15 @@ impl Transport {
     pub fn delivered([sender, receiver]: [&Transport; 2]) -> u64 {
         match (sender.datagram(), receiver) {
             (Some(DatagramEnd::Source(_)), _) => receiver.received(),
-            // not every stack says what is acknowledged
+            // not every stack reports acknowledgements
             (Some(DatagramEnd::Foreign(_)), _) => receiver.received(),
-            // less than was acknowledged only where a receiver cheats
+            // less than was acknowledged only if a receiver cheats
             (_, Transport::Tcp(tcp)) => sender.acked().min(tcp.received() - tcp.concealed()),
             _ => sender.acked(),
         }
     }
 
-    /// How its host treats a paced sender's lateness.
+    /// Set the host's treatment of a paced sender's lateness.
     pub fn set_pacer(&mut self, pacer: HostPacing) {
         match self {
             Transport::Tcp(tcp) => tcp.set_host_pacer(pacer),
@@ -361,14 +362,14 @@ impl Transport {
         }
     }
 
-    /// Packets wait in a queue of the host, which paces TCP's if it says so.
+    /// Packets wait in a queue of the host, which may pace those of TCP.
     pub fn queue_behind(&mut self, paces: bool) {
         if let Transport::Tcp(tcp) = self {
             tcp.queue_behind(paces);
         }
     }
 
-    /// When what TCP sends next is due, where the host's queue paces.
+    /// Departure of TCP's next segment, if the host's queue paces.
     pub fn departure(&self, now: Time) -> Time {
         self.tcp().map_or(now, |tcp| tcp.departure(now))
     }
@@ -409,7 +410,7 @@ impl Transport {
         }
     }
 
-    /// Hold the writer back while more packets of a poll follow, or let it go on when all have arrived.
+    /// Suspend the writer while more packets of a poll follow, or resume it when all have arrived.
     pub fn suspend_writer(&mut self, suspended: bool) {
         if let Transport::Tcp(tcp) = self {
             tcp.suspend_writer(suspended);
@@ -490,8 +491,8 @@ impl Transport {
         }
     }
 
-    /// Hand over `bytes`; a source of datagrams makes its own. PCC's receiving end sends them as one request, which fits into
-    /// a datagram.
+    /// Hand over `bytes`; a source of datagrams makes its own. PCC's receiving end sends them as one request,
+    /// which fits into a datagram.
     pub fn write(&mut self, now: Time, bytes: u64) {
         match self {
             Transport::Tcp(tcp) => tcp.write(now, bytes),
@@ -504,7 +505,7 @@ impl Transport {
         }
     }
 
-    /// From now on there is always something to send.
+    /// From now on there is always data to send.
     pub fn write_forever(&mut self, now: Time) {
         match self {
             Transport::Tcp(tcp) => tcp.write_forever(now),
@@ -515,7 +516,8 @@ impl Transport {
         }
     }
 
-    /// The application writes no more. What a send buffer holds still leaves; without one nothing was written beyond what was sent.
+    /// End writing. The send buffer's content still leaves; without a send buffer nothing beyond the sent
+    /// data was written.
     pub fn stop_writing(&mut self, now: Time) {
         match self {
             Transport::Tcp(tcp) => tcp.stop_writing(now),
@@ -528,7 +530,7 @@ impl Transport {
         }
     }
 
-    /// Everything is written: close after it.
+    /// Everything is written: close afterwards.
     pub fn close(&mut self, now: Time) {
         match self {
             Transport::Tcp(tcp) => tcp.close(now),
@@ -547,7 +549,7 @@ impl Transport {
         }
     }
 
-    /// This end knows that the other one is there.
+    /// This end knows that the peer exists.
     pub fn is_established(&self) -> bool {
         match self {
             Transport::Tcp(tcp) => tcp.is_established(),
@@ -586,7 +588,7 @@ impl Transport {
         }
     }
 
-    /// Payload bytes that are at this end, those behind a gap included.
+    /// Received payload bytes, including those behind a gap.
     pub fn arrived(&self) -> u64 {
         match self {
             Transport::Tcp(tcp) => tcp.arrived(),
@@ -597,7 +599,7 @@ impl Transport {
         }
     }
 
-    /// Data packets sent by this end, and how many of them were retransmissions.
+    /// Data packets sent by this end, and the number of retransmissions among them.
     pub fn sent(&self) -> (u64, u64) {
         match self {
             Transport::Tcp(tcp) => (tcp.stats().data_segments_sent, tcp.stats().retransmissions),
@@ -610,7 +612,7 @@ impl Transport {
         }
     }
 
-    /// Round-trip times that this end took: their sum in ns, and how many.
+    /// Round-trip times measured by this end: their sum in ns, and their number.
     #[inline]
     pub fn rtt_samples(&self) -> (u128, u64) {
         match self {
@@ -635,7 +637,7 @@ impl Transport {
         }
     }
 
-    /// The application has closed this end.
+    /// Whether the application has closed this end.
     pub fn is_closing(&self) -> bool {
         match self {
             Transport::Tcp(tcp) => tcp.is_closing(),
@@ -643,7 +645,7 @@ impl Transport {
         }
     }
 
-    /// May be dropped.
+    /// Whether it may be dropped.
     pub fn is_done(&self) -> bool {
         match self {
             Transport::Tcp(tcp) => tcp.is_done(),

@@ -90,7 +90,7 @@ macro_rules! workloads {
         }
 
         impl Driver {
-            /// Clients who come and go: at the stop nothing happens to what is under way.
+            /// Clients that come and go: the stop does not affect those already there.
             pub fn keeps_no_stop(&self) -> bool {
                 matches!(self, Driver::Fetch(_) | Driver::Transactions(_))
             }
@@ -126,7 +126,7 @@ workloads! {
         Conversation(Box<Conversation<ConnId>>);
 }
 
-/// The contract of a workload's parameters: what they mean for a run.
+/// Contract of a workload's parameters: their consequences for a run.
 pub trait Params {
     /// Protocol that must carry the flows.
     fn carried() -> Carried
@@ -136,7 +136,7 @@ pub trait Params {
         Carried::ByTcp
     }
 
-    /// Whether QUIC carries them, too.
+    /// Whether QUIC supports them, too.
     fn over_quic() -> bool
     where
         Self: Sized,
@@ -149,20 +149,20 @@ pub trait Params {
         None
     }
 
-    /// Flows that each flow of the group stands for.
+    /// Number of flows that each flow of the group stands for.
     fn flows(&self) -> u64 {
         1
     }
 
-    /// Each flow lays a path of its own; otherwise it takes the network's.
+    /// Whether each flow lays a path of its own instead of the network's.
     fn has_own_path(&self) -> bool {
         false
     }
 
-    /// Data packets that a flow asks for at most in `duration`.
+    /// Maximum number of data packets that a flow sends in `duration`.
     fn asks(&self, duration: Span) -> Asks;
 
-    /// Packets on links of a flow's own at a time, at most.
+    /// Maximum number of packets at a time on links of a flow's own.
     fn held(&self) -> f64 {
         OWN_PATH_PACKETS
     }
@@ -192,14 +192,14 @@ pub enum Carried {
     ByDatagrams,
 }
 
-/// How many data packets a flow asks for.
+/// Number of data packets that a flow sends.
 #[derive(Clone, Copy, Debug)]
 pub enum Asks {
-    /// All that the bottleneck carries.
+    /// Everything that the bottleneck carries.
     Everything,
     /// This number, as far as the bottleneck carries it.
     Packets(f64),
-    /// This number, whatever the bottleneck carries.
+    /// This number, regardless of the bottleneck.
     Regardless(f64),
 }
 
@@ -220,7 +220,7 @@ pub struct Member {
     pub id: FlowId,
     /// The run's seed.
     pub seed: u64,
-    /// When it starts.
+    /// Starting time.
     pub start: Time,
 }
 
@@ -254,19 +254,19 @@ pub struct Site<'a> {
     pub layout: &'a mut Layout,
     /// Clients of populations, as drawn.
     pub clients: &'a mut Vec<ClientRow>,
-    /// Where transactions are counted.
+    /// Counters of transactions.
     pub tallies: &'a mut Vec<Tally>,
     /// Loads that groups offer to their bottlenecks.
     pub offered: &'a mut Offered,
 }
 
-/// Ours: packets that links of a flow's own hold beside their queue.
+/// Our choice: packets that links of a flow's own hold in addition to their queue.
 pub const OWN_PATH_PACKETS: f64 = 200.0;
 
-/// The contract of a workload. It acts on its connections through the world, and sees of them only what an
-/// application would.
+/// Contract of a workload. It acts on its connections through the world, and sees only what an application
+/// would see.
 pub trait Workload {
-    /// The flow's start has come.
+    /// The flow starts.
     fn start(&mut self, cx: &mut Context);
 
     /// The wake-up set last by [`Context::wake`] is due.
@@ -275,7 +275,7 @@ pub trait Workload {
     /// Something arrived at, or expired at, one end of a connection of this flow.
     fn progress(&mut self, cx: &mut Context, conn: ConnId, host: usize);
 
-    /// The run is over.
+    /// End of the run.
     fn finish(&mut self, _cx: &mut Context) {}
 }
 
@@ -285,7 +285,7 @@ pub struct Context<'a> {
     pub world: &'a mut World,
     /// The flow it drives.
     pub flow: &'a mut Flow,
-    /// Where it leaves rows.
+    /// Destination of its rows.
     pub journal: &'a mut Journal,
 }
 
@@ -363,7 +363,7 @@ impl Context<'_> {
         }
     }
 
-    /// Take a connection out of the world and keep what it left.
+    /// Take a connection out of the world and keep its results.
     pub fn retire(&mut self, conn: ConnId) {
         let at = self.world.notes(conn).place as usize;
         let (removed, idx) = self.flow.open.swap_remove(at);

@@ -35,9 +35,9 @@ pub use net::{Dropped, MAX_LINKS};
 
 /// Application on the hosts. The world calls it after the protocol has answered.
 pub trait Application {
-    /// Something arrived or expired at a watched end of `conn`.
+    /// An arrival or expiry at a watched end of `conn`.
     fn progress(&mut self, world: &mut World, conn: ConnId, flow: FlowId, host: usize);
-    /// A wake-up of `flow` is due; superseded ones come, too.
+    /// A wake-up of `flow` is due; superseded ones are delivered, too.
     fn wake(&mut self, world: &mut World, flow: FlowId);
     /// A recurring event is due.
     fn tick(&mut self, world: &mut World, what: u32);
@@ -62,7 +62,7 @@ pub struct World {
     ends: Vec<Option<End>>,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Ends of connections that are over: the next ones have their memory.
+    /// Ends of closed connections, whose memory the next ones reuse.
     over: Vec<Option<End>>,
     opened: u32,
     captured: Option<Noted>,
@@ -73,12 +73,12 @@ pub struct World {
     /// End of the current call to [`World::run`]; next time at which link counters are read.
     until: Time,
     next_look: Time,
-    /// Hosts that are not perfect, if there are any.
+    /// Imperfect hosts, if there are any.
     hosts: Option<Box<Hosts>>,
 }
 
 impl World {
-    /// A world with this network, in which nothing flows yet.
+    /// Return a world with this network and no flows yet.
     pub fn new(
         mut layout: Layout,
         framing_bytes: u32,
@@ -112,7 +112,7 @@ impl World {
         world
     }
 
-    /// Where bytes wait of which packets carry only the place.
+    /// Storage for bytes to which packets carry only an index.
     pub fn carry(&mut self, freight: &Freight) {
         self.net.freight = freight.clone();
     }
@@ -127,14 +127,14 @@ impl World {
         self.net.freight.held()
     }
 
-    /// Make room for `flows` flows, each with one connection at least, and for no more.
+    /// Reserve room for `flows` flows with at least one connection each.
     fn expect(&mut self, flows: usize) {
         self.ends.reserve_exact(2 * flows);
         self.slots.reserve_exact(flows);
         self.net.origins.reserve_exact(flows);
     }
 
-    /// Process events up to and including `end`, but no more than `most`; whether that was all.
+    /// Process events up to and including `end`, but no more than `most`; return whether that was all.
     pub fn run(&mut self, app: &mut impl Application, end: Time, most: u32) -> bool {
         self.until = end;
         self.net.look_for_sources(self.links_may_stand());
@@ -185,7 +185,7 @@ impl World {
         self.digest
     }
 
-    /// Names of links that have something to do now, at most so many.
+    /// Names of links that have work to do now, at most this many.
     pub fn due_links(&self, most: usize) -> Vec<String> {
         let links = &self.net.links;
         let packets = self.net.packets().filter(|&(at, ..)| at <= self.now).map(|(_, link, _)| link as usize);
@@ -211,7 +211,7 @@ impl World {
         self.net.links.len()
     }
 
-    /// The seed of a component of this run.
+    /// Return the seed of a component of this run.
     pub fn seed_of(&self, name: &str) -> u64 {
         Stream::new(self.seed, name).next_u64()
     }
@@ -226,7 +226,7 @@ impl World {
         self.net.agenda.add(at, what << KIND_BITS | TICK);
     }
 
-    /// Set an end up. Nothing is sent and no host is asked, so that a run does not see who only watches.
+    /// Set up an end. Nothing is sent and no host is involved, so that observers do not change a run.
     pub fn set_up(&mut self, conn: ConnId, host: usize, how: impl FnOnce(&mut Transport)) {
         how(&mut self.end_at(end_index(conn, host)).transport);
     }
@@ -239,19 +239,19 @@ impl World {
         self.flush(index);
     }
 
-    /// When the data of a flow left its host.
+    /// Time when the data of a flow left its host.
     pub fn departures(&self, flow: FlowId) -> &Departures {
         &self.net.origins[flow as usize].departures
     }
 
-    /// Rows of dropped packets, if they were asked for.
+    /// Rows of dropped packets, if requested.
     pub fn take_drops(&mut self) -> Vec<Dropped> {
         let mut drops = self.net.drops.take().unwrap_or_default();
         drops.sort_by_key(|dropped| (dropped.t, dropped.link)); // links may be ahead of one another, or behind
         drops
     }
 
-    /// Captured packets, if they were asked for.
+    /// Captured packets, if requested.
     pub fn take_captured(&mut self) -> Vec<Captured> {
         self.captured.take().map(Noted::into_packets).unwrap_or_default()
     }
@@ -339,7 +339,7 @@ impl World {
         self.net.gauges.iter_mut().for_each(|gauges| gauges.arrive(self.now, &packet));
     }
 
-    /// An ACK that was held back leaves ahead of what arrives now.
+    /// A delayed ACK leaves ahead of an arrival at this instant.
     #[cold]
     #[inline(never)]
     fn release_and_arrive(&mut self, app: &mut impl Application, index: usize, id: PacketId) {
@@ -349,7 +349,7 @@ impl World {
         self.arrive_from_wire(app, id);
     }
 
-    /// An endpoint's timer may be due.
+    /// An endpoint's timer may have expired.
     fn timer_event(&mut self, app: &mut impl Application, index: usize) {
         let now = self.now;
         let Some(end) = self.ends[index].as_mut().filter(|end| end.armed[0] == now) else {

@@ -100,7 +100,8 @@ fn what_is_estimated_is_enough() {
     }
 }
 
-/// PCC doubles its rate blindly while the first result waits behind the queue: tens of datagrams are dropped for each that is carried.
+/// PCC doubles its rate blindly while the first result waits behind the queue: tens of datagrams are dropped
+/// for each that is carried.
 #[test]
 fn what_pcc_drops_at_its_start_is_estimated() {
     let deep =
@@ -113,7 +114,7 @@ fn what_pcc_drops_at_its_start_is_estimated() {
     assert!(outcome.is_ok(), "{} MiB estimated, {}", estimate >> 20, refused(outcome));
 }
 
-/// No row for each ACK, and no samples: of PCC there are none.
+/// PCC has no row per ACK and no samples.
 #[test]
 fn what_pcc_does_not_record_takes_no_memory() {
     let link =

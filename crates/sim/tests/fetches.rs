@@ -31,7 +31,7 @@ fn every_fetch_ends_under_loss() {
     assert!(table.floats("total_s").iter().all(|t| t.is_finite()));
     assert!(table.integers("data_retransmissions").iter().sum::<i64>() > 50);
     let sent: i64 = table.integers("data_segments_sent").iter().sum();
-    assert!((5400..5900).contains(&sent), "{sent}"); // 54 segments each, and about 3 % again
+    assert!((5400..5900).contains(&sent), "{sent}"); // 54 segments each, and about 3 % retransmissions
     assert!(output.table("flows").floats("completion_s")[0].is_finite());
     assert_conservation(output.table("links"));
 }
@@ -56,7 +56,8 @@ fn common_random_numbers_make_a_fetch_independent_of_those_before() {
         let output = run(&fetches(&workload, 1000, 0.05, "{}"), 1).expect("runs");
         output.table("fetches").floats("connect_s").iter().map(|t| (t * 10.0) as u32).collect::<Vec<_>>()
     };
-    // the handshake of the k-th fetch meets the same losses whatever was fetched before (up to the timers' ticks)
+    // the handshake of the k-th fetch meets the same losses regardless of earlier fetches (up to the timers'
+    // ticks)
     assert_eq!(fetch(7_680, true), fetch(30_000, true));
     assert_ne!(fetch(7_680, false), fetch(30_000, false));
 }

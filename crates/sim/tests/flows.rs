@@ -64,7 +64,7 @@ fn a_stopped_bulk_flow_drains_and_closes() {
     let output = run(&chain(r#""workload": {"kind": "bulk"}, "stop_ns": 2000000000"#, 20), 1).expect("runs");
     let flows = output.table("flows");
     let completion = flows.floats("completion_s")[0];
-    // the queue has no bound: a window is in flight that takes as long again, and the send buffer holds as much
+    // the queue has no bound: the window in flight takes as long again, and the send buffer holds as much
     assert!((4.0..12.0).contains(&completion), "{completion}");
     assert_eq!(flows.floats("stop_s"), [2.0]);
     let links = output.table("links");
@@ -90,7 +90,7 @@ fn what_was_written_leaves_behind_a_stop_and_a_fin_behind_that() {
         assert!(later > 60_000, "{workload}: {later}");
         assert!((1.05..1.5).contains(&completion), "{workload}: {completion}");
     }
-    // a host without a send buffer: what was sent, and no more
+    // a host without a send buffer: only what was sent
     let (later, completion) = stopped(r#""kind": "bulk""#, "rfc");
     assert!((10_000..52_000).contains(&later), "{later}");
     assert!((1.0..1.2).contains(&completion), "{completion}");

@@ -20,7 +20,7 @@ fn play(flow: &str, hosts: &str, queue: u32, seconds: u64) -> Output {
 const CONSTANT: &str = r#""workload": {"kind": "constant-rate", "rate": 99000000, "payload": 1472}"#;
 const BULK: &str = r#""workload": {"kind": "bulk"}"#;
 
-/// Datagrams sent at 99 Mb/s, and the share of them that arrived, of a sender on this host.
+/// Send datagrams at 99 Mb/s from a sender on this host; returns their number and the share that arrived.
 fn paced(host: &str, queue: u32) -> (f64, f64, Output) {
     let flow = format!(r#"{CONSTANT}, "host": "a""#);
     let output = play(&flow, &format!(r#"{{"name": "a", {host}}}"#), queue, 20);
@@ -134,7 +134,7 @@ fn tcp_suffers_from_stalls_and_coalescing_is_seen() {
     assert!(mbps > 90.0 && (8.0..20.0).contains(&each), "{mbps} {each}");
 }
 
-/// The thread that receives goes on: ACKs are not late, though what they release is.
+/// The receiving thread continues: ACKs are not late, although the segments that they release are.
 #[test]
 fn a_sender_can_be_held_up_alone() {
     let rtt = |more: &str| {
@@ -146,7 +146,8 @@ fn a_sender_can_be_held_up_alone() {
     assert!(alone < whole - 50e-6, "{alone} {whole}");
 }
 
-/// A machine that freezes with the links it emulates: nothing on the way is lost, and what is overdue comes at once.
+/// A machine freezes together with the links that it emulates: nothing in flight is lost, and overdue packets
+/// arrive at once.
 #[test]
 fn links_freeze_with_their_machine() {
     let flow = format!(r#"{CONSTANT}, "host": "a", "peer_host": "b""#);
@@ -202,7 +203,7 @@ fn a_merged_packet_is_acknowledged_once() {
     assert!(acks(&perfect) > 2 * acks(&merged), "{} {}", acks(&perfect), acks(&merged));
 }
 
-/// Segments that come one by one, each with an interrupt, are never merged.
+/// Segments that arrive one by one, each with an interrupt, are never merged.
 #[test]
 fn nothing_is_merged_where_nothing_comes_together() {
     let flow = format!(r#"{BULK}, "peer_host": "a""#);

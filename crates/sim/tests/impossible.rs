@@ -22,7 +22,7 @@ fn with(changes: &[(&str, Value)]) -> Value {
     scenario
 }
 
-/// What the engine says of it.
+/// Return the engine's message about it.
 fn said(scenario: &Value) -> String {
     let ran = parse(&scenario.to_string()).and_then(|read| run(&read, 1));
     match ran {

@@ -1,9 +1,11 @@
-//! What the initial window does to short responses, through the whole engine: the round table of RFC 6928, completion
-//! times on an empty path by arithmetic and as the kernel reference has them, and bursts into a short queue.
+//! Tests of the initial window's effect on short responses, through the whole engine: the round table of RFC
+//! 6928, completion times on an empty path by arithmetic and as in the kernel reference, and bursts into a
+//! short queue.
 
 use ackclock_sim::{parse, run, Output};
 
-/// Clients who come at `times_s`, `batch` connections each, over a path of 300 ms unless `delay_ms` says otherwise.
+/// Clients that arrive at `times_s`, `batch` connections each, over a path of 300 ms unless `delay_ms` says
+/// otherwise.
 struct Case {
     rate: &'static str,
     delay_ms: u64,
@@ -79,7 +81,7 @@ fn rounds_are_those_of_rfc_6928() {
                 ),
                 ..Case::default()
             };
-            let rounds = (case.total_s() / 0.010).round() - 1.0; // less the handshake
+            let rounds = (case.total_s() / 0.010).round() - 1.0; // minus the handshake
             let expected = cumulative.iter().position(|&n| segments <= n).expect("in the table") + 1;
             assert_eq!(rounds, expected as f64, "{segments} segments, initial window {iw}");
         }

@@ -1,4 +1,5 @@
-//! The engine through its public face: scenario in, tables out. Each names what it uses as `ackclock_sim::`, as any user does.
+//! Tests of the engine's public interface: scenario in, tables out. Each uses `ackclock_sim::` paths, like
+//! any user.
 
 mod bounds;
 mod burst_table;

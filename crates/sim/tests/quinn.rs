@@ -1,4 +1,4 @@
-//! Flows of quinn, a stack of QUIC that others have written: as repeatable as ours, beside ours, and hard to break.
+//! Tests of quinn's QUIC flows: as repeatable as our own stacks, beside them, and hard to break.
 
 use std::fmt::Write;
 
@@ -46,13 +46,13 @@ fn a_transfer_is_that_of_the_stack_by_itself() {
     for (controller, mbit, lost) in [("quinn:cubic", 18.83, 198.0), ("quinn:newreno", 18.77, 142.0)] {
         let scenario = scenario(10, PATH, &flow(controller, r#""kind": "transfer", "bytes": 20000000"#));
         let done = run(&scenario, 2).expect("runs");
-        // the sender knows an ACK later: 20 ms, and what an ACK waits
+        // the sender learns it an ACK later: 20 ms, and the ACK's delay
         let told = number(&done, "completion_s", 0) - 0.0202;
         let goodput = 20e6 * 8.0 / told / 1e6;
         assert!((goodput / mbit - 1.0).abs() < 0.001, "{controller}: {goodput}");
         assert!((number(&done, "lost_packets", 0) - lost).abs() <= 1.0, "{controller}");
         assert_eq!(number(&done, "bytes_acked", 0), 20e6);
-        // a round trip, and what a datagram of 1,200 bytes takes
+        // a round trip, and the transmission of a datagram of 1,200 bytes
         assert!((number(&done, "established_s", 0) - 0.040_49).abs() < 1e-4);
     }
 }

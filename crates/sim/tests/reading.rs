@@ -1,4 +1,5 @@
-//! Scenarios are read from their text, without Python: all that come with the package, and what is wrong with others.
+//! Tests that scenarios are read from their text without Python: all those in the package, and errors in
+//! others.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,7 +21,7 @@ fn every_scenario_of_the_package_is_read_and_its_text_reads_as_the_same() {
             let text = std::fs::read_to_string(&path).expect("text");
             let made = read(&text, &Disk(folder())).unwrap_or_else(|wrong| panic!("{path:?}: {wrong:?}"));
             let mut again = parse(&made.text(None)).expect("its own text");
-            // what is for people alone is no part of the text
+            // text for readers only is not part of the compiled text
             for (group, told) in again.flows.iter_mut().zip(&made.scenario.flows) {
                 (group.name, group.transport) = (told.name.clone(), told.transport);
             }

@@ -201,8 +201,8 @@ fn memory_is_for_what_is_open() {
     assert!(output.table("transaction_times").rows() < 1000);
 }
 
-/// Packets of the first flight of `count` connections that open at once: how many of their segments, FIN included, come
-/// to the link before the first ACK of data can.
+/// Packets of the first flight of `count` connections that open at once: number of their segments, FIN
+/// included, that reach the link before the first ACK of data can.
 fn first_flight(stack: &str, bytes: u32) -> i64 {
     let json = format!(
         r#"{{"duration_ns": 490000000, "network": {{"topology": "chain",

@@ -2,7 +2,7 @@
 
 use ackclock_sim::{parse, run, Column, Output, Table};
 
-/// Players over 20 ms behind one link; the way back has a rate ten times as high, and a loss.
+/// Players over 20 ms behind one link; the return path has ten times the rate, and a loss.
 fn players(mbps: f64, controller: &str, video: &str, flow: &str, seconds: u64, loss_back: f64) -> Output {
     let json = format!(
         r#"{{"duration_ns": {}, "network": {{"topology": "dumbbell", "access": {{"rate": 1000000000}},
@@ -76,7 +76,7 @@ fn a_link_that_is_too_slow_stalls_by_the_difference() {
             ["request_s", "finish_s", "buffer_s", "stall_s"].map(|name| chunks.floats(name));
         let n = chunks.rows();
         assert!((15..=25).contains(&n), "{n}"); // 500 kB take more than 4 s each
-                                                // time since playback began = what was played + what was stalled
+                                                // time since playback began = time played + time stalled
         let began = done[1];
         let mut stalled = 0.0;
         for i in 2..n - 1 {
@@ -86,7 +86,7 @@ fn a_link_that_is_too_slow_stalls_by_the_difference() {
             assert_eq!(asked[i], done[i - 1], "{controller}: nothing to wait for");
         }
         assert!(stalled > 20.0, "{stalled}");
-        // what is on its way when the run ends counts, too
+        // data in flight at the end of the run counts, too
         assert!(done[n - 1].is_nan() && buffer[n - 1].is_nan());
         let left = if buffer[n - 2] < 4.0 { 0.0 } else { buffer[n - 2] };
         let expected = (100.0 - done[n - 2] - left).max(0.0);
@@ -141,7 +141,7 @@ fn requests_that_are_lost_cost_time_but_no_chunk() {
         );
         assert_eq!(output.table("flows").column("failed"), Some(&Column::Bool(vec![0])));
     }
-    // nobody answers at all
+    // there is no answer at all
     let output = players(10.0, "pcc-allegro", &of_two_seconds("[1000000]", PERIODIC), "", 300, 1.0);
     assert_eq!(output.table("chunks").rows(), 1, "its hello arrives, no request does");
     assert_eq!(output.table("flows").column("failed"), Some(&Column::Bool(vec![1])));
@@ -170,7 +170,7 @@ fn a_chunk_is_as_large_in_every_arm() {
     assert_ne!(a[0], a[1], "players watch different videos");
 }
 
-/// Three FESTIVE players over 4 Mbit/s, staggered by 1.7 s: level by chunk. Ours, written down when the workload came.
+/// Three FESTIVE players over 4 Mbit/s, staggered by 1.7 s: level by chunk, recorded from our first version.
 #[test]
 fn snapshot_of_three_players() {
     let video = of_two_seconds("[300000, 600000, 900000, 1200000, 1800000]", FESTIVE);

@@ -11,7 +11,7 @@ pub struct Raw {
     _private: [u8; 0],
 }
 
-/// As `ack_sample`.
+/// See `ack_sample`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Told {
@@ -47,7 +47,7 @@ impl Told {
     };
 }
 
-/// As `ack_stack_v1`. A function that is null is refused when the library is loaded.
+/// See `ack_stack_v1`. A null function is refused when the library is loaded.
 #[repr(C)]
 pub struct Table {
     pub abi: u32,

@@ -8,7 +8,7 @@ use crate::library::{Instance, State};
 
 /// Numbers of a library fit the columns of tables.
 const MOST: u64 = i64::MAX as u64;
-/// How much older than the connection a round-trip time may be: clocks of stacks are coarse.
+/// Largest excess of a round-trip time over the connection's age: clocks of stacks are coarse.
 const COARSE_NS: u64 = 1_000_000_000;
 /// Datagrams that may leave at one instant.
 pub const AT_ONCE: u32 = 65_536;
@@ -26,7 +26,7 @@ pub struct Audit {
     /// Datagrams that left, and their bytes with headers.
     sent: u64,
     bytes: u64,
-    /// At this instant, and how many.
+    /// At this instant, and their number.
     instant: (u64, u32),
 }
 
@@ -134,7 +134,7 @@ impl Audit {
         Accounts { written, closes, failed, arrived: self.arrived, received: self.received }
     }
 
-    /// Hold what this end says, which wrote as `own` tells, against its peer.
+    /// Compare this end's reports, whose writes `own` counts, with those of its peer.
     pub fn against(&self, own: &Accounts, peer: &Accounts) -> Result<(), String> {
         let acked = if self.told.acked == NONE { 0 } else { self.told.acked };
         let most = peer.arrived.min(own.written.unwrap_or(NONE));

@@ -72,7 +72,7 @@ struct On<'a> {
     controller: &'a str,
 }
 
-/// Two ends, the client first, and what is between them.
+/// Two ends, the client first, and the path between them.
 struct Path {
     ends: [Instance; 2],
     link: Link,
@@ -89,7 +89,7 @@ struct Path {
     shape: u64,
     digest: u64,
     steps: u64,
-    /// When the client may send, and what is wrong with deadlines.
+    /// Time when the client may send, and errors of deadlines.
     opened: Option<u64>,
     early: Option<String>,
     looks_early: bool,
@@ -324,13 +324,13 @@ fn junk(stream: &mut Stream, kept: Option<Vec<u8>>) -> Vec<u8> {
     bytes
 }
 
-/// Threads of this process, where the system tells.
+/// Threads of this process, if the system reports them.
 fn threads() -> Option<usize> {
     std::fs::read_dir("/proc/self/task").ok().map(Iterator::count)
 }
 
 impl Path {
-    /// Everything that leaves now, from both ends.
+    /// Return everything that leaves now, from both ends.
     fn settle(&mut self) -> Result<(), String> {
         for side in [0, 1] {
             while let Some((len, mark)) = self.ends[side].transmit(self.now, &mut self.scratch)? {
@@ -400,7 +400,7 @@ impl Path {
         }
     }
 
-    /// Nothing may leave between now and the deadline.
+    /// Check that nothing leaves between now and the deadline.
     fn look_early(&mut self, side: usize) -> Result<(), String> {
         let (deadline, next) = (self.ends[side].deadline(), self.next_arrival());
         let soon = deadline.min(next).min(self.now + SECOND);

@@ -16,7 +16,7 @@ use crate::abi::{Told, NONE};
 use crate::audit::Audit;
 use crate::library::{loaded, Instance, Library, State};
 
-/// How both ends of a flow are set up.
+/// Set-up of both ends of a flow.
 #[derive(Clone)]
 pub struct Recipe {
     library: &'static Library,
@@ -142,13 +142,13 @@ impl Maker for Recipe {
     }
 }
 
-/// One end.
+/// State of one end.
 struct End {
     recipe: Recipe,
     opens: bool,
     seed: [u8; 32],
     carried: Carried,
-    /// There once the connection is opened, or its first datagram is here.
+    /// Present once the connection is opened, or its first datagram has arrived.
     instance: Option<Instance>,
     audit: Audit,
     scratch: Vec<u8>,
@@ -198,7 +198,7 @@ impl End {
         self.look(now, false);
     }
 
-    /// The library reports what cannot be: this ends the run.
+    /// The library reported something impossible: this ends the run.
     #[cold]
     fn accuse(&mut self, now: Time, said: &str) {
         let library = self.recipe.library;
@@ -284,7 +284,7 @@ impl End {
     }
 }
 
-/// A number, or 0 if the stack does not tell it.
+/// A number, or 0 if the stack does not report it.
 fn known(told: u64) -> u64 {
     if told == NONE {
         0
@@ -464,7 +464,7 @@ impl DatagramEndpoint for End {
             Err(said) => {
                 self.accuse(now, &said);
                 self.failure = Some(Failure::Error);
-                self.instance = None; // nothing of it can be relied on
+                self.instance = None; // none of it can be trusted
                 self.deadline = Time::NEVER;
                 return None;
             }

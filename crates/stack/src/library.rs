@@ -1,4 +1,4 @@
-//! A library that is loaded, and its instances: what is unsafe about the border to C stands here.
+//! A loaded library, and its instances: the unsafe part of the interface to C.
 
 #![allow(
     unsafe_code,
@@ -16,7 +16,7 @@ use crate::abi::{Open, Raw, Table, Told, ABI};
 
 /// Bytes of a reason.
 const REASON: usize = 256;
-/// Bytes that a datagram may have, and what stands behind them.
+/// Maximum size of a datagram, and guard bytes after it.
 pub const ROOM: usize = 9000;
 const CANARY: [u8; 16] = [0xa5; 16];
 
@@ -66,7 +66,7 @@ pub fn load(file: &Path) -> Result<&'static Library, String> {
     // SAFETY: the user named this file as a program to be run.
     let opened = unsafe { libloading::Library::new(file) };
     let opened = opened.map_err(|error| format!("found no library ({error}); allowed: a shared library"))?;
-    // SAFETY: the header says what the symbol is.
+    // SAFETY: the header defines the symbol's type.
     let table = unsafe {
         let symbol = opened.get::<unsafe extern "C" fn() -> *const Table>(b"ackclock_stack\0");
         let symbol = symbol.map_err(|_| {
@@ -208,7 +208,7 @@ impl Instance {
 
     pub fn datagram(&mut self, now: u64, ecn: u8, bytes: &[u8]) {
         let _call = self.begins("datagram", now);
-        // SAFETY: as many bytes as are told.
+        // SAFETY: as many bytes as given.
         unsafe { (self.library.functions.datagram)(self.raw.as_ptr(), now, ecn, bytes.as_ptr(), bytes.len()) }
     }
 
@@ -218,7 +218,7 @@ impl Instance {
         unsafe { (self.library.functions.timer)(self.raw.as_ptr(), now) }
     }
 
-    /// The next datagram, in `into`, and its mark; or what the library did wrong.
+    /// Return the next datagram, in `into`, and its mark; or the library's error.
     pub fn transmit(&mut self, now: u64, into: &mut Vec<u8>) -> Result<Option<(usize, u8)>, String> {
         let _call = self.begins("transmit", now);
         if into.len() < ROOM + CANARY.len() {
@@ -226,7 +226,7 @@ impl Instance {
             into.extend_from_slice(&CANARY);
         }
         let mut mark = 0;
-        // SAFETY: there is as much room as is told.
+        // SAFETY: there is as much room as given.
         let len = unsafe {
             (self.library.functions.transmit)(self.raw.as_ptr(), now, into.as_mut_ptr(), ROOM, &mut mark)
         };

@@ -1,4 +1,4 @@
-//! Everything that is constant for one endpoint, and what a scenario may change in it; `profiles` holds the named sets.
+//! Constants of one endpoint, and the settings that a scenario may change; `profiles` holds the named sets.
 
 mod profiles;
 mod stack;
@@ -38,20 +38,20 @@ pub enum RtoStyle {
 /// When a receiver acknowledges.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DelayedAck {
-    /// Every segment at once.
+    /// Acknowledge every segment at once.
     Off,
     /// Every second segment, or after the timeout (RFC 1122 §4.2.3.2, RFC 5681 §4.2).
     Rfc,
-    /// As `Rfc`, with up to 16 quick ACKs at the start and an adaptive timeout of 40-200 ms.
+    /// RFC 1122 with up to 16 quick ACKs at the start and an adaptive timeout of 40-200 ms, as in Linux.
     Linux,
 }
 
 /// Early retransmit for windows of fewer than four segments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EarlyRetransmit {
-    /// None.
+    /// No early retransmit.
     Off,
-    /// RFC 5827, at once.
+    /// RFC 5827 without delay.
     Rfc5827,
     /// Linux 3.5-4.10: a quarter of the RTT later, unless anything arrives.
     Delayed,
@@ -62,70 +62,71 @@ choice! { EarlyRetransmit: Off "off", Rfc5827 "rfc5827", Delayed "delayed" }
 /// Use of explicit congestion notification by an endpoint (RFC 3168, RFC 9768; Linux `tcp_ecn`, 0 to 5 in another order).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EcnUse {
-    /// Nothing.
+    /// No ECN.
     Off,
-    /// Agrees if the peer asks.
+    /// Agree if the peer requests it.
     Accept,
-    /// Asks, and agrees.
+    /// Request it, and agree.
     Ask,
-    /// Asks for accurate ECN, and agrees to what the peer asks for.
+    /// Request accurate ECN, and agree to any kind that the peer requests.
     AccEcn,
-    /// Agrees to accurate ECN, and asks for none.
+    /// Agree to accurate ECN, and request nothing.
     AccEcnAccept,
-    /// Agrees to accurate ECN, and asks for that of RFC 3168.
+    /// Agree to accurate ECN, and request RFC 3168.
     AccEcnAsk,
 }
 
 choice! { EcnUse: Off "off", Accept "accept", Ask "ask", AccEcn "accecn", AccEcnAccept "accecn-accept", AccEcnAsk "accecn-ask" }
 
 impl EcnUse {
-    /// Agrees to that of RFC 3168.
+    /// Whether it agrees to RFC 3168.
     pub fn accepts(self) -> bool {
         self != EcnUse::Off
     }
 
-    /// Agrees to that of RFC 9768.
+    /// Whether it agrees to RFC 9768.
     pub fn accepts_accurate(self) -> bool {
         matches!(self, EcnUse::AccEcn | EcnUse::AccEcnAccept | EcnUse::AccEcnAsk)
     }
 }
 
-/// How accurate ECN is carried out (Linux `tcp_ecn_option`, `tcp_ecn_option_beacon`, `tcp_ecn_fallback`).
+/// Settings of accurate ECN (Linux `tcp_ecn_option`, `tcp_ecn_option_beacon`, `tcp_ecn_fallback`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AccEcnRules {
-    /// The option: 0 never, 1 where it tells something new, 2 always if the path lets it through, 3 always.
+    /// When the option is sent: 0 never, 1 if it reports something new, 2 always if the path passes it, 3
+    /// always.
     pub option: u8,
-    /// How often at least in a round trip; 0: no matter.
+    /// Minimum number of options per round trip; 0: no minimum.
     pub beacon: u8,
     /// The peer's report on the mark of a SYN is checked.
     pub fallback: bool,
 }
 
-/// How far an ordinary timer is rounded; `ticks.rs` does it.
+/// Rounding of ordinary timers, implemented in `ticks.rs`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wheel {
-    /// Not at all: each fires at its tick.
+    /// No rounding: each timer fires at its tick.
     Exact,
-    /// By 1/256 of its time at most (Linux 2.6.36-4.7).
+    /// Up to 1/256 of its time (Linux 2.6.36-4.7).
     Slack,
-    /// By an eighth of its time at most (Linux 4.8 on).
+    /// Up to an eighth of its time (Linux 4.8 on).
     Levels,
 }
 
 /// Whether a FIN waits for the congestion window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FinRule {
-    /// As every other segment does.
+    /// Like every other segment.
     Waits,
     /// A FIN without data leaves at once (Linux `tcp_cwnd_test`, up to 2012 any buffer of one packet with a FIN).
     AloneLeaves,
-    /// The segment with the FIN leaves at once, be it the last one of the data.
+    /// The segment with the FIN leaves at once, even if it is the last one with data.
     WithDataLeaves,
 }
 
 choice! { FinRule: Waits "off", AloneLeaves "alone", WithDataLeaves "with-data" }
 
-/// When departures wait for a rate (Linux `sk_pacing_status`; the formula is in `sender/pacing.rs`).
+/// When departures are paced (Linux `sk_pacing_status`; the formula is in `sender/pacing.rs`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pacing {
     /// Every segment after the first ten waits for the pacing rate.
@@ -143,7 +144,7 @@ pub struct Pacing {
 }
 
 impl Pacing {
-    /// Nothing waits.
+    /// No pacing.
     pub const OFF: Pacing = Pacing {
         on: false,
         initial_window: false,
@@ -159,7 +160,7 @@ impl Pacing {
 pub struct SendLimit {
     /// Now.
     pub bytes: u64,
-    /// At most, where it grows with the window; a buffer that the application set does not.
+    /// Upper bound of a buffer that grows with the window; a buffer set by the application does not grow.
     pub most: u64,
 }
 
@@ -174,13 +175,13 @@ impl SendLimit {
 /// limit the sender is measured. Without, data is a number of bytes, and PSH is on the last segment written so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Buffers {
-    /// Bytes that the application may have written without acknowledgment; `None`: any number.
+    /// Bytes that the application may have written without acknowledgment; `None`: unlimited.
     pub limit: Option<SendLimit>,
-    /// Bytes that may wait unsent before a write blocks (Linux `tcp_notsent_lowat`); `u64::MAX` = any number.
+    /// Bytes that may wait unsent before a write blocks (Linux `tcp_notsent_lowat`); `u64::MAX`: unlimited.
     pub notsent_lowat: u64,
     /// New data leaves in packets of several segments; none: each segment is a packet.
     pub tso: Option<Tso>,
-    /// An application that has more than this to write makes one call after another; `u64::MAX`: one call.
+    /// Size above which an application splits its data into successive write calls; `u64::MAX`: one call.
     pub call_bytes: u64,
 }
 
@@ -193,27 +194,28 @@ impl Buffers {
 /// Bytes of one write call of an application that has more to write.
 pub const WRITE: u64 = 256 << 10;
 
-/// How large packets of several segments are.
+/// Size of packets with several segments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tso {
-    /// Least number of segments of one packet (Linux `tcp_min_tso_segs`).
+    /// Minimum number of segments of one packet (Linux `tcp_min_tso_segs`).
     pub min_segments: u32,
-    /// Room for this part of the window is used at once, less of it may wait for an ACK (Linux `tcp_tso_win_divisor`).
+    /// Fraction of the window that is used at once; less room may wait for an ACK (Linux
+    /// `tcp_tso_win_divisor`).
     pub win_divisor: u32,
 }
 
 impl Tso {
-    /// As Linux has it.
+    /// Linux's default.
     pub const LINUX: Tso = Tso { min_segments: 2, win_divisor: 3 };
 }
 
-/// Everything that is constant for one endpoint.
+/// Constants of one endpoint.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Payload of a full segment, bytes; 0 = 1460 less the timestamp option.
     pub smss: u32,
-    /// Greatest segment that the path is known to carry, options included, bytes; smaller than what is advertised where a
-    /// router said so.
+    /// Largest segment that the path is known to carry, options included, bytes; smaller than the advertised
+    /// one if a router said so.
     pub path_mss: u32,
     /// Settings that are the same in every profile.
     pub switches: Switches,
@@ -231,7 +233,7 @@ pub struct Config {
     pub rto_style: RtoStyle,
     /// RTO before the first RTT sample (RFC 6298 §2.1).
     pub initial_rto: Span,
-    /// Least RTO (RFC 6298 §2.4).
+    /// Minimum RTO (RFC 6298 §2.4).
     pub min_rto: Span,
     /// Greatest RTO (RFC 6298 §2.5).
     pub max_rto: Span,
@@ -247,7 +249,7 @@ pub struct Config {
     pub delayed_ack: DelayedAck,
     /// Delayed-ACK timeout of `DelayedAck::Rfc`.
     pub delack_timeout: Span,
-    /// Hold back further duplicate ACKs for up to this long after the first three; zero = off (Linux 4.18 on).
+    /// Time for which further duplicate ACKs are delayed after the first three; zero = off (Linux 4.18 on).
     pub sack_compression: bool,
     /// New data on the first duplicate ACKs (RFC 3042).
     pub limited_transmit: bool,
@@ -263,7 +265,8 @@ pub struct Config {
     pub next_seg_rules: bool,
     /// Grow by ACKs instead of segments acknowledged (Linux before the stretch-ACK fixes of 2015).
     pub count_acks: bool,
-    /// The receiver conceals losses, and acknowledges ahead so many 65536ths of what comes in a round trip.
+    /// The receiver conceals losses, and acknowledges ahead this many 65536ths of what arrives in a round
+    /// trip.
     pub optimistic_acks: Option<u32>,
     /// cwnd never exceeds what is in flight by more than `dup_thresh` after an ACK that is dubious (Linux up to 3.1
     /// `tcp_moderate_cwnd`).
@@ -283,15 +286,15 @@ pub struct Config {
     pub first_buffer: u64,
     /// Greatest receive window, bytes.
     pub receive_buffer: u64,
-    /// Greatest receive buffer, bytes of memory, packets' overhead included (Linux `tcp_rmem`); 0: what full segments need
-    /// for `receive_buffer`.
+    /// Largest receive buffer, bytes of memory including packets' overhead (Linux `tcp_rmem`); 0: the size
+    /// that full segments need for `receive_buffer`.
     pub receive_memory: u64,
     /// Packets of several segments reach the peer as they were sent: no card cuts them up.
     pub whole_packets: bool,
-    /// The window offered may shrink to what the memory still holds (Linux `tcp_shrink_window`; off by default, as there). RFC
-    /// 9293 §3.8.6 advises against it.
+    /// Whether the offered window may shrink to what the memory still holds (Linux `tcp_shrink_window`; off
+    /// by default, as there). RFC 9293 §3.8.6 advises against it.
     pub shrink_window: bool,
-    /// Quarters of a socket buffer that hold payload; the rest is set apart for the packets' own overhead.
+    /// Quarters of a socket buffer that hold payload; the rest is reserved for the packets' own overhead.
     pub window_quarters: u8,
     /// The whole window is offered from the start; otherwise it opens by two segments for each that arrives.
     pub whole_window: bool,
@@ -309,20 +312,21 @@ pub struct Config {
     pub ect1: bool,
     /// Whether and how segments are paced.
     pub pacing: Pacing,
-    /// Segments are checked as a peer's are who may send anything (RFC 5961), answers to those without payload at least
-    /// this far apart; `None`: the peer is another endpoint of this kind.
+    /// Check segments as from an untrusted peer (RFC 5961); answers to those without payload are at least
+    /// this far apart. `None`: the peer is another endpoint of this kind.
     pub validate: Option<Span>,
-    /// TCP small queues: most that may wait in the host's own queue, bytes of memory (Linux `tcp_limit_output_bytes`); `None`: TCP
-    /// does not look at it.
+    /// TCP small queues: limit of data in the host's own queue, bytes of memory (Linux
+    /// `tcp_limit_output_bytes`); `None`: TCP ignores that queue.
     pub small_queues: Option<u64>,
     /// Data is sent from buffers.
     pub buffers: Option<Buffers>,
-    /// Memory that such a buffer takes beside its payload, bytes (Linux `truesize`).
+    /// Memory of such a buffer besides its payload, bytes (Linux `truesize`).
     pub buffer_overhead: u32,
-    /// An application that writes without end, or one long transfer, blocks on a send buffer with one segment in each of its
-    /// parts; none: it hands over everything at once. Without `buffers`.
+    /// An application that writes without end, or one long transfer, blocks on a send buffer with one segment
+    /// per buffer; none: it hands over everything at once. Without `buffers`.
     pub writer: Option<SendLimit>,
-    /// An application that a packet wakes goes on when everything else of this instant has happened: the kernel takes packets in first.
+    /// An application woken by a packet runs after everything else of this instant: the kernel processes
+    /// packets first.
     pub application_waits: bool,
     /// The books that only TCP_INFO reads are kept.
     pub ledger: bool,
@@ -338,17 +342,18 @@ pub struct Config {
     pub rule: Rule,
     /// Makes the controller of each connection.
     pub controller: Recipe,
-    /// How each connection begins; `None`: as its controller does.
+    /// Start of each connection; `None`: as its controller does.
     pub slow_start: Option<SlowStartConfig>,
-    /// A receiver takes the next segment in order on a path of its own: sooner, with the same outcome.
+    /// The receiver processes the next segment in order on a fast path with the same outcome.
     pub predicts: bool,
     /// [`Connection::rest`](crate::Connection::rest) is heeded: less memory, with the same outcome.
     pub rests: bool,
-    /// Segments that are written and leave at the same instant are written on a path of their own: sooner, with the same outcome (`send_buffer.rs`).
+    /// Segments written and sent at the same instant take a fast path with the same outcome
+    /// (`send_buffer.rs`).
     pub fills: bool,
 }
 
-/// Whether the sender looks for the path's MTU by itself (RFC 4821; Linux `tcp_mtu_probing`).
+/// Whether the sender probes for the path's MTU (RFC 4821; Linux `tcp_mtu_probing`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MtuProbing {
     /// Never.
@@ -387,8 +392,9 @@ impl Config {
         }
     }
 
-    /// The receive window is at most `bytes`. Where the profile bounds memory, the buffer holds that window in full segments of an
-    /// Ethernet, and is no larger to begin with (Linux: the second and the third value of `tcp_rmem`).
+    /// Bound the receive window by `bytes`. If the profile limits memory, the buffer holds that window in
+    /// full Ethernet segments, and is no larger initially (Linux: the second and the third value of
+    /// `tcp_rmem`).
     pub fn bound_receive_buffer(&mut self, bytes: u64) {
         if self.receive_memory > 0 {
             self.receive_memory = self.switches.packet_memory.full().needed(bytes);
@@ -401,7 +407,7 @@ impl Config {
     /// know yet that timestamps take room (Linux `tcp_connect_init`).
     pub fn offer_first_buffer(&mut self) {
         let first = self.first_buffer;
-        // a header without scaling, as a SYN's is, says no more than 65,535
+        // a header without scaling, such as a SYN's, can express at most 65,535
         let whole =
             |segment: u64| (if first > segment { first / segment * segment } else { first }).min(65_535);
         let segment = self.payload() as u64;

@@ -32,7 +32,7 @@ use receiving::Receiving;
 use sending::Sending;
 use validity::Validity;
 
-/// Where the connection stands.
+/// State of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     /// Nothing sent or received yet.
@@ -43,7 +43,7 @@ pub enum State {
     SynSent,
     /// Has answered a SYN.
     SynReceived,
-    /// Data may pass; until both FINs are acknowledged.
+    /// Data may pass, until both FINs are acknowledged.
     Established,
     /// Both FINs were sent and acknowledged.
     Done,
@@ -66,19 +66,19 @@ pub enum Due {
 #[derive(Clone)]
 pub struct Connection {
     pub(crate) state: State,
-    /// [`Connection::is_plain`], as far as is known: what each packet asks at once.
+    /// Cached [`Connection::is_plain`], which each packet queries first.
     pub(crate) plain: bool,
     pub(crate) config: Rc<Config>,
     pub(crate) sender: Sending,
     pub(crate) receiver: Receiving,
     pub(crate) validity: Option<Box<Validity>>,
-    /// When a segment without payload was last answered though it was not acceptable, if one was.
+    /// When a segment without payload that was not acceptable was last answered, if ever.
     pub(crate) last_answer: Time,
     pub(crate) ledger: Option<Box<Ledger>>,
     pub(crate) keeper: Option<Box<Keeper>>,
     /// A SYN or SYN-ACK must leave.
     syn_due: bool,
-    /// The pending one is a retransmission asked for by the timer or by the peer.
+    /// The pending one is a retransmission requested by the timer or by the peer.
     syn_again: bool,
     syn_sent_at: Time,
     syn_tries: u16,
@@ -98,9 +98,10 @@ pub struct Connection {
     marks: Marks,
     /// SACK blocks take room of the payload.
     cramped: bool,
-    /// By so much a timestamp may be older than the latest one, ticks of its clock (Linux TCP_PAWS_WINDOW).
+    /// Largest difference by which a timestamp may be older than the latest one, ticks of its clock (Linux
+    /// TCP_PAWS_WINDOW).
     pub(crate) paws_window: i32,
-    /// Segments leave one by one, though they were put together (TSO).
+    /// Segments leave one by one although they were combined (TSO).
     cuts: bool,
     /// See [`Connection::rest`].
     rests: bool,
@@ -117,14 +118,14 @@ impl Connection {
         Connection::sharing(flow, &Rc::new(config.clone()), true)
     }
 
-    /// One end or the other, with settings that it shares with other connections.
+    /// Make one end or the other, with settings that it shares with other connections.
     pub fn sharing(flow: FlowId, config: &Rc<Config>, responder: bool) -> Connection {
         let sender = Sending::Awake(Box::new(Sender::new(flow, responder, config)));
         let receiver = Receiving::Awake(Box::new(Receiver::of_end(config, responder)));
         Connection::of(config, responder, sender, receiver)
     }
 
-    /// The same, with the memory of this one, which is over.
+    /// Make an end that reuses the memory of this closed one.
     pub fn renewed(self, flow: FlowId, config: &Rc<Config>, responder: bool) -> Connection {
         let (Sending::Awake(mut sender), Receiving::Awake(mut receiver)) = (self.sender, self.receiver)
         else {
@@ -157,7 +158,7 @@ impl Connection {
             syn_deadline: Time::NEVER,
             has_ts: config.timestamps,
             sack: config.sack,
-            peer_mss: 536, // RFC 9293 §3.7.1, until the peer says otherwise
+            peer_mss: 536, // RFC 9293 §3.7.1, until the peer announces another value
             ack_first: false,
             closed_last: false,
             reset_due: false,
@@ -176,23 +177,23 @@ impl Connection {
         }
     }
 
-    /// Start with this ssthresh, segments: an earlier connection to the same destination has left it behind.
+    /// Start with this ssthresh, segments, which an earlier connection to the same destination left.
     pub fn start_at(&mut self, ssthresh: u32) {
         let window = &mut self.sender.awake().window;
         window.ssthresh = ssthresh.min(window.cwnd_clamp);
     }
 
-    /// How the host treats lateness of paced segments.
+    /// Set the host's treatment of late paced segments.
     pub fn set_host_pacer(&mut self, policy: HostPacing) {
         self.sender.awake().set_host_pacer(policy);
     }
 
-    /// Packets wait in a queue of the host, which paces them if it says so.
+    /// Packets wait in a queue of the host, which may pace them.
     pub fn queue_behind(&mut self, paces: bool) {
         self.sender.awake().queue_behind(paces);
     }
 
-    /// When what leaves next leaves, where the host's queue paces.
+    /// Departure of the next packet, if the host's queue paces.
     pub fn departure(&self, now: Time) -> Time {
         self.sender.now().map_or(now, |sender| sender.departure(now))
     }
@@ -204,7 +205,7 @@ impl Connection {
         }
     }
 
-    /// Packets that found the host's queue full, since the last call.
+    /// Return the packets that found the host's queue full, since the last call.
     pub fn take_refused(&mut self) -> u32 {
         self.sender.now_mut().map_or(0, Sender::take_refused)
     }
@@ -221,8 +222,8 @@ impl Connection {
         self.sender.now_mut().is_some_and(|sender| sender.left_queue(payload))
     }
 
-    /// Established, and nothing beside what every connection has: neither marks nor accounts, neither probes of a silent peer nor a
-    /// check of what arrives, nor the ACK that leaves ahead of all data.
+    /// Whether the connection is established and has only common features: no marks or accounts, no probes of
+    /// a silent peer, no check of arrivals, no ACK that leaves ahead of all data.
     fn is_plain(&self) -> bool {
         self.state == State::Established
             && self.ledger.is_none()
@@ -309,7 +310,7 @@ impl Connection {
         self.ecn != Mode::Off && self.sender.now().is_some_and(|sender| sender.ecn.accurate)
     }
 
-    /// A deadline may have passed.
+    /// Process expired deadlines.
     #[inline]
     pub fn on_timer(&mut self, now: Time) {
         if self.syn_deadline <= now {
@@ -345,21 +346,22 @@ impl Connection {
         self.arm_syn(now);
     }
 
-    /// Whether the application is to read when everything else of this instant has happened ([`Connection::on_timer`]).
+    /// Whether the application has to read after everything else of this instant ([`Connection::on_timer`]).
     #[inline]
     pub fn reads_later(&self) -> bool {
         self.state == State::Established && self.receiver.awaits_turn()
     }
 
-    /// Whether ACKs that were held back or delayed, or a paced segment, leave at `now`: before what arrives in this nanosecond, because
-    /// the timer goes off first (Linux `tcp_compressed_ack_kick`, `tcp_delack_timer`, `tcp_pace_kick`). ACKs this far apart let go of
-    /// segments this far apart, and ACKs return as far apart as segments left, so it is no rare coincidence.
+    /// Whether delayed or compressed ACKs, or a paced segment, leave at `now` before arrivals of this
+    /// nanosecond, because the timer fires first (Linux `tcp_compressed_ack_kick`, `tcp_delack_timer`,
+    /// `tcp_pace_kick`). ACKs release segments at their own distance, and ACKs return as far apart as
+    /// segments left, so this is no rare coincidence.
     #[inline]
     pub fn releases(&self, now: Time) -> bool {
         self.receiver.releases(now) || self.sender.now().is_some_and(|sender| sender.pacing_due(now))
     }
 
-    /// When [`Connection::on_timer`] wants to be called; `Time::NEVER` if no timer is armed.
+    /// Time at which [`Connection::on_timer`] has to be called; `Time::NEVER` if no timer is armed.
     #[inline]
     pub fn next_deadline(&self) -> Time {
         match self.state {
@@ -373,7 +375,7 @@ impl Connection {
         }
     }
 
-    /// The deadline if that is before `before`, else some time that is not, which is found sooner.
+    /// The deadline if it is before `before`, else any time that is not, which is found faster.
     #[inline(always)]
     pub fn deadline_before(&self, before: Time) -> Time {
         if !self.plain && (self.state != State::Established || self.keeper.is_some()) {
@@ -390,7 +392,7 @@ impl Connection {
         self.transmit_into(now, due, &mut seg).then_some(seg)
     }
 
-    /// Write what is due over `seg`; false: nothing leaves after all.
+    /// Write the due segment into `seg`; false: nothing leaves after all.
     #[inline(always)]
     pub fn transmit_into(&mut self, now: Time, due: Due, seg: &mut Segment) -> bool {
         match due {
@@ -415,7 +417,7 @@ impl Connection {
             return Some(Due::Unsettled);
         }
         let rare = !plain && (self.ack_first || self.hears_accurately());
-        // in the order in which most connections say no
+        // ordered by how often connections say no
         let cramps = |sender: &Sender| (self.cramped || self.receiver.has_blocks()) && sender.may_send_new();
         if rare || self.sender.now().is_some_and(cramps) {
             if let Some(ack) = self.before_data(now) {
@@ -437,7 +439,7 @@ impl Connection {
         self.keepalive_probe(now).map(Due::Segment)
     }
 
-    /// Whether nothing leaves now, as far as can be told at once; else ask [`Connection::next_due`].
+    /// Whether nothing leaves now, as far as a quick check shows; otherwise use [`Connection::next_due`].
     #[inline(always)]
     pub fn has_nothing(&mut self, now: Time) -> bool {
         let nothing = self.plain && !self.receiver.ack_due() && self.sender.has_nothing();
@@ -451,7 +453,7 @@ impl Connection {
         self.receiver.ack_due()
     }
 
-    /// Room for options that come and go, and the ACK of the SYN-ACK, if it is due.
+    /// Return the room for variable options, and for the ACK of the SYN-ACK if it is due.
     #[cold]
     fn before_data(&mut self, now: Time) -> Option<Leaving> {
         self.fit_payload(now);
@@ -460,8 +462,8 @@ impl Connection {
         first
     }
 
-    /// A segment without data. Where the peer took its window back, it stands at the end of that, which the peer accepts (Linux
-    /// `tcp_acceptable_seq`).
+    /// Return a segment without data. If the peer shrank its window, the segment has the number of that
+    /// window's end, which the peer accepts (Linux `tcp_acceptable_seq`).
     fn bare(&self, flags: Flags) -> Leaving {
         let Some(sender) = self.sender.now() else {
             return Leaving { seq: self.sender.standing().1, len: 0, seg_no: 0, rexmit: 0, flags };
@@ -472,7 +474,7 @@ impl Connection {
         Leaving { seq: if taken_back { end } else { nxt }, len: 0, seg_no: 0, rexmit: 0, flags }
     }
 
-    /// The whole header of what leaves.
+    /// Return the complete header of a departing segment.
     #[inline(always)]
     fn write_header(&mut self, now: Time, leaving: Leaving, seg: &mut Segment) {
         let Leaving { seq, len, seg_no, rexmit, flags } = leaving;

@@ -1,5 +1,6 @@
-//! The books of one endpoint that only TCP_INFO reads: segments and bytes in both directions, and when each kind last
-//! passed. Kept on request; a simulation has tables of its own. Names are those of `tcp_info` (Linux `tcp_get_info`).
+//! Counters of one endpoint that only TCP_INFO reads: segments and bytes in both directions, and when each
+//! kind last passed. Kept on request; a simulation has its own tables. Names are those of `tcp_info` (Linux
+//! `tcp_get_info`).
 
 use ackclock_core::{Flags, Segment, Time};
 
@@ -23,7 +24,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// The handshake is over.
+    /// The handshake is complete.
     pub fn begin(&mut self, now: Time) {
         (self.last_data_sent, self.last_data_recv, self.last_ack_recv) = (now, now, now);
     }
@@ -45,7 +46,7 @@ impl Ledger {
 
     /// A segment leaves.
     pub fn sent(&mut self, now: Time, seg: &Segment) {
-        // Linux answers a SYN before there is a socket that could count.
+        // Linux answers a SYN before there is a socket that could count it.
         self.segs_out += !(seg.flags.has(Flags::SYN) && seg.flags.has(Flags::ACK)) as u64;
         if seg.len > 0 {
             self.data_segs_out += 1;

@@ -8,7 +8,7 @@ const SK_BUFF: u32 = 256;
 const SHARED_INFO: u32 = 320;
 /// Cache line: sizes are multiples of it.
 const LINE: u32 = 64;
-/// Heads up to this size come from a cache of their own (Linux SKB_SMALL_HEAD_CACHE_SIZE).
+/// Heads up to this size come from a separate cache (Linux SKB_SMALL_HEAD_CACHE_SIZE).
 const SMALL_HEAD: u32 = 576;
 /// Room before the headers (Linux NET_SKB_PAD).
 const PAD: u32 = 64;
@@ -17,16 +17,17 @@ const PAD: u32 = 64;
 const PAGE: u32 = 4096;
 const LINEAR: u32 = PAGE - SHARED_INFO - PAD;
 
-/// Pieces of one packet (Linux MAX_SKB_FRAGS): up to so many, what follows joins it and its own head goes (`skb_try_coalesce`).
+/// Maximum number of pieces of one packet (Linux MAX_SKB_FRAGS): up to it, following data joins the packet
+/// and loses its own head (`skb_try_coalesce`).
 pub const MOST_PIECES: u32 = 17;
 
 /// Bytes that the sender's application writes into one page (Linux SKB_FRAG_PAGE_ORDER).
 const SENT_PAGE: u64 = 32_768;
 
-/// Payload that one page holds when packets are copied together.
+/// Payload of one page when packets are copied together.
 pub const COPY: u64 = (PAGE - SHARED_INFO) as u64;
 
-/// Memory of so many bytes that were copied together (Linux `tcp_collapse`).
+/// Memory of this many bytes after copying them together (Linux `tcp_collapse`).
 pub fn copied_together(bytes: u64) -> u64 {
     let rest = (bytes % COPY) as u32;
     let whole = bytes / COPY * (PAGE + SK_BUFF) as u64;
@@ -41,7 +42,7 @@ pub fn room_behind_copies(bytes: u64) -> u32 {
     }
 }
 
-/// The object that holds so many bytes and what the kernel notes behind them.
+/// Size of the object that holds this many bytes and the kernel's data behind them.
 fn head(bytes: u32) -> u32 {
     match bytes.next_multiple_of(LINE) + SHARED_INFO {
         size if size <= SMALL_HEAD => SMALL_HEAD,
@@ -49,7 +50,7 @@ fn head(bytes: u32) -> u32 {
     }
 }
 
-/// Whose memory holds a packet that arrives.
+/// Owner of an arriving packet's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PacketMemory {
     /// The device's, which copies the packet (TUN).
@@ -70,10 +71,11 @@ impl PacketMemory {
         }
     }
 
-    /// Pieces of memory that a packet with the stream's bytes from `start` on consists of and that may join another one's; zero: its
-    /// memory is the device's. A packet that came `whole` has one in each page of its sender; of one that was cut up and merged each
-    /// segment of `mss` bytes has. (Linux `skb_shinfo(skb)->nr_frags`. Differs: a page begins where the last one is full, though Linux
-    /// leaves its last 31 bytes empty.)
+    /// Return the number of memory pieces of a packet with the stream's bytes from `start` on that may join
+    /// another packet's; zero: its memory is the device's. A packet that arrived `whole` has one piece per
+    /// page of its sender; one that was cut up and merged has one per segment of `mss` bytes. (Linux
+    /// `skb_shinfo(skb)->nr_frags`. Differs: a page begins where the last one is full, though Linux leaves
+    /// its last 31 bytes empty.)
     pub fn pieces(self, start: u64, len: u32, mss: u32, whole: bool) -> u32 {
         if self == PacketMemory::Copied || len == 0 {
             return 0;
@@ -121,17 +123,17 @@ impl Default for Share {
 }
 
 impl Share {
-    /// The least memory that holds such a window.
+    /// Return the minimum memory that holds such a window.
     pub fn needed(self, window: u64) -> u64 {
         (window << 8).div_ceil(self.0)
     }
 
-    /// Share of segments of this length, each of which takes `memory` bytes.
+    /// Return the payload share of segments of this length, each of which takes `memory` bytes.
     pub fn of(len: u32, memory: u64) -> Share {
         Share(((len as u64) << 8).checked_div(memory).unwrap_or(0).max(1))
     }
 
-    /// The window that so much memory holds (Linux `tcp_win_from_space`).
+    /// Return the window that this much memory holds (Linux `tcp_win_from_space`).
     #[inline]
     pub fn window(self, memory: u64) -> u64 {
         (memory * self.0) >> 8

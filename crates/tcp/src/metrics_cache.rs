@@ -9,7 +9,7 @@ use ackclock_cc::Window;
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
-/// Entries older than this are void.
+/// Age above which entries are void.
 const LIFETIME: Span = Span::from_secs(3600);
 
 /// Memory of one destination, in segments.
@@ -19,7 +19,7 @@ pub struct DestinationMetrics {
     pub ssthresh: u32,
     /// Congestion window; zero = none. It is remembered, but no connection starts with it.
     pub cwnd: u32,
-    /// When it was saved last.
+    /// Time of the last save.
     pub saved: Time,
 }
 

@@ -4,11 +4,11 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// `range` comes for those at `replaced`; if there are none, before the one that stands there.
+/// Replace the ranges at `replaced` by `range`; if there are none, insert it there.
 #[inline]
 pub(crate) fn put_for<T>(ranges: &mut VecDeque<T>, replaced: Range<usize>, range: T) {
     if !replaced.is_empty() {
-        ranges[replaced.start] = range; // one range that grows is the usual case
+        ranges[replaced.start] = range; // usually a single range grows
         if replaced.len() > 1 {
             ranges.drain(replaced.start + 1..replaced.end);
         }
@@ -20,7 +20,7 @@ pub(crate) fn put_for<T>(ranges: &mut VecDeque<T>, replaced: Range<usize>, range
     ranges.insert(replaced.start, range);
 }
 
-/// For one: of many flows most have one gap. Then for two, four, and so on.
+/// Capacity for one range first, because most of many flows have one gap; then for two, four, and so on.
 #[cold]
 fn make_room<T>(ranges: &mut VecDeque<T>) {
     ranges.reserve_exact(ranges.len().max(1));

@@ -1,4 +1,4 @@
-//! The receiving half: reassembly, what to acknowledge and when.
+//! The receiving half: reassembly, and the content and timing of ACKs.
 //!
 //! Delayed ACKs follow RFC 1122/5681 or Linux (`__tcp_ack_snd_check`: quick ACKs at the start, adaptive timeout, an ACK at once when a
 //! gap closes, compression of duplicate ACKs after the first three). SACK blocks: RFC 2018, the block of the latest arrival first; DSACK:
@@ -41,9 +41,10 @@ const SMALLEST_TO_GROW: u32 = 128;
 pub struct Receiver {
     /// Next offset expected in order.
     pub rcv_nxt: u64,
-    /// ACKs as Linux's, nothing waits out of order, and what comes in order is read at once: the next segment asks for no more than
-    /// [`Receiver::on_data`] does itself (Linux `pred_flags`). Found out after every other segment: who sets `early` or `optimist`, or
-    /// lets gaps open, anywhere but in [`Receiver::on_other_data`] must clear it.
+    /// ACKs as Linux's, nothing waits out of order, and what comes in order is read at once: the next segment
+    /// asks for no more than [`Receiver::on_data`] does itself (Linux `pred_flags`). Computed after every
+    /// other segment: code outside [`Receiver::on_other_data`] that sets `early` or `optimist`, or opens
+    /// gaps, must clear it.
     is_plain: bool,
     /// Whether the receiver can be plain at times.
     predicts: bool,
@@ -95,7 +96,7 @@ impl Receiver {
         }
     }
 
-    /// The handshake settled what both sides can do.
+    /// The handshake settled the features of both sides.
     pub fn negotiated(&mut self, sack: bool, timestamps: bool) {
         self.assembly.sack &= sack;
         // Options that were not agreed on leave their room to the payload.
@@ -106,7 +107,8 @@ impl Receiver {
         self.window.negotiated(self.stamps.on);
     }
 
-    /// The handshake is over; the pace of data is measured from then (Linux `tcp_finish_connect`: `lrcvtime`).
+    /// The handshake is complete; the pace of data is measured from then (Linux `tcp_finish_connect`:
+    /// `lrcvtime`).
     pub fn begin(&mut self, now: Time) {
         self.acks.last_data = now;
         self.window.begin(now);
@@ -134,17 +136,17 @@ impl Receiver {
         self.assembly.bytes()
     }
 
-    /// Bytes counted as received in order that a receiver that cheats never had.
+    /// Bytes counted as received in order that a cheating receiver never had.
     pub fn concealed(&self) -> u64 {
         self.cheats.optimist.as_ref().map_or(0, |optimist| optimist.concealed())
     }
 
-    /// Without window scaling the header has 16 bits; with it, the window is a multiple of its unit.
+    /// Unit of windows: without scaling the header has 16 bits; with it, a window is a multiple of the unit.
     pub fn fit_header(&mut self, shift: Option<u8>) {
         self.window.fit_header(shift);
     }
 
-    /// By less than this a window may be smaller than it was only because headers round.
+    /// Amount by which a window may be smaller than before only because headers round.
     pub fn rounding(&self) -> u64 {
         self.window.rounding()
     }
@@ -159,8 +161,8 @@ impl Receiver {
         self.window.right_edge()
     }
 
-    /// The segment does not reach beyond the window; a FIN may by its one number, and so may the rest if nothing waits
-    /// to be read (Linux `tcp_sequence`).
+    /// Whether the segment ends within the window; a FIN may exceed it by its one number, and the rest may if
+    /// nothing waits to be read (Linux `tcp_sequence`).
     pub fn is_in_window(&self, seg: &Segment) -> bool {
         let right = self.window.furthest_edge().max(self.rcv_nxt);
         seg.seq + seg.len as u64 <= right || (seg.seq <= right && self.reader.read == self.received())
@@ -184,7 +186,7 @@ impl Receiver {
             self.enter_quickack();
             self.assembly.dsack = self.assembly.reports().then_some((seg.seq, end));
         }
-        self.acks.now = true; // such an ACK is none of the quick ones that are left
+        self.acks.now = true; // such an ACK does not count as one of the remaining quick ones
     }
 
     /// Estimate of the peer's segment size.
@@ -192,7 +194,7 @@ impl Receiver {
         self.sizes.rcv_mss
     }
 
-    /// Delay of ACKs, the receiver's own view of the RTT, bytes drained in one of them: for TCP_INFO.
+    /// Delay of ACKs, the receiver's own RTT estimate, and the bytes drained in one RTT, for TCP_INFO.
     pub fn pace(&self) -> (Span, Span, u64) {
         let (rtt, space) = self.window.measured();
         (self.acks.ato, rtt, space)
@@ -241,7 +243,8 @@ impl Receiver {
                 self.acks.now = true; // beyond a hole it is data like any other to Linux
             }
         }
-        // By what came before, too, as a probe for a lost tail does (Linux `tcp_rcv_rtt_measure_ts` comes before `tcp_data_queue`).
+        // Earlier data counts as well, as in a probe for a lost tail (Linux `tcp_rcv_rtt_measure_ts` comes
+        // before `tcp_data_queue`).
         self.measure_rtt(seg, self.keeps_waiting());
         self.measure_later(now);
         let mut reads = None;
@@ -253,7 +256,7 @@ impl Receiver {
             return;
         }
         if end <= self.rcv_nxt {
-            // A needless retransmission: report it, at once (RFC 2883; Linux `tcp_data_queue`).
+            // A spurious retransmission: report it at once (RFC 2883; Linux `tcp_data_queue`).
             self.assembly.dsack = self.assembly.reports().then_some((start, end));
             self.acks.pending = true;
             self.acks.now = true;
@@ -276,7 +279,7 @@ impl Receiver {
                 self.acks.decrement_quickack(&self.window);
                 self.acks.acknowledged();
             }
-            // Without SACK a window update would hide the duplicate ACK; what is thrown away opens nothing.
+            // Without SACK a window update would hide the duplicate ACK; discarded data opens nothing.
             let grew = kept
                 .is_some_and(|held| self.assembly.sack && self.window.on_segment(seg.len, in_order + held));
             if grew && self.acks.mode == DelayedAck::Linux {
@@ -360,7 +363,7 @@ impl Receiver {
         PLAIN || self.acks.mode == DelayedAck::Linux
     }
 
-    /// Memory taken by what waits out of order, and by `waiting` bytes in order.
+    /// Memory of data that waits out of order, and of `waiting` bytes in order.
     #[inline]
     fn memory(&self, waiting: u64) -> u64 {
         let in_order = match self.reader.explicit {

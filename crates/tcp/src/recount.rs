@@ -1,11 +1,10 @@
-//! Counts that endpoints keep by increments, taken anew. For tests and fuzzing; the simulator never needs
-//! them.
+//! Recounts of the endpoints' incremental counters, for tests and fuzzing; the simulator never needs them.
 
 use crate::connection::Connection;
 use crate::receiver::Receiver;
 
 impl Connection {
-    /// Count anew what sender and receiver keep by increments.
+    /// Recount the incremental counters of sender and receiver.
     ///
     /// # Panics
     ///

@@ -85,7 +85,7 @@ impl Rtt {
         }
     }
 
-    /// Least RTT seen; `Span::MAX` before the first sample.
+    /// Minimum RTT; `Span::MAX` before the first sample.
     #[inline]
     pub fn min_rtt(&self) -> Span {
         self.min_rtt

@@ -14,10 +14,10 @@ use crate::memory::{PacketMemory, Share};
 /// Estimate of the peer's segment size before the first segment (Linux TCP_MSS_DEFAULT).
 pub const FIRST_MSS: u32 = 536;
 
-/// The window may always be bounded by so much (half of Linux SOCK_MIN_RCVBUF).
+/// The window may always be bounded by this much (half of Linux SOCK_MIN_RCVBUF).
 const LEAST_CLAMP: u64 = 1_152;
 
-/// Windows offered so far: the right edge now and the furthest, and the window of the last header.
+/// Offered windows: the right edge now and the furthest, and the window of the last header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Edges {
     right: u64,
@@ -33,9 +33,9 @@ pub struct ReceiveWindow {
     threshold: u64,
     /// Bound of the offer (Linux `window_clamp`).
     clamp: u64,
-    /// Bound of the bound: what was asked for.
+    /// Bound of the bound, as requested.
     widest: u64,
-    /// Memory that packets may take (Linux `sk_rcvbuf`), and how far it may grow.
+    /// Memory that packets may take (Linux `sk_rcvbuf`), and the limit of its growth.
     buffer: u64,
     most: u64,
     /// Share of memory that counts as window.
@@ -53,13 +53,14 @@ pub struct ReceiveWindow {
     packet: u32,
     overhead: u32,
     kept: PacketMemory,
-    /// Packets of several segments come as they were sent.
+    /// Packets of several segments arrive as they were sent.
     whole: bool,
-    /// By how much one segment opens the offer: two full ones, options included (Linux 2 x `advmss`).
+    /// Bytes by which one segment opens the offer: two full segments, options included (Linux 2 x `advmss`).
     step: u32,
     /// The very first offer, in the handshake.
     first: u32,
-    /// Right edge offered now, and the greatest ever. An edge moves back where windows may shrink, or when memory ran out.
+    /// Right edge offered now, and the largest ever. An edge moves back if windows may shrink, or if memory
+    /// ran out.
     right: u64,
     furthest: u64,
     /// The offer may shrink (Linux `tcp_shrink_window`).
@@ -68,7 +69,7 @@ pub struct ReceiveWindow {
     rounds_up: bool,
     /// Window of the last ACK (Linux `rcv_wnd`).
     told: u64,
-    /// Eight times the receiver's own view of the RTT, us (Linux `rcv_rtt_est`).
+    /// Eight times the receiver's own RTT estimate, us (Linux `rcv_rtt_est`).
     rtt_8: u64,
     last_ts_ecr: u32,
     /// The window offered at `windows_since`, us, is full when this is received; zero before the first data.
@@ -81,11 +82,11 @@ pub struct ReceiveWindow {
     /// Unit of the header's window less one, and its greatest value.
     unit: u32,
     header_max: u32,
-    /// Memory that is taken: by what waits for the application, or out of order (Linux `sk_rmem_alloc`).
+    /// Memory in use: by data that waits for the application, or out of order (Linux `sk_rmem_alloc`).
     held: u64,
 }
 
-/// Least shift that lets 16 bits express this buffer (RFC 7323 §2.3: at most 14).
+/// Minimum shift that lets 16 bits express this buffer (RFC 7323 §2.3: at most 14).
 pub(crate) fn window_scale(buffer: u64) -> u8 {
     (0..14).find(|&s| 65_535u64 << s >= buffer).unwrap_or(14)
 }
@@ -101,7 +102,7 @@ impl ReceiveWindow {
             0 => (config.receive_buffer, config.switches.packet_memory.full().needed(config.receive_buffer)),
             memory => (u64::MAX, memory),
         };
-        // One segment of the first buffer is set aside (Linux `tcp_init_buffer_space`).
+        // One segment of the first buffer is reserved (Linux `tcp_init_buffer_space`).
         let clamp = window.saturating_sub(advmss).max(2 * advmss).min(window);
         let mut made = ReceiveWindow {
             threshold: first.min(clamp),
@@ -159,19 +160,19 @@ impl ReceiveWindow {
         self.bound(self.clamp);
     }
 
-    /// The offer has this bound.
+    /// Bound the offer.
     fn bound(&mut self, clamp: u64) {
         self.clamp = clamp;
         self.opens_to = clamp.min(self.beside_one);
         self.half = clamp.min(self.all) / 2;
     }
 
-    /// The connection is established: what is drained is measured from now on.
+    /// The connection is established: drained bytes are measured from now on.
     pub fn begin(&mut self, now: Time) {
         self.measured_us = now.0 / 1_000;
     }
 
-    /// The receiver's own view of the RTT, and bytes drained in one of them.
+    /// The receiver's own RTT estimate, and bytes drained in one RTT.
     pub fn measured(&self) -> (Span, u64) {
         (Span::from_us(self.rtt_8 >> 3), self.space)
     }
@@ -191,23 +192,23 @@ impl ReceiveWindow {
         self.furthest
     }
 
-    /// Windows offered so far.
+    /// Offered windows so far.
     pub fn edges(&self) -> Edges {
         Edges { right: self.right, furthest: self.furthest, told: self.told }
     }
 
-    /// Windows that were offered before are offered again.
+    /// Restore windows that were offered before.
     pub fn set_edges(&mut self, Edges { right, furthest, told }: Edges) {
         (self.right, self.furthest, self.told) = (right, furthest, told);
     }
 
-    /// The window to put into a header.
+    /// Return the window for a header.
     #[inline]
     pub fn advertise(&mut self, rcv_nxt: u64) -> u32 {
         if self.right == 0 {
             self.right = rcv_nxt + self.first as u64;
         } else {
-            // An offer that stays is rounded up anew (Linux `tcp_select_window`).
+            // An unchanged offer is rounded up again (Linux `tcp_select_window`).
             let now = match self.shrinks && self.unit > 0 {
                 false => self.round_up(self.right.saturating_sub(rcv_nxt)),
                 true => 0,
@@ -225,7 +226,7 @@ impl ReceiveWindow {
         self.rounds_up && self.right > 0
     }
 
-    /// A packet that arrived found no memory: the header says zero (Linux ICSK_ACK_NOMEM).
+    /// An arriving packet found no memory: the header says zero (Linux ICSK_ACK_NOMEM).
     pub fn advertise_none(&mut self, rcv_nxt: u64) {
         (self.right, self.told) = (rcv_nxt, 0);
         self.furthest = self.furthest.max(rcv_nxt);
@@ -307,14 +308,15 @@ impl ReceiveWindow {
         }
     }
 
-    /// Less than half of the buffer is free: windows are rounded down, and quick ACKs end (Linux `__tcp_select_window`).
+    /// Less than half of the buffer is free: windows are rounded down, and quick ACKs end (Linux
+    /// `__tcp_select_window`).
     #[inline]
     pub fn is_tight(&self) -> bool {
         self.held > 0 && self.room(self.held) < self.half
     }
 
-    /// The peer's segments have `mss` bytes and come in packets of `len`: how well those fill memory says which share of it
-    /// is the window's (Linux `tcp_measure_rcv_mss`).
+    /// The peer's segments have `mss` bytes and arrive in packets of `len`: their fill of memory gives the
+    /// window's share of it (Linux `tcp_measure_rcv_mss`).
     #[cold]
     pub fn measure_share(&mut self, mss: u32, len: u32) {
         (self.rcv_mss, self.packet) = (mss, len);
@@ -327,7 +329,8 @@ impl ReceiveWindow {
         }
     }
 
-    /// SO_RCVBUF of a connection: the buffer takes so much memory from now on, and grows no more (Linux `tcp_set_window_clamp`).
+    /// SO_RCVBUF of a connection: set the buffer's memory, which then stops growing (Linux
+    /// `tcp_set_window_clamp`).
     pub fn set_buffer(&mut self, memory: u64) {
         (self.buffer, self.most) = (memory, memory);
         self.work_out();
@@ -339,7 +342,7 @@ impl ReceiveWindow {
         };
     }
 
-    /// Segments are of this length from now on; the share stays.
+    /// Set the length of segments; the share stays.
     pub fn expect(&mut self, len: u32) {
         (self.rcv_mss, self.packet) = (len, len);
         self.work_out();
@@ -360,7 +363,7 @@ impl ReceiveWindow {
         }
     }
 
-    /// Bytes of the next packet that may be copied behind the payload of one.
+    /// Bytes of the next packet that may be copied behind a packet's payload.
     pub fn room_behind(&self, len: u32) -> u32 {
         self.kept.room_behind(len, self.overhead)
     }
@@ -375,7 +378,7 @@ impl ReceiveWindow {
         self.share
     }
 
-    /// The buffer holds so much.
+    /// Set the size of the buffer.
     pub fn fits(&self, held: u64) -> bool {
         held <= self.buffer
     }
@@ -385,7 +388,7 @@ impl ReceiveWindow {
         self.buffer / 8
     }
 
-    /// Memory that so many bytes take, in packets as they were measured and a rest.
+    /// Memory of this many bytes, in packets of the measured size and a remainder.
     #[inline]
     pub fn memory(&self, bytes: u64) -> u64 {
         match bytes {
@@ -440,7 +443,8 @@ impl ReceiveWindow {
         self.rounds_up = self.unit > 0 && !self.shrinks;
     }
 
-    /// The application read up to `to`; `queued` bytes more wait for its next read, `beyond` out of order.
+    /// The application has read up to `to`; `queued` more bytes wait for its next read, `beyond` out of
+    /// order.
     #[inline]
     pub fn on_drained(&mut self, now: Time, to: u64, queued: u64, beyond: u64) {
         if !self.is_measure_due(now) {
@@ -454,13 +458,14 @@ impl ReceiveWindow {
         self.measured_us = now.0 / 1_000;
     }
 
-    /// An RTT has passed since it was measured what the application reads.
+    /// An RTT has passed since the application's reads were last measured.
     #[inline]
     pub fn is_measure_due(&self, now: Time) -> bool {
         self.rtt_8 != 0 && now.0 / 1_000 - self.measured_us >= self.rtt_8 >> 3
     }
 
-    /// A segment arrived out of order: what lies up to its end, `beyond`, needs room beside what the application drains.
+    /// A segment arrived out of order: the data up to its end, `beyond`, needs room besides what the
+    /// application drains.
     pub fn on_gathered(&mut self, beyond: u64) {
         self.widen(self.space, beyond);
     }
@@ -505,7 +510,8 @@ impl ReceiveWindow {
         true
     }
 
-    /// The smaller the window is beside the greatest one, the worse a segment may fill its memory (Linux `__tcp_grow_window`).
+    /// The smaller the window is compared with the largest one, the worse a segment may fill its memory
+    /// (Linux `__tcp_grow_window`).
     #[cold]
     fn step_of(&self, len: u32, mut charged: u64) -> u64 {
         let mut window = self.share.window(self.most) / 2;

@@ -35,7 +35,7 @@ pub const FIN: u8 = 16;
 const HISTORY: u8 = SACKED | LOST | RETRANS | EVER_RETRANS;
 /// Linked in the list by time of transmission.
 const LINKED: u8 = 32;
-/// Not to be linked again until it is sent again.
+/// Excluded from the list until it is retransmitted.
 const LEFT_OUT: u8 = 64;
 
 /// End of the list by time of transmission.
@@ -63,7 +63,7 @@ pub struct Outstanding {
     pub rexmit: u8,
 }
 
-/// Segments in a ring that the next connection may have.
+/// Number of segments in a ring that the next connection may reuse.
 const SMALL_RING: usize = 64;
 /// Segments in the first ring, and in the smallest one.
 const FIRST_RING: usize = 16;
@@ -102,7 +102,7 @@ pub struct Acked {
     pub start: u64,
     pub first_end: u64,
     pub first_xmit: Time,
-    /// End of the last one, which was sent last, and its last transmission.
+    /// End of the last segment, and its last transmission.
     pub end: u64,
     pub xmit: Time,
     /// Number noted at that transmission.
@@ -196,7 +196,7 @@ impl Scoreboard {
         &self.ring[self.slot(n)]
     }
 
-    /// The same, to change.
+    /// Return the entry for changes.
     #[inline]
     pub fn get_mut(&mut self, n: u64) -> &mut Outstanding {
         debug_assert!(n >= self.first && n < self.next);
@@ -228,7 +228,8 @@ impl Scoreboard {
         self.follow(prev, n as u32);
     }
 
-    /// Append so many segments of `len` just sent for the first time, one after the other, the first from `start` on.
+    /// Append this many segments of `len` just sent for the first time, one after the other, the first from
+    /// `start` on.
     #[inline]
     pub fn push_train(&mut self, start: u64, len: u32, segments: u32, now: Time, delivered: u32) {
         while (self.packets_out() + segments) as usize > self.ring.len() {
@@ -251,7 +252,7 @@ impl Scoreboard {
         self.next += segments as u64;
     }
 
-    /// Nothing is outstanding, and the next segment is the first; a small ring is kept.
+    /// Start empty with the next segment as the first; a small ring is kept.
     pub fn renewed(mut self) -> Scoreboard {
         self.sacked.clear();
         let (small, sacked) = (self.ring.len() <= SMALL_RING, self.sacked);
@@ -273,7 +274,7 @@ impl Scoreboard {
         self.renew(if self.ring.is_empty() { FIRST_RING } else { 2 * self.ring.len() });
     }
 
-    /// Another ring, with room for so many segments.
+    /// Allocate another ring for this many segments.
     fn renew(&mut self, segments: usize) {
         let mut ring = vec![EMPTY; segments];
         let mask = ring.len() - 1;
@@ -322,7 +323,7 @@ impl Scoreboard {
         Some(acked)
     }
 
-    /// The first segment, which was SACKed, lost or sent again, is gone.
+    /// Remove the first segment, which was SACKed, lost or retransmitted.
     #[cold]
     #[inline(never)]
     fn pop_marked(&mut self) {
@@ -344,7 +345,7 @@ impl Scoreboard {
         }
     }
 
-    /// Segment `n` begins at `start` from now on: what lies before was acknowledged.
+    /// Segment `n` begins at `start` from now on: the bytes before were acknowledged.
     #[cold]
     pub fn trim(&mut self, n: u64, start: u64) {
         let segment = self.get_mut(n);
@@ -352,7 +353,7 @@ impl Scoreboard {
         segment.len = (segment.end - start) as u16;
     }
 
-    /// Record a retransmission: time, what is noted of it, flags, place in the list.
+    /// Record a retransmission: time, its note, flags, place in the list.
     pub fn retransmitted(&mut self, n: u64, now: Time, noted: u32, counts: bool) {
         let segment = self.get_mut(n);
         segment.xmit = now;
@@ -374,7 +375,7 @@ impl Scoreboard {
         self.leaked += 1;
     }
 
-    /// Mark a segment lost; a lost retransmission is marked again. Says what changed.
+    /// Mark a segment lost; a lost retransmission is marked again. Returns the change.
     pub fn mark_lost(&mut self, n: u64) -> Marked {
         let segment = self.get_mut(n);
         if segment.is(SACKED) {
@@ -395,14 +396,14 @@ impl Scoreboard {
         marked
     }
 
-    /// Segment `n` stays out of the time-ordered list until it is sent again, whatever is taken back (Linux
-    /// `tcp_rack_detect_loss`, `tcp_sacktag_walk`).
+    /// Keep segment `n` out of the time-ordered list until it is retransmitted, even if marks are taken back
+    /// (Linux `tcp_rack_detect_loss`, `tcp_sacktag_walk`).
     pub fn leave_out(&mut self, n: u64) {
         self.get_mut(n).flags |= LEFT_OUT;
     }
 
-    /// Take back every loss mark (undo), and put what was marked back into the time-ordered list, but for what is to be left out.
-    /// Work grows with the window; undo is rare.
+    /// Take back every loss mark (undo), and return marked segments to the time-ordered list, except excluded
+    /// ones. Work grows with the window; undo is rare.
     pub fn unmark_all_lost(&mut self) {
         let mut by_time = Vec::with_capacity(self.packets_out() as usize);
         for n in self.first..self.next {
@@ -587,7 +588,7 @@ impl Scoreboard {
         self.sacked.back().map_or(self.first, |range| range.1)
     }
 
-    /// The `k`-th highest SACKed segment (k = 1 the highest), if so many are.
+    /// Return the `k`-th highest SACKed segment (k = 1 the highest), if there are that many.
     pub fn kth_highest_sacked(&self, mut k: u64) -> Option<u64> {
         for &(a, b) in self.sacked.iter().rev() {
             if b - a >= k {
@@ -598,7 +599,7 @@ impl Scoreboard {
         None
     }
 
-    /// The segment sent longest ago among those neither SACKed nor lost (or lost and retransmitted).
+    /// Return the segment sent longest ago among those neither SACKed nor lost (or lost and retransmitted).
     #[inline]
     pub fn oldest_sent(&self) -> Option<u64> {
         self.widen(self.oldest)
@@ -627,12 +628,12 @@ impl Scoreboard {
         self.follow(newest, n as u32);
     }
 
-    /// `n` is the last one of the list from now on, behind `newest`.
+    /// Make `n` the last one of the list, behind `newest`.
     #[inline]
     fn follow(&mut self, newest: u32, n: u32) {
         self.newest = n;
         match self.widen(newest) {
-            Some(_) if newest.wrapping_add(1) == n => {} // so it stands there
+            Some(_) if newest.wrapping_add(1) == n => {} // so its place is here
             Some(last) => self.get_mut(last).next = n,
             None => self.oldest = n,
         }
@@ -660,7 +661,7 @@ impl Scoreboard {
         }
     }
 
-    /// The segment of this number in the list.
+    /// Return the segment of this number in the list.
     fn neighbour(&mut self, low: u32) -> &mut Outstanding {
         let n = self.first + low.wrapping_sub(self.first as u32) as u64;
         self.get_mut(n)
@@ -670,7 +671,7 @@ impl Scoreboard {
 /// Change that [`Scoreboard::mark_lost`] made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Marked {
-    /// Nothing.
+    /// No segment.
     No,
     /// A segment is now believed lost.
     Lost,

@@ -114,7 +114,7 @@ struct AckWork {
     orig_sack_acked: bool,
     dsack: bool,
     dsack_tlp: bool,
-    /// The ACK reaches the end of a probe of old data, and says no more.
+    /// The ACK reaches the end of a probe of old data, and reports nothing else.
     probe_acked: bool,
     /// The ACK carries data, or offers another window.
     not_dup: bool,
@@ -138,14 +138,14 @@ struct AckWork {
 }
 
 impl AckWork {
-    /// A duplicate ACK: it acknowledges nothing new, carries no data and leaves the window as it is (RFC 5681 §2; Linux
-    /// `num_dupack`). What RFC 6675 §2 calls one is told apart: `data_sacked`.
+    /// A duplicate ACK: it acknowledges nothing new, carries no data and leaves the window unchanged (RFC
+    /// 5681 §2; Linux `num_dupack`). RFC 6675 §2's definition is separate: `data_sacked`.
     fn is_dup(&self) -> bool {
         !self.una_advanced && !self.not_dup
     }
 }
 
-/// Where the sender stood before an ACK.
+/// State of the sender before an ACK.
 struct Prior {
     snd_una: u64,
     delivered: u64,
@@ -169,9 +169,9 @@ pub struct Sender {
     cc: Controller,
     /// The controller sets the window by itself.
     controls: bool,
-    /// The controller may ask for a reduction.
+    /// The controller may request a reduction.
     reduces: bool,
-    /// The controller hears of each lost segment.
+    /// The controller is notified of each lost segment.
     losses: bool,
     rule: Rule,
     slow_start: StartRule,
@@ -208,7 +208,7 @@ pub struct Sender {
     next_seg: NextSeg,
     /// Arrival of the last ACK, and the same time as [`Sender::clock`] rounds it.
     heard: (Time, Time),
-    /// Reasons why no train may leave.
+    /// Reasons that forbid a train.
     reasons: Reasons,
     /// Offset and number (low 32 bits) of the next segment of the train that is leaving.
     train: (u64, u32),
@@ -235,16 +235,16 @@ pub struct Sender {
     loss_probe: LossProbe,
     /// Probes of a closed window.
     pub window_probes: WindowProbes,
-    /// When it gives up.
+    /// Limits after which it gives up.
     pub patience: Patience,
-    /// Present where the path's MTU is looked for.
+    /// Present if the path's MTU is probed.
     mtu_search: Option<Box<MtuSearch>>,
-    /// Present where the peer's first window held less than two segments.
+    /// Present if the peer's first window held less than two segments.
     half_window: Option<Box<HalfWindow>>,
-    /// Present where the host has a queue of its own.
+    /// Present if the host has a queue of its own.
     host_queue: Option<Box<HostQueue>>,
 
-    /// Time by cause of waiting, where it is asked for.
+    /// Time by cause of waiting, if requested.
     limits: Option<Box<Limits>>,
 
     /// Running sums.
@@ -313,7 +313,7 @@ impl Sender {
         }
     }
 
-    /// The sender of another connection, which takes over the memory of this one.
+    /// Make the sender of another connection in the memory of this one.
     pub fn renew(&mut self, flow: FlowId, responder: bool, config: &Rc<Config>) {
         let (board, buffer) = (std::mem::take(&mut self.board), self.buffer.take());
         *self = Sender::new(flow, responder, config);
@@ -328,7 +328,8 @@ impl Sender {
         self.cc.seed(seed);
     }
 
-    /// The handshake is over: what both sides can do, the peer's window, the payload of a segment and room for its options.
+    /// The handshake is complete: features of both sides, the peer's window, the payload of a segment and the
+    /// room for its options.
     pub fn established(
         &mut self,
         now: Time,
@@ -381,7 +382,8 @@ impl Sender {
         }
     }
 
-    /// A segment acknowledges. With nothing outstanding, as in a receiver's half, there is nothing to learn but the window.
+    /// Process the acknowledgement of a segment. With nothing outstanding, as in a receiver's half, only the
+    /// window is new.
     #[inline(always)]
     pub fn hear(&mut self, now: Time, seg: &Segment) {
         if self.board.packets_out() > 0 || seg.ack != self.snd_una || !seg.sack.is_empty() {
@@ -402,7 +404,7 @@ impl Sender {
         }
     }
 
-    /// Where it stands before an ACK.
+    /// Return the state before an ACK.
     #[inline]
     fn prior(&self) -> Prior {
         Prior {
@@ -442,8 +444,8 @@ impl Sender {
         if !seg.sack.is_empty() && self.sack {
             self.process_sack(clock, seg, prior.snd_una, &mut w);
         }
-        // An overtaken ACK marks what it SACKs and may start a recovery. Linux counts nothing as delivered, takes no
-        // sample and leaves the window alone (`tcp_ack`, its path for old ACKs).
+        // An overtaken ACK marks the segments that it SACKs and may start a recovery. Linux counts nothing as
+        // delivered, takes no sample and leaves the window alone (`tcp_ack`, its path for old ACKs).
         let old = seg.ack < self.snd_una;
         if old {
             self.delivered = prior.delivered;
@@ -478,7 +480,7 @@ impl Sender {
             || !(w.not_dup || w.data_acked)
             || self.ca_state != CaState::Open;
         let mut entering = false;
-        // with nothing outstanding an ACK says nothing of the path, be it marked (Linux `tcp_ack`, no_queue)
+        // with nothing outstanding even a marked ACK shows nothing about the path (Linux `tcp_ack`, no_queue)
         let concerns = self.board.packets_out() > 0 || w.una_advanced || w.dsack;
         if dubious && (concerns || self.ca_state != CaState::Open) {
             entering = self.fast_retrans_alert(now, seg, prior.snd_una, &sample, &mut w);
@@ -488,7 +490,7 @@ impl Sender {
             self.set_xmit_timer(now);
         }
 
-        // With nothing outstanding a late DSACK may undo a reduction, no more (Linux `tcp_ack`, no_queue).
+        // With nothing outstanding a late DSACK may only undo a reduction (Linux `tcp_ack`, no_queue).
         if !old && prior.outstanding > 0 {
             if !settled {
                 self.renew_sample(&mut sample, &prior);

@@ -1,4 +1,4 @@
-//! Running sums of one endpoint: what happened, why its first slow start ended, what limited it.
+//! Running sums of one endpoint: events, the reason for the end of its first slow start, its limits.
 
 use ackclock_core::{Span, Time};
 
@@ -21,9 +21,9 @@ pub struct Stats {
     pub undos: u32,
     pub spurious_rtos: u32,
     pub dsacks_received: u32,
-    /// Times that reordering was seen.
+    /// Number of times that reordering was seen.
     pub reorderings: u32,
-    /// The first slow start, once it is over.
+    /// The first slow start, once it has ended.
     pub slow_start: Option<SlowStartExit>,
     pub rtt_sum_ns: u64,
     pub rtt_samples: u64,
@@ -63,27 +63,27 @@ impl Default for Stats {
 /// Why the first slow start ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SlowStartEnd {
-    /// The slow start said so.
+    /// The slow start algorithm ended it.
     Rule = 1,
-    /// A loss was found.
+    /// A loss was detected.
     Loss,
-    /// A mark of congestion came.
+    /// A congestion mark arrived.
     Mark,
     /// The retransmission timer expired.
     Timeout,
-    /// The window came to an ssthresh that was set before, or the controller set one.
+    /// The window reached an earlier ssthresh, or the controller set one.
     Threshold,
 }
 
 impl SlowStartEnd {
-    /// Names in tables, by number; the first is that of none.
+    /// Names in tables, by number; the first means none.
     pub const NAMES: [&'static str; 6] = ["", "rule", "loss", "mark", "timeout", "threshold"];
 }
 
 /// The end of a connection's first slow start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SlowStartExit {
-    /// When.
+    /// Time of the end.
     pub at: Time,
     /// Why.
     pub by: SlowStartEnd,
@@ -100,7 +100,7 @@ pub struct SlowStartExit {
 pub struct Times {
     /// Time with data to send, or to be acknowledged.
     pub busy: Span,
-    /// Part of it in which the receiver's window held the sender back.
+    /// Part of it in which the receiver's window limited the sender.
     pub rwnd_limited: Span,
     /// Part of it in which the send buffer was too small.
     pub sndbuf_limited: Span,

@@ -66,7 +66,8 @@ impl Ticks {
         }
     }
 
-    /// Ticks from one instant to another if they are longer than `span`. The usual case, a much shorter time, is found without divisions.
+    /// Ticks from one instant to another if they are longer than `span`. A much shorter time, the usual case,
+    /// is handled without divisions.
     #[inline]
     pub fn longer(&self, from: Time, to: Time, span: Span) -> Option<Span> {
         if to.since(from) + self.span(1) <= span {
@@ -102,7 +103,7 @@ impl Ticks {
         }
     }
 
-    /// When a timer armed now for `after` fires.
+    /// Return the time at which a timer armed now for `after` fires.
     #[inline]
     pub fn expiry(&self, now: Time, after: Span) -> Time {
         if self.tick() == 0 {
@@ -164,7 +165,7 @@ mod tests {
             assert_eq!(t.expiry(Time(3_999_999), Span::from_ms(after)), ms(3 + after));
             // a tick early
         }
-        assert_eq!(t.expiry(Time(5), Span::ZERO), ms(1)); // the next one: this one is over
+        assert_eq!(t.expiry(Time(5), Span::ZERO), ms(1)); // the next one: this one has passed
     }
 
     #[test]

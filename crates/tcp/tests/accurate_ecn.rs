@@ -1,4 +1,4 @@
-//! Accurate ECN between two ends: what one counts, the other knows (RFC 9768).
+//! Accurate ECN between two ends: the sender's knowledge equals the receiver's counts (RFC 9768).
 
 use crate::common::wire::{lost_if, Wire, CLIENT, SERVER};
 use ackclock_cc::controller::Recipe;
@@ -9,7 +9,7 @@ use ackclock_tcp::{AccEcnRules, Config, EcnUse};
 
 fn config(profile: &str, option: u8) -> Config {
     Config {
-        // its window does not heed marks, so that ACKs cover many segments
+        // its window ignores marks, so that ACKs cover many segments
         controller: Recipe::by_name("bbr").expect("registered"),
         ecn: EcnUse::AccEcn,
         accecn: AccEcnRules { option, beacon: 3, fallback: true },
@@ -17,8 +17,8 @@ fn config(profile: &str, option: u8) -> Config {
     }
 }
 
-/// A transfer whose packets arrive CE with probability `marked`, and whose ACKs are lost with probability `lost`. What the
-/// server counted of packets and bytes, and what the client knows of it.
+/// Run a transfer whose packets arrive CE with probability `marked`, and whose ACKs are lost with probability
+/// `lost`. Returns the server's counts of packets and bytes, and the client's knowledge of them.
 fn transfer(config: &Config, seed: u64, marked: f64, lost: f64) -> [(u32, u32); 2] {
     let mut rng = Stream::new(seed, "acks");
     let lost = threshold(lost);
@@ -68,7 +68,7 @@ fn without_an_option_lost_acks_hide_no_mark_from_the_safe_rule() {
 fn with_the_option_the_estimate_is_close_though_acks_are_lost() {
     for seed in 0..20 {
         let [(counted, known), (bytes, told)] = transfer(&config("linux-6", 2), seed, 0.2, 0.5);
-        // at the end the ACK of a needless retransmission may be lost
+        // the ACK of a final spurious retransmission may be lost
         assert!(told <= bytes && bytes - told <= 1448, "{seed}: {told} of {bytes}");
         assert!(known.abs_diff(counted) * 20 <= counted, "{seed}: {known} of {counted}");
     }

@@ -307,7 +307,7 @@ fn a_head_older_than_the_rto_is_lost_linux_tcp_head_timedout() {
     for (wait, state, sent) in [(150, CaState::Disorder, ""), (200, CaState::Recovery, "R5 R7 R8 R9")] {
         let mut s = after_writing(&reno("linux-3.2"), 10);
         s.now += RTT;
-        s.deliver(5, &[]); // a sample of 200 ms: RTO 363 ms, and the timer starts anew
+        s.deliver(5, &[]); // a sample of 200 ms: RTO 363 ms, and the timer restarts
         assert_eq!(s.conn.info().rto.as_ms(), 363);
         s.now += ms(wait);
         let first = s.ack(5, &[(6, 7)]);
@@ -328,7 +328,7 @@ fn half_of_a_small_flight_suffices_where_nothing_can_join_it_linux_tcp_time_to_r
     };
     assert_eq!(answer(&reordering, 5, 3), (CaState::Recovery, "R0".into()));
     assert_eq!(answer(&reordering, 5, 2), (CaState::Disorder, String::new())); // fewer than DupThresh
-    assert_eq!(answer(&reordering, 7, 3), (CaState::Disorder, String::new())); // six more can come
+    assert_eq!(answer(&reordering, 7, 3), (CaState::Disorder, String::new())); // six more can arrive
     let window_of_five = Config { iw: 5, ..reordering.clone() };
     assert_eq!(answer(&window_of_five, 7, 3), (CaState::Disorder, "N5 N6".into())); // more can join it
     let dupthresh = Config { detection: Detection::Dupthresh, ..reordering };
@@ -352,7 +352,7 @@ fn a_rescue_once_the_ack_is_beyond_the_first_retransmission_rfc_6675_next_seg_ru
     for n in 1..9 {
         s.ack(0, &[(1, n + 1)]);
     }
-    assert_eq!(s.ack(9, &[]), "R9"); // the tail was lost too, and no SACK will say so
+    assert_eq!(s.ack(9, &[]), "R9"); // the tail was lost as well, and no SACK will report it
     assert_eq!(s.state(), CaState::Recovery);
 }
 
@@ -385,7 +385,7 @@ fn a_rescue_is_no_high_rxt_rfc_6675_next_seg_rule_4() {
         s.ack(0, &[(1, n + 1)]);
     }
     assert_eq!(s.ack(10, &[]), "R15");
-    assert_eq!(s.ack(10, &[(11, 12)]), "R10"); // rule (3) goes on below it
+    assert_eq!(s.ack(10, &[(11, 12)]), "R10"); // rule (3) continues below it
 }
 
 #[test]
@@ -394,7 +394,7 @@ fn a_rescue_holds_no_lost_segment_back_rfc_6675_next_seg_rule_1() {
     for n in 1..10 {
         s.ack(0, &[(1, n + 1)]);
     }
-    assert_eq!(s.ack(10, &[]), "R15"); // the rescue: nobody believes 15 to be lost
+    assert_eq!(s.ack(10, &[]), "R15"); // the rescue: 15 is not marked lost
     s.write(20);
     for n in 12..14 {
         assert!(s.ack(10, &[(11, n)]).starts_with('N'));

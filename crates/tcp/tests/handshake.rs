@@ -1,4 +1,5 @@
-//! How a connection begins and ends, in the corners where a plausible TCP goes astray. One behaviour, one test, one source.
+//! Start and end of a connection, in the corner cases where a plausible TCP goes wrong. One behaviour, one
+//! test, one source.
 
 use crate::common::server::Server;
 use crate::common::wire::{lost_if, Wire};
@@ -19,7 +20,7 @@ fn reno(profile: &str) -> Config {
     }
 }
 
-/// When a listening end answers a SYN that arrives at each of `syns`, until `until`.
+/// Times when a listening end answers a SYN that arrives at each of `syns`, until `until`.
 fn syn_acks(syns: &[Time], until: Time) -> Vec<Time> {
     let mut conn = Connection::responder(0, &reno("linux-6"));
     let syn = SynOptions { mss: 1460, wscale: 8, sack_permitted: true };

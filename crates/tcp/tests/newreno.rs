@@ -58,7 +58,7 @@ fn duplicates_of_the_ack_that_ended_recovery_begin_none_rfc_6582_section_3_2_ste
     }
     assert!(s.state() < CaState::Recovery);
     assert_eq!(s.conn.stats().retransmissions, 1);
-    // what lies above the recovery point is judged as ever
+    // data above the recovery point is judged as usual
     s.ack(21, &[]);
     s.write(10);
     let sent: String = (0..3).map(|_| s.ack(21, &[])).collect();
@@ -66,7 +66,7 @@ fn duplicates_of_the_ack_that_ended_recovery_begin_none_rfc_6582_section_3_2_ste
     assert_eq!(s.state(), CaState::Recovery);
 }
 
-/// Segments 0 and `second` of `iw` are lost; what the partial ACK for all below `second` makes leave.
+/// Lose segments 0 and `second` of `iw`; returns what the partial ACK for all below `second` releases.
 fn partial_ack(iw: u32, second: u64) -> (Server, Vec<String>) {
     let profile = Config::profile("freebsd-4").expect("a profile");
     let config = Config { iw, controller: Recipe::by_name("reno").expect("a controller"), ..profile };

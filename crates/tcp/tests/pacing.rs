@@ -14,7 +14,7 @@ fn paced() -> Pacing {
     Pacing { on: true, ..Pacing::OFF }
 }
 
-/// Departures from now until nothing more leaves before `until`: microseconds from now, and what left.
+/// Departures from now until nothing more leaves before `until`: microseconds from now, and the packet.
 fn departures(s: &mut Server, until: Span) -> Vec<(u64, String)> {
     let (from, end) = (s.now, s.now + until);
     let mut all: Vec<(u64, String)> = s.sent().into_iter().map(|sent| (0, sent)).collect();
@@ -46,7 +46,7 @@ fn the_initial_window_is_spread_over_the_handshakes_rtt() {
     let mut s = Server::new(&config(Pacing { initial_window: true, ..Pacing::OFF }));
     s.conn.write(s.now, 100_000);
     let first = departures(&mut s, RTT);
-    // one each tenth of the RTT; the first has half of its time back
+    // one per tenth of the RTT; the first makes up half of its time
     let expected: Vec<u64> = (0..10).map(|n| if n == 0 { 0 } else { n * 10_000 - 5_000 }).collect();
     assert_eq!(first.iter().map(|(at, _)| *at).collect::<Vec<_>>(), expected);
     s.deliver(10, &[]);

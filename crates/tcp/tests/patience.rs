@@ -1,4 +1,4 @@
-//! When an end gives up on its peer.
+//! Tests of when an end gives up on its peer.
 
 use crate::common::server::{Server, RTT};
 use ackclock_cc::controller::Recipe;
@@ -16,7 +16,7 @@ fn server(data_retries: u8) -> Server {
     })
 }
 
-/// Timers until the connection is over; the time from the write on, and how many segments left.
+/// Run timers until the connection ends; returns the time from the write on, and the number of segments sent.
 fn lives(s: &mut Server) -> (Span, usize) {
     let (from, mut sent) = (s.now, 0);
     while !s.conn.has_failed() && s.conn.next_deadline() < Time::NEVER {
@@ -61,12 +61,12 @@ fn silence_is_probed_and_an_answer_forgives() {
     s.conn.set_keepalive(s.now, Some(keep));
     let start = s.now;
     s.timer();
-    let unit = |ms: u64| ms * 1_000_000; // of the wheel, as far away as the timer is
+    let unit = |ms: u64| ms * 1_000_000; // of the wheel, at the timer's distance
     assert!(s.now - start >= Span::from_secs(10) && s.now - start < Span::from_ms(10_513));
     assert_eq!((s.now.0 % unit(512), s.conn.keepalive_probes()), (0, 1));
     s.deliver(0, &[]);
     assert_eq!(s.conn.keepalive_probes(), 0);
-    // a look that comes too early, three probes, and the end
+    // an early check, three probes, and the end
     for _ in 0..5 {
         s.timer();
     }

@@ -1,4 +1,4 @@
-//! What a sender does behind a pause, and what its controller is told then.
+//! Tests of a sender's behaviour after a pause, and of what its controller learns then.
 
 use std::sync::{Arc, Mutex};
 
@@ -44,7 +44,7 @@ fn what_leaves_with_nothing_in_flight_starts_anew_also_when_it_is_sent_again_lin
     s.now += RTT;
     assert_eq!(s.ack(2, &[]), "");
     s.now += Span::from_ms(1);
-    s.write(4); // of the ten two are acknowledged
+    s.write(4); // two of the ten are acknowledged
     assert_eq!(s.timer(), "R2", "the retransmission timeout: all are taken for lost");
     assert_eq!(
         *starts.lock().expect("no panic"),
@@ -53,7 +53,7 @@ fn what_leaves_with_nothing_in_flight_starts_anew_also_when_it_is_sent_again_lin
     );
 }
 
-/// When segments were delivered last, as the controller is told.
+/// Times of the last deliveries, as the controller receives them.
 #[derive(Default)]
 struct Told(Arc<Mutex<Vec<Time>>>);
 
@@ -88,7 +88,7 @@ fn a_segment_that_leaves_alone_begins_the_time_of_delivery_linux_tcp_rate_skb_se
     assert_eq!(times, [first, s.now].map(|t| t.0 / 1000), "not the second segment of either");
 }
 
-/// Paces at one rate, and at another one behind a pause.
+/// Controller that paces at one rate, and at another after a pause.
 #[derive(Default)]
 struct Slower;
 
@@ -146,4 +146,4 @@ fn a_segment_behind_an_ack_without_data_has_no_time_to_make_up_for_linux_tcp_tra
     assert_eq!(gap(1), Span::from_ms(1));
 }
 
-// What counts as a duplicate ACK, and as growth
+// Definitions of a duplicate ACK, and of growth

@@ -1,4 +1,5 @@
-//! A writer meets the send buffer: what a write takes at once, when it goes on, and what that costs the connection.
+//! Tests of a writer and its send buffer: what a write takes at once, when it continues, and what that costs
+//! the connection.
 
 use crate::common::server::{Server, RTT};
 use ackclock_cc::controller::Recipe;
@@ -27,7 +28,7 @@ fn a_write_blocks_when_buffers_are_full_and_goes_on_when_a_third_is_free_linux_s
     let mut s = server(SendLimit::fixed(30_000));
     assert_eq!(s.write(100).len(), 10);
     let taken = 100_000 - s.conn.unwritten();
-    // memory is looked at before each buffer only, and the first one takes again what left it
+    // memory is checked only before each buffer, and the first one reuses what left it
     assert_eq!(taken, 42_000);
     let mut out = 10 + acked(&mut s, 5) as u64;
     assert_eq!(100_000 - s.conn.unwritten(), taken, "less than a third of the memory is free");
@@ -116,7 +117,7 @@ fn bytes_that_wait_unsent_are_bounded_tcp_notsent_lowat() {
     let mut s = server(SendLimit::fixed(4 << 20));
     s.conn.set_notsent_lowat(5_000);
     s.write(60);
-    // a buffer of 32 segments is filled whole, and again when ten left; the next one is not begun
+    // a buffer of 32 segments is filled whole, and again when ten left; the next one is not started
     assert_eq!((s.info().unsent, s.conn.unwritten()), (32_000, 18_000));
 }
 
@@ -176,7 +177,8 @@ fn without_offload_each_segment_is_charged_linux_sk_wmem_queued() {
     assert_eq!((first_burst("linux-6"), first_burst("linux-3.0")), (8, 9));
 }
 
-/// A server that has an initial window of 30 segments and writes 100 of them in one call, into a buffer of so much memory.
+/// Return a server that has an initial window of 30 segments and writes 100 of them in one call, into a
+/// buffer of this much memory.
 fn long_call(memory: u64) -> Server {
     let base = Config::profile("linux-6").expect("a profile");
     let buffers = Some(Buffers { limit: Some(SendLimit::fixed(memory)), ..Buffers::UNLIMITED });
@@ -232,10 +234,10 @@ fn the_writer_wakes_where_what_is_sacked_takes_few_buffers_linux_tcp_sacktag_wri
     };
     assert!(!wakes(&[&[(1, 18)]]));
     assert!(wakes(&[&[(1, 18)], &[(1, 19)]]));
-    // what came twice cuts the buffer
+    // the duplicated data cuts the buffer
     assert!(!wakes(&[&[(1, 18)], &[(5, 6), (1, 18)], &[(1, 19)]]));
     assert!(!wakes(&[&[(1, 18)], &[(18, 19), (1, 19)]]), "both copies came: its own buffer");
-    // a receiver that has forgotten a block reports what it got before that without it
+    // a receiver that has forgotten a block reports the data before that without it
     let forgotten: [&[(u64, u64)]; 4] = [&[(10, 19)], &[(9, 10)], &[(1, 9), (9, 10)], &[(1, 19)]];
     assert!(!wakes(&forgotten[..3]));
     assert!(wakes(&forgotten));
@@ -265,6 +267,6 @@ fn a_writer_that_an_ack_wakes_has_its_turn_behind_what_else_arrives_in_that_nano
     let (first, second, none) = after_two_acks(false);
     let (early, nothing, late) = after_two_acks(true);
     assert!(first > 2 && none == 0, "{first} {none}");
-    // what was in the buffer, and behind both ACKs all that there is room for
+    // the content of the buffer, and after both ACKs everything for which there is room
     assert!(early < first && nothing == 0 && early + late >= first + second, "{early} {nothing} {late}");
 }

@@ -203,7 +203,7 @@ fn ends_that_rest_until_they_are_needed_behave_like_any_other() {
     }
 }
 
-/// What keeps segments from leaving in trains, and nothing.
+/// Settings that keep segments from leaving in trains, and none.
 const FEATURES: &[&str] = &[
     "none",
     "mtu-search",

@@ -13,7 +13,7 @@ use crate::controller::{self, Slot};
 use crate::lab::{Asks, Lab, Watch};
 
 extern "C" {
-    /// Which part of the run is done; other than 0: stop.
+    /// Report the finished share of the run; a result other than 0: stop.
     fn tell(part: f64) -> u32;
     /// Why the instance ends.
     fn fail(address: *const u8, length: usize);
@@ -138,7 +138,7 @@ pub extern "C" fn film(seed: u64, from_s: f64, most: usize, memory: f64) -> usiz
     answer(&LAB.with_borrow_mut(|lab| lab.film(seed, from_s, most, memory as u64, &asks)))
 }
 
-/// Where the answer is.
+/// Address of the answer.
 #[no_mangle]
 pub extern "C" fn answered() -> *const u8 {
     ANSWER.with_borrow(|answer| answer.as_ptr())

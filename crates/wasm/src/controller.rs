@@ -12,11 +12,12 @@ use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
 extern "C" {
-    /// Make an instance of a class: its number. Below 0: it cannot be made, see [`told`]. The slots say what it needs.
+    /// Make an instance of a class and return its number. Below 0: it cannot be made, see [`told`]. The slots
+    /// hold its needs.
     fn make(class: u32, slots: *mut f64) -> i32;
     /// Call a hook of an instance. Other than 0: it failed, see [`told`].
     fn hook(instance: i32, hook: u32, slots: *mut f64) -> i32;
-    /// Another instance in the same state, as with [`make`].
+    /// Make another instance in the same state, as with [`make`].
     fn copy(instance: i32, slots: *mut f64) -> i32;
     /// The instance's variables.
     fn variables_of(instance: i32, slots: *mut f64);
@@ -39,7 +40,7 @@ impl Failure {
     }
 }
 
-/// Where the controllers of one run leave their first failure.
+/// Storage for the first failure of a run's controllers.
 pub type Slot = Arc<Mutex<Option<Failure>>>;
 
 /// Makes controllers of the page's `class`, which leave failures in `slot`.
@@ -53,7 +54,7 @@ pub struct JsBridge {
     /// Below 0: none.
     instance: i32,
     class: String,
-    /// By hook: whether there is such a method. None after a failure.
+    /// Hooks that have a method. None after a failure.
     has: u32,
     slot: Slot,
 }
@@ -205,7 +206,7 @@ pub fn failed(slot: &Slot) -> bool {
     slot.lock().is_ok_and(|failure| failure.is_some())
 }
 
-/// Text whose address and length stand in the first two slots; the page made room for it.
+/// Text whose address and length are in the first two slots; the page allocated room for it.
 fn told(slots: &[f64]) -> String {
     let (address, length) = (slots[0] as usize as *mut u8, slots[1] as usize);
     if length == 0 {
@@ -249,7 +250,7 @@ macro_rules! fills {
         sample { $($(#[doc = $s_about:literal])+ $s_field:ident: $s_type:ty [$s_over:ident, $s_linux:literal];)* }
         rate { $($(#[doc = $r_about:literal])+ $r_field:ident: $r_type:ty [$r_over:ident, $r_linux:literal];)* }
     ) => {
-        /// The ACK in the order of the contract, the rate sample behind it.
+        /// The ACK in the order of the contract, followed by the rate sample.
         fn fill_ack(slots: &mut [f64], ack: &AckSample) {
             let values = [$(ack.arrival.$field.number(),)* $(ack.$s_field.number(),)*];
             slots[..values.len()].copy_from_slice(&values);
@@ -263,7 +264,7 @@ macro_rules! fills {
 
 ackclock_cc::fields!(fills);
 
-/// Numbers that cross with a call: the window, what the hook returned, what it is told.
+/// Numbers that cross with a call: the window, the hook's result, its arguments.
 const SLOTS: usize = FIRST + FIELDS.len();
 const RETURNED: usize = 6;
 const FIRST: usize = RETURNED + 1;

@@ -30,7 +30,7 @@ const TRACED_COLUMNS: &[&str] =
 /// A trace that may need more memory than this is not taken, bytes.
 const TRACE_BYTES: u64 = 512 << 20;
 
-/// One page's simulator: the files that it has, the scenario that it read last, the tables of the run before.
+/// One page's simulator: its files, the last scenario read, the tables of the last run.
 pub struct Lab {
     files: Embedded,
     customs: Customs,
@@ -58,7 +58,7 @@ pub enum Watch {
 
 /// Calls of a run to the page, now and then.
 pub struct Asks<'a> {
-    /// Told which part of the duration is done: whether to stop.
+    /// Called with the finished share of the duration; returns whether to stop.
     pub tell: &'a dyn Fn(f64) -> bool,
     /// Error of a controller of the page's, if there is one.
     pub failure: &'a dyn Fn() -> Option<String>,
@@ -75,7 +75,7 @@ impl Lab {
         self.customs.controllers.insert(name, maker);
     }
 
-    /// Whether a controller keeps the rules that all keep: `{"ok": true}`, or what it broke.
+    /// Check that a controller obeys the rules of all controllers: `{"ok": true}`, or the violated rule.
     pub fn conform(&self, name: &str, failure: &dyn Fn() -> Option<String>) -> Value {
         let Some(maker) = self.customs.controllers.get(name) else {
             return json!({ "ok": false, "message": format!("no controller is called {name}") });

@@ -22,7 +22,7 @@ impl What {
     pub const NAMES: [&'static str; 4] = ["ack", "send", "rtx", "state"];
 }
 
-/// One line of the table.
+/// A line of the table.
 #[derive(Clone, Debug)]
 pub struct AckRow {
     pub t: u64,
@@ -55,7 +55,7 @@ pub struct Change {
     pub to: u8,
 }
 
-/// Everything that was traced.
+/// All trace lines.
 pub struct Acks {
     /// Rows by flow and connection, in order of time.
     pub rows: Vec<AckRow>,
@@ -219,7 +219,7 @@ fn connection(packets: &[&Row], lines: &[&Line], zero: u64) -> Vec<AckRow> {
     rows
 }
 
-/// A sequence number as an offset from the SYN, near to what was sent last.
+/// A sequence number as an offset from the SYN, near the last one sent.
 fn offset(seq: u32, isn: u32, near: u64) -> u64 {
     let low = seq.wrapping_sub(isn);
     let distance = low.wrapping_sub(near as u32) as i32;

@@ -36,7 +36,7 @@ pub struct Capture {
     /// CLOCK_REALTIME at the start of the run.
     zero: u64,
     file: Option<BufWriter<File>>,
-    /// By host of programs.
+    /// Captures by host of programs.
     programs: Vec<BufWriter<File>>,
     traced: TraceLevel,
     /// Packets of traced flows, in order.
@@ -107,7 +107,7 @@ impl Capture {
         self.rings.iter().map(|(ring, _)| ring.fd())
     }
 
-    /// Take what the rings hold: full blocks, at the end all of it.
+    /// Read the contents of the rings: full blocks, at the end all of it.
     pub fn drain(&mut self, all: bool) -> Result<()> {
         let Capture { rings, zero, file, programs, traced, rows, failed } = self;
         for (ring, use_) in rings {

@@ -100,7 +100,7 @@ const STACK: usize = 128 << 10;
 /// Bytes of one write of a sender that always has data.
 const WRITE: usize = 256 << 10;
 
-/// One flow's ends.
+/// The ends of a flow.
 #[derive(Clone)]
 struct End {
     id: u32,

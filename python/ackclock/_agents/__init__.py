@@ -1,4 +1,4 @@
-"""Who decides a window in Python: controllers of users, and agents that learn.
+"""Window decisions in Python: users' controllers, and agents that learn.
 
 Public by shorter names: `ackclock.controllers`, `ackclock.gym`.
 """

@@ -110,13 +110,15 @@ RULES: Mapping[str, str] = {
     "determinism": "the same sequence gives the same windows",
     "copy": "a copy of a controller, if it can be copied, goes on as the controller does",
 }
-"""Rules of the test of conformance (`crates/cc/src/conformance.rs`), for who broke one."""
+"""Rules of the conformance test (`crates/cc/src/conformance.rs`), for messages about violations."""
 
 CLOSED_LOOP = "in runs of half a minute and more cwnd does not grow beyond a hundred times what path and queue hold"
 """The rule of `check`'s runs."""
 
 EXPLODED = 100.0
-"""A window as a multiple of what path and queue hold: losses have long told the sender, and it does not listen."""
+"""Window as a multiple of the capacity of path and queue: losses have long signalled congestion, and the sender ignores
+them.
+"""
 
 _QUEUE = {"kind": "drop-tail", "limit": "0.5 BDP"}
 _PATHS = (
@@ -190,7 +192,7 @@ def _check_closed_loop(controller: Callable[[], object]) -> None:
         rows = made.rows("samples")
         early = max((row["cwnd"] for row in rows if row["t_s"] < 3), default=0)
         for row in rows:
-            # a window that is held there from the beginning on does not grow: its sender may be paced
+            # a window held constant from the beginning does not grow: its sender may be paced
             if row["cwnd"] > max(EXPLODED * max(holds, 10.0), 2 * early):
                 raise ControllerError(
                     controller=getattr(controller, "__name__", repr(controller)),

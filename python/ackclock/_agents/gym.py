@@ -36,7 +36,7 @@ LARGEST = 2.0**20
 LEAST = 2.0
 
 HIGHEST = (1.0, 100.0, 1.0, 100.0, 1.0)
-"""Upper bounds of the observation; what is more is cut off here, and is whole in `info`."""
+"""Upper bounds of the observation; larger values are clipped here, and complete in `info`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,7 +87,7 @@ def power(step: Step, best_bps: float) -> float:
 
 
 class _EndedError(Exception):
-    """The episode is over before its run is."""
+    """Raised if the episode ends before its run."""
 
 
 class _Channel:

@@ -1,4 +1,4 @@
-"""Many runs at once, a step at a time: what environments for many runs or many agents stand on."""
+"""Many runs in parallel, a step at a time: the basis of environments for many runs or many agents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Array: TypeAlias = NDArray[np.float64]
 
 HIGHEST = (1.0, 100.0, 1.0, 100.0, 1.0)
-"""Upper bounds of the observation; what is more is cut off here, and is whole in the step."""
+"""Upper bounds of the observation; larger values are clipped here, and complete in the step."""
 
 _FIELDS = {name: at for at, name in enumerate(_engine.Steering.fields())}
 
@@ -150,7 +150,7 @@ class Bank:
         self._best = np.zeros((runs, len(groups)))
 
     def begin(self, runs: Sequence[tuple[int, Scenario, int]]) -> None:
-        """Begin these runs anew: place, scenario, seed."""
+        """Start these runs: index, scenario, seed."""
         given = [(at, prepared(scenario, self.groups).to_engine_json(), seed) for at, scenario, seed in runs]
         engine_call(lambda: self._engine.begin(given))
         self._best[[at for at, *_ in runs]] = 0.0
@@ -178,7 +178,7 @@ class Bank:
         return Steps(**columns, best_bps=self._best.copy()), np.frombuffer(over, dtype=np.bool_)
 
     def digest(self, at: int = 0) -> str | None:
-        """Digest of the packets of a run so far; None before it has begun."""
+        """Return the digest of a run's packets so far; None before it has started."""
         return self._engine.digest(at)
 
 

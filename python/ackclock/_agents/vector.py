@@ -156,7 +156,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Floats, Floats, NDArray[Any]]):
         return self._bank.digest(at)
 
     def _begin(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
-        """Begin runs anew; their seeds."""
+        """Start new runs; return their seeds."""
         seeds = np.zeros(self.num_envs, dtype=np.int64)
         seeds[places] = self.np_random.integers(0, 2**31, places.size)
         if places.size:

@@ -1,4 +1,4 @@
-"""Lessons: files with a text, a scenario and tasks; what students hand in, and what of it holds."""
+"""Lessons: files with a text, a scenario and tasks; and the judging of students' submissions."""
 
 from __future__ import annotations
 

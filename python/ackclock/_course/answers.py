@@ -17,33 +17,33 @@ from ackclock._course.lesson import LARGEST, Lesson
 from ackclock.errors import InputError, one_of, quote
 
 LARGEST_FILE = 2**24
-"""Bytes of a file that is handed in: pictures stand in notebooks."""
+"""Largest size of a submitted file in bytes, which allows for pictures in notebooks."""
 MOST_FILES = 10_000
 MOST_LINKS = 200
 """Links in a file."""
 ENDINGS = (".ipynb", ".txt", ".csv", ".md", ".url")
-"""Files in a folder that are looked at."""
+"""Suffixes of files that are read in a folder."""
 
 _FOUND_LINK = re.compile(r'[^\s,;"\'<>#]*#s=[^\s,;"\'<>]*')
 _ANSWER = re.compile(r"(?P<lesson>[a-z0-9-]+)-answer-(?P<task>[0-9]{1,3})")
 DEEPEST = 200
-"""Calls of `replace` behind one another, and texts added, in an answer."""
+"""Largest number of chained `replace` calls and concatenated texts in an answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A scenario that a student hands in.
+    """Scenario that a student submitted.
 
     Parameters
     ----------
     student, source
-        Whose, and where it stands.
+        Student, and place of the scenario.
     lesson
-        Of which lesson.
+        Lesson of the answer.
     task
-        Number of the task, from 0; None for all that the scenario does.
+        Number of the task, from 0; None for all tasks that the scenario solves.
     text, seed
-        The scenario.
+        Scenario and seed.
     """
 
     student: str
@@ -56,16 +56,16 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Unread:
-    """Something handed in that cannot be read.
+    """Submission that cannot be read.
 
     Parameters
     ----------
     student, source
-        Whose, and where it stands.
+        Student, and place of the submission.
     said
-        What was found, and what is allowed.
+        Message with what was found, and what is allowed.
     lesson, task
-        Which task it is meant for, where that is known.
+        Lesson and task for which it is meant, if known.
     """
 
     student: str
@@ -166,7 +166,9 @@ def _of_file(
 def _of_links(
     text: str, student: str, source: str, known: Mapping[str, Lesson], named: bool
 ) -> Iterator[Answer | Unread]:
-    """Links in a file. In a table of the teacher's (`named`) the first field of a line says whose they are: no student writes there for another."""
+    """Return the links in a file. In a teacher's table (`named`) the first field of a line gives the student, because
+    no student could write there for another.
+    """
     count = 0
     for number, line in enumerate(text.splitlines(), 1):
         links = _FOUND_LINK.findall(line)
@@ -289,23 +291,24 @@ def _cells(text: str) -> list[tuple[str, str]]:
 
 
 def _texts_of(code: str, names: dict[str, str]) -> dict[str, str]:
-    """The texts that a cell gives to names at its top level, as far as they can be told without running it.
+    """Return the texts that a cell assigns to names at its top level, as far as they can be determined without running
+    it.
 
     Parameters
     ----------
     code
-        Of the cell.
+        Code of the cell.
     names
-        Those of the cells before it, to which its own are added; a name that gets anything else is taken out.
+        Names of the cells before it, to which its own are added; a name with any other value is removed.
 
     Raises
     ------
     InputError
-        If it is no Python.
+        If it is not valid Python.
     """
     plain = "\n".join("" if re.match(r"\s*[%!?]", line) else line for line in code.split("\n"))
     if "'''" in code or '"""' in code:
-        plain = code if _parses(code) else plain  # a line of a scenario may begin so
+        plain = code if _parses(code) else plain  # a line of a scenario may begin like this
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # warnings about the student's spelling are for the student alone
@@ -348,7 +351,9 @@ def _parses(code: str) -> bool:
 
 
 def _told(value: ast.expr, names: Mapping[str, str], deep: int = 0) -> str | None:
-    """A text that an expression is: a literal, a name of one, texts added, `replace` and `strip` of one; None if it is anything else, or too long."""
+    """Return the text of an expression: a literal, a name of one, concatenated texts, `replace` and `strip` of one;
+    None for anything else, or if it is too long.
+    """
     if deep > DEEPEST:
         return None
     if isinstance(value, ast.Constant):

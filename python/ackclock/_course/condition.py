@@ -1,4 +1,4 @@
-"""Conditions of tasks: what the run of an answer has to show, as `flows.0.goodput_bps > 3 * flows.1.goodput_bps`.
+"""Conditions of tasks: what the run of an answer has to show, such as `flows.0.goodput_bps > 3 * flows.1.goodput_bps`.
 
 They are data, so that a lesson of a stranger's runs nothing. `web/lessons.js` judges by the same ones in the page.
 """
@@ -29,9 +29,9 @@ COMPARED: Mapping[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
 }
 TABLES = ("flows", "links", "recoveries", "conversations", "fetches", "chunks", "datagrams", "transaction_summary")
-"""Tables that the page hands to its lessons, too (`web/worker.js`); those that grow with every packet are none of them."""
+"""Tables that the page, too, gives to its lessons (`web/worker.js`); those that grow with every packet are excluded."""
 OVER: Mapping[str, Callable[[list[Any]], float]] = {"max": max, "min": min, "mean": statistics.fmean, "sum": math.fsum}
-"""Words in place of a row: a function of all rows, those without a value left out."""
+"""Words in place of a row: a function of all rows, in which missing values are skipped."""
 
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:e[0-9]+)?"
 _TERM = re.compile(
@@ -41,7 +41,7 @@ _TERM = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One side: a number, if it names no table, or that many times a value of the run."""
+    """One side: a number, if it names no table, or that multiple of a value of the run."""
 
     factor: float
     table: str = ""
@@ -49,7 +49,7 @@ class Term:
     column: str = ""
 
     def of(self, run: Run) -> float:
-        """The value of the term in a run; NaN if there is none."""
+        """Return the value of the term in a run; NaN if there is none."""
         if not self.table:
             return self.factor
         values = [row[self.column] for row in run.rows(self.table)]
@@ -82,7 +82,7 @@ class Condition:
         return COMPARED[self.sign](self.left.of(run), self.right.of(run))
 
     def found(self, run: Run) -> str:
-        """It, with what the run has."""
+        """Return the condition with the run's values."""
         values = [f"{side.of(run) / side.factor:.6g}" for side in (self.left, self.right) if side.table]
         return f"{self.text} (found {' and '.join('no value' if value == 'nan' else value for value in values)})"
 
@@ -91,18 +91,18 @@ class Condition:
         return f"{self.left.in_python()} {self.sign} {self.right.in_python()}"
 
     def for_page(self) -> list[Any]:
-        """As `web/lessons.js` reads it."""
+        """Return the form that `web/lessons.js` reads."""
         sides = [[side.factor, side.table, side.row, side.column] for side in (self.left, self.right)]
         return [sides[0], self.sign, sides[1]]
 
 
 def read(text: object) -> Condition:
-    """A condition from its text.
+    """Parse a condition.
 
     Raises
     ------
     InputError
-        If it is none, or names what no run has; its message begins with what was found.
+        If it is invalid, or uses an unknown name; the message begins with what was found.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Marks for what was handed in."""
+"""Marks for submissions."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Mark:
     Parameters
     ----------
     student, lesson, task
-        Whose, and for what; tasks from 1.
+        Student, lesson and task; tasks count from 1.
     points, most
-        Given, and what the task counts.
+        Points given, and points of the task.
     said
-        Why it is not done; empty if it is.
+        Reason why it is not solved; empty if it is.
     source
-        What was judged; empty if nothing was handed in.
+        Judged submission; empty if there is none.
     """
 
     student: str
@@ -44,7 +44,9 @@ def grade(
     *,
     progress: Callable[[str, float], None] = lambda _, __: None,
 ) -> tuple[list[Mark], list[Unread]]:
-    """Marks of every student for every task, the best of what was handed in for it; and what belongs to no task and cannot be read."""
+    """Return marks of every student for every task, the best of the submissions for it; and submissions that belong to
+    no task or cannot be read.
+    """
     done: dict[tuple[str, str, int], Mark] = {}
     loose: list[Unread] = []
     students: dict[str, None] = {}
@@ -111,7 +113,7 @@ def _marks(answer: Answer) -> list[Mark]:
 
 
 def _keep(done: dict[tuple[str, str, int], Mark], mark: Mark) -> None:
-    """The best one, and of those that are alike the last."""
+    """Keep the best mark, and the last one of equal marks."""
     key = (mark.student, mark.lesson, mark.task)
     known = done.get(key)
     if known is None or mark.points >= known.points:

@@ -1,4 +1,4 @@
-"""Files of lessons: this module reads them, and judges them before a student meets them."""
+"""Reads files of lessons, and judges them before a student sees them."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _KEYS = ("title", "text", "scenario", "sliders", "draw", "tasks")
 _TASK_KEYS = ("ask", "holds", "change", "keep", "answer", "points")
 UNCHANGED = "left as it is in the lesson"
 DRAWN = ("cubic",)
-"""Curves that a lesson may ask for beside the windows."""
+"""Curves that a lesson may draw beside the windows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """A task: a state of the run that a student has to bring about.
+    """State of the run that a student has to produce.
 
     Parameters
     ----------
@@ -45,13 +45,13 @@ class Task:
     holds
         Conditions on the run, all of which have to hold.
     change
-        Keys of the scenario that alone may be changed; empty: any.
+        The only keys of the scenario that may be changed; empty: any.
     keep
-        Keys that have to stay as they are.
+        Keys that have to stay unchanged.
     answer
-        What an answer puts in place of what, in the lesson's scenario.
+        Replacements in the lesson's scenario that solve the task.
     points
-        What it counts.
+        Points of the task.
     """
 
     ask: str
@@ -69,19 +69,19 @@ class Lesson:
     Parameters
     ----------
     id
-        Name of its file, without the ending: links carry it.
+        Name of its file without the suffix, used in links.
     title, text
-        For who reads it; paragraphs.
+        Title, and paragraphs for the reader.
     scenario
         TOML.
     sliders
-        Keys of numbers that the page has a slider for.
+        Numeric keys with a slider in the page.
     draw
-        What is drawn beside the windows: "cubic" for the curve of CUBIC; empty for nothing.
+        Curve drawn beside the windows: "cubic" for the curve of CUBIC; empty for none.
     tasks
-        In the order in which they are asked.
+        Tasks in order.
     source
-        The file, for messages.
+        File, for messages.
     """
 
     id: str
@@ -101,18 +101,18 @@ class Lesson:
         return text
 
     def wrong(self, task: Task, text: str, seed: int = 1) -> str:
-        """Why an answer does not hold; empty if it does.
+        """Return why an answer is wrong; empty if it is right.
 
         Raises
         ------
         InputError
-            If the text is no scenario that may be run.
+            If the text is not a scenario that may be run.
         """
         return Judged(self, text, seed).wrong(task)
 
 
 class Judged:
-    """An answer: the lesson's scenario as a student changed it, run once for all tasks.
+    """Answer: the lesson's scenario as changed by a student, run once for all tasks.
 
     Raises
     ------
@@ -157,7 +157,7 @@ class Judged:
         return f"does not show {missed[0]}" if missed else ""
 
     def shows(self, task: Task) -> bool:
-        """Whether the run shows what the task asks, whatever was changed."""
+        """Return whether the run meets the task, regardless of the changes."""
         return all(one.holds(self.run) for one in task.holds)
 
     @cached_property
@@ -190,7 +190,7 @@ def leaves(value: Any, key: str = "") -> dict[str, Any]:
 
 
 def _told(value: Any) -> str | None:
-    """A value without what makes no difference: "40ms" is "40 ms"."""
+    """Return a value in normal form: "40ms" equals "40 ms"."""
     if isinstance(value, bool):
         return str(value).lower()
     return None if value is None else re.sub(r"\s", "", f"{value:.15g}" if isinstance(value, float) else str(value))
@@ -212,13 +212,13 @@ def _outside(values: Mapping[str, Any]) -> set[str]:
 
 
 def shipped() -> list[Lesson]:
-    """The lessons that come with the package, in their order."""
+    """Return the lessons of the package, in their order."""
     found = [read(path) for path in sorted(FOLDER.glob("*.toml"))]
     return sorted(found, key=lambda lesson: int(re.match(r"[0-9]*", lesson.title)[0] or 0))  # type: ignore[index]
 
 
 def lessons(names: Sequence[str]) -> list[Lesson]:
-    """The lessons of these files, or of these names; all that come with the package if there are none.
+    """Return the lessons of these files or names; all lessons of the package by default.
 
     Raises
     ------
@@ -246,7 +246,7 @@ def _file(name: str) -> Path:
 
 
 def read(path: Path) -> Lesson:
-    """A lesson from its file. Nothing is run.
+    """Read a lesson from its file. Nothing is executed.
 
     Raises
     ------
@@ -280,7 +280,7 @@ def read(path: Path) -> Lesson:
 
 
 def _line(text: str, place: Placed | None) -> int:
-    """The line of a file before the first one of the scenario that stands in it."""
+    """Return the line of a file before the first line of its scenario."""
     if place is None:
         return 0
     line, column, _ = place.value
@@ -289,7 +289,7 @@ def _line(text: str, place: Placed | None) -> int:
 
 
 class _Reader:
-    """Values of a file, each looked at."""
+    """Values of a file, each checked."""
 
     def __init__(self, source: str, before: int) -> None:
         self._source = source
@@ -337,7 +337,7 @@ class _Reader:
         for name in ("change", "keep"):
             limits[name] = self._texts(f"{key}.{name}", task.get(name, []))
             for n, part in enumerate(limits[name]):
-                # a key to be changed may be one that the scenario does not have yet, in a table that it has
+                # a key to be changed may be missing in the scenario, in a table that exists
                 if part not in places and not (name == "change" and part.rpartition(".")[0] in {"", *places}):
                     self._no(f"{key}.{name}.{n}", quote(part), one_of(part, places))
         points = task.get("points", 1)

@@ -1,4 +1,6 @@
-"""Lessons as a notebook: for the teacher with an answer below each task, for students without. nbgrader knows its cells; it is not needed."""
+"""Lessons as a notebook: for the teacher with an answer below each task, for students without. The cells carry
+nbgrader's metadata, but nbgrader is not needed.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,7 @@ def notebook(taught: Sequence[Lesson], *, student: bool = False, title: str = "L
 
 
 def _cells(taught: Sequence[Lesson], student: bool, title: str) -> list[dict[str, Any]]:
-    """All cells, in order."""
+    """Return all cells, in order."""
     setup = SETUP
     made = [_markdown("head", HEAD.format(title=title, reader=STUDENT if student else TEACHER)), _code("setup", setup)]
     for lesson in taught:
@@ -144,7 +146,7 @@ def _markdown(name: str, text: str) -> dict[str, Any]:
 
 
 def _code(name: str, text: str, *, solution: bool = False, points: float | None = None) -> dict[str, Any]:
-    """A cell of Python, without outputs; what nbgrader knows of it is in its metadata."""
+    """Return a Python cell without outputs; its metadata holds nbgrader's information."""
     known: dict[str, Any] = {}
     if solution or points is not None:
         graded = {

@@ -42,9 +42,9 @@ HERE = Path(__file__).parent
 LARGEST = 2**20
 """Bytes of a file."""
 SECONDS = 60
-"""Most that the compiler may take for a file."""
+"""Largest compile time of a file, seconds."""
 MEMORY = 4 * 2**30
-"""Bytes of address space that the compiler may take."""
+"""Largest address space of the compiler, bytes."""
 FLAGS = (
     "-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-fwrapv", "-fno-stack-protector", "-U_FORTIFY_SOURCE",
     "-Werror=implicit-function-declaration", "-Werror=incompatible-pointer-types", "-Werror=int-conversion",
@@ -57,11 +57,11 @@ _WORDS = {
     "in_flight": 2, "SK_PACING_NEEDED": 4, "tcp_enter_cwr": 32,
     **dict.fromkeys(("data_segs_out", "segs_out", "total_retrans", "bytes_sent", "bytes_retrans", "lost"), 2),
 }  # fmt: skip
-"""Words of a file, and what the connection has to keep for them: bits of `ACKCLOCK_NEEDS`."""
+"""Words of a file -> state that the connection has to keep for them: bits of `ACKCLOCK_NEEDS`."""
 _INCBIN = re.compile(r'\.incbin\s+\\?"([^"\\\n]+)')
 _READS = re.compile(r"ackclock-reads:[ \t]*([^\s*][^\n*]*)")
 _FLAG = re.compile(r"-D[A-Za-z_]\w*(?:\([\w, .]*\))?(?:=[^\s'\"`$;|&<>\\]*)?")
-"""A macro that a module's own Makefile would set."""
+"""Macro that a module's own Makefile would set."""
 _FLAGS = re.compile(r"/\*\s*ackclock:((?:\s+-D\S+)+)\s*\*/")
 """A remark that has them."""
 _FORMS = (
@@ -72,21 +72,24 @@ _FORMS = (
 )
 """Forms of operations that changed between kernels: as in the newest; before Linux 6.10; before 4.7."""
 IN_TREE = {"tcp_dctcp.h": "ackclock_dctcp.h"}
-"""Headers of the kernel's own folder -> ours, which stands for one that is not beside the file."""
+"""Headers of the kernel's own folder -> ours, used if there is none beside the file."""
 _NAME = re.compile(r"\.name\s*=\s*\"([^\"]+)\"")
 
 
 @contextmanager
 def listening() -> Iterator[Callable[[], list[tuple[float, str]]]]:
-    """Hear what modules of C say (`printk`) in this thread; what is handed over tells it: simulated time in s, and the line."""
+    """Receive what C modules print (`printk`) in this thread: the listener gets the simulated time in s, and the
+    line.
+    """
     with _said.listening() as told:
         yield told
 
 
 def digest(file: str) -> str:
-    """Identity of the code: the file, its includes from the same folder, our headers and helpers, and the compiler's version.
+    """Return the identity of the code: the file, its includes from the same folder, our headers and helpers, and the
+    compiler's version.
 
-    Before the user has given leave to run it, no compiler is started; the digest is then one that no run has.
+    Without the user's permission to run it no compiler is started; the digest is then one that no run has.
 
     Raises
     ------
@@ -103,7 +106,7 @@ def digest(file: str) -> str:
 
 
 def files(file: str) -> list[Path]:
-    """The file and what belongs to it: what it includes from its folder, and the C files of these headers."""
+    """Return the file and its parts: its includes from its folder, and the C files of these headers."""
     return [Path(file)] if is_rust(file) else list(_sources(file))
 
 
@@ -113,7 +116,7 @@ def is_rust(file: str) -> bool:
 
 
 def operations(file: str) -> str:
-    """The name under which the file registers its controller, as its text has it; "" if it does not say."""
+    """Return the name under which the file registers its controller, according to its text; "" if it does not say."""
     found = _NAME.findall(_text(Path(file)))
     return found[-1] if found else ""
 
@@ -125,7 +128,7 @@ def load(file: str, options: str, expected: str) -> Any:
     Parameters
     ----------
     file
-        Where it is.
+        Path of the file.
     options
         Parameters of the module (`module_param`), as JSON.
     expected
@@ -134,7 +137,7 @@ def load(file: str, options: str, expected: str) -> Any:
     Raises
     ------
     InputError
-        If it does not compile, asks for what the simulator does not have, or registers no controller.
+        If it does not compile, needs features that the simulator lacks, or registers no controller.
     UnavailableError
         If the file has changed.
     """
@@ -191,13 +194,13 @@ def _built(file: str, given: Mapping[str, Any], folder: Path, *, apart: bool = F
 
 
 def depends(file: str) -> tuple[list[str], dict[str, str]]:
-    """Files that the code is compiled from and that its digest does not have, as the compiler says, and variables of the environment that
-    it reads; with the data files that it declares (`ackclock-reads: NAME` in a comment).
+    """Return files from which the code is compiled and which its digest lacks, as reported by the compiler, and
+    environment variables that it reads; with declared data files (`ackclock-reads: NAME` in a comment).
     """
     with tempfile.TemporaryDirectory(prefix="ackclock-") as place:
         try:
             found, more = _rust.depends(file, Path(place)) if is_rust(file) else (_depends(file, Path(place)), {})
-        except InputError:  # loading the file tells what is wrong with it
+        except InputError:  # loading the file reports what is wrong with it
             found, more = [], {}
     known = {str(path.resolve()) for path in files(file)}
     for path in files(file):
@@ -220,7 +223,9 @@ def _depends(file: str, folder: Path) -> list[str]:
 
 
 def _flags(file: str, options: Mapping[str, Any]) -> list[str]:
-    """Macros that the file's own Makefile would set: of a remark in the file, and options whose name begins with -D."""
+    """Return macros that the file's own Makefile would set: from a comment in the file, and options whose name begins
+    with -D.
+    """
     flags = [flag for remark in _FLAGS.findall(_text(Path(file))) for flag in remark.split()]
     for name, value in options.items():
         if name.startswith("-D"):
@@ -264,7 +269,7 @@ def _compiled(file: str, folder: Path, flags: list[str], *, apart: bool = False)
     more = [f"-DACKCLOCK_NEEDS={needs}u", *sized, *form, *(["-DACKCLOCK_APART"] if apart else [])]
     objects.append(_object(HERE / "ackclock_kernel.c", folder / "ours.o", [*ours, *more], file))
     library = folder / f"{Path(file).stem}.so"
-    # bound at once: what is written later is the module's
+    # bound at once: whatever is written later is the module's
     whole = [] if sys.platform == "darwin" else ["-Wl,-z,defs", "-Wl,-z,relro,-z,now"]
     try:
         _asked(["-shared", "-o", str(library), *map(str, objects), *whole, "-lpthread"], file)
@@ -274,7 +279,7 @@ def _compiled(file: str, folder: Path, flags: list[str], *, apart: bool = False)
 
 
 def _forwards(sources: Mapping[Path, bytes], folder: Path) -> list[str]:
-    """Options by which every header that the sources name stands for ours, and where those are."""
+    """Return options that redirect every header named in the sources to ours, and the location of those."""
     forwards = folder / "include"
     forwards.mkdir(exist_ok=True)
     for name in {name for text in sources.values() for kind, name in _includes(text) if kind == "<" or name in IN_TREE}:
@@ -289,7 +294,8 @@ def _forwards(sources: Mapping[Path, bytes], folder: Path) -> list[str]:
 def _modules(
     file: str, folder: Path, sources: Mapping[Path, bytes], options: list[str]
 ) -> tuple[tuple[str, ...], list[Path], InputError | None]:
-    """The files compiled, in the first form of the operations in which the main one does; without one, what was wrong in it.
+    """Compile the files in the first form of the operations in which the main one compiles; if there is none, report
+    its errors.
 
     A file beside a header may be of no use to the main one, whose flags leave that out: why it does not compile is handed on, for the linker's turn.
     """
@@ -350,7 +356,7 @@ def _asked(arguments: list[str], file: str, source: Path | None = None) -> None:
 
 
 def _wrong(errors: list[re.Match[str]], said_all: str, text: str, compiler: str) -> str:
-    """The first error that tells, with its place, and the reason for it in words."""
+    """Return the first relevant error with its position, and the reason for it in words."""
     first = next((one for one in errors if not _OLD_FORM.search(one["said"])), errors[0])
     said = shown(re.sub(r" \[-W[^\]]*\]$", "", first["said"]))
     place = first
@@ -387,7 +393,7 @@ def _compiler(file: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=8)
 def _version(asked: str, path: str) -> tuple[str, str] | None:
-    """Where the compiler is, and the first line of what it says of itself."""
+    """Return the path of the compiler, and the first line of its version output."""
     place = _child.program(asked, path)
     if place is None:
         return None
@@ -404,7 +410,7 @@ def _includes(text: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _sources(file: str) -> dict[Path, bytes]:
-    """The file, what it includes from its folder, and the C files of these headers."""
+    """Return the file, its includes from its folder, and the C files of these headers."""
     main = Path(file)
     found = {main: _bytes(main)}
     waiting = [main]

@@ -1,4 +1,6 @@
-"""Why a module of Linux cannot run in the simulator, in words: what it asks of the kernel that a connection alone does not have."""
+"""Reasons why a Linux module cannot run in the simulator, in words: kernel features that a connection alone does not
+have.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ _REASONS = (
         "it reads the socket itself (its buffers, queues, timers or addresses), and a controller of the simulator has a connection without one",
     ),
 )
-"""Pattern in what the compiler says, or in the file's own text -> the reason."""
+"""Pattern in the compiler's output, or in the file's own text -> reason."""
 
 LACKS = re.compile(
     r"has no member named|undeclared|implicit declaration|No such file|incomplete type|isn.t known|undefined type|unknown type|expected|undefined reference"
@@ -52,14 +54,15 @@ LACKS = re.compile(
 
 
 def of(errors: list[str], text: str) -> str:
-    """The reason for what the compiler said: the first of the table that an error is about, else that the file's text is about; "" if none is.
+    """Return the reason for the compiler's errors: the first of the table that matches an error, else the first that
+    matches the file's text; "" if none does.
 
     Parameters
     ----------
     errors
-        What it said, all of it.
+        Complete output of the compiler.
     text
-        The module.
+        Text of the module.
     """
     if not any(LACKS.search(error) for error in errors):
         return ""

@@ -15,16 +15,16 @@ INTERFACE = Path(__file__).parent / "ackclock_controller.rs"
 CONTRACT = Path(__file__).parent / "ackclock_contract.rs"
 """File that the interface includes."""
 MEMORY = 8 * 2**30
-"""Bytes of address space that the compiler may take; much of it it reserves only."""
+"""Largest address space of the compiler, bytes, much of which it only reserves."""
 SECONDS = 60
-"""Most that the compiler may take for a file."""
+"""Largest compile time of a file, seconds."""
 FLAGS = ("--edition", "2021", "-O", "-C", "overflow-checks=on", "--error-format=short", "--cap-lints", "allow")
 _ERROR = re.compile(r"^(?P<file>[^\n:]+):(?P<line>\d+):\d+: error(?:\[\w+\])?: (?P<said>.+)$", re.MULTILINE)
 _ELSEWHERE = re.compile(rb"^\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+)\s*;", re.MULTILINE)
 
 
 def digested(file: str, text: bytes) -> list[str]:
-    """Identity of the code: the file's text, the interface's, and the compiler's version.
+    """Return the identity of the code: the file's text, the interface's, and the compiler's version.
 
     Raises
     ------
@@ -65,7 +65,9 @@ def compiled(file: str, folder: Path) -> Path:
 
 
 def depends(file: str, folder: Path) -> tuple[list[str], dict[str, str]]:
-    """Files that the code is compiled from, and variables of the environment that it reads, as the compiler says: `include!`, `env!` and their kin."""
+    """Return files from which the code is compiled, and environment variables that it reads, as reported by the
+    compiler: `include!`, `env!` and similar.
+    """
     crate = folder / "libackclock_controller.rmeta"
     _asked(
         ["--crate-type", "rlib", "--crate-name", "ackclock_controller", "--emit", f"metadata={crate}", str(INTERFACE)],
@@ -127,7 +129,7 @@ def _compiler(file: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=8)
 def _version(asked: str, path: str) -> tuple[str, str] | None:
-    """Where the compiler is, and what it says of itself."""
+    """Return the path of the compiler, and its version output."""
     place = _child.program(asked, path)
     if place is None:
         return None

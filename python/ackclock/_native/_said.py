@@ -1,4 +1,4 @@
-"""Lines that modules of Linux print by `printk`: each library keeps those of a thread while a listener is open."""
+"""Lines that Linux modules print by `printk`: each library keeps those of a thread while a listener is open."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def remember(library: Path) -> None:
 
 @contextmanager
 def listening() -> Iterator[Callable[[], list[tuple[float, str]]]]:
-    """Listen to all of them in this thread, from now to the end of the block."""
+    """Listen to all of them in this thread until the end of the block."""
     heard = list(_libraries)
     for library in heard:
         library.ackclock_listen(1)

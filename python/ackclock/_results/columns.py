@@ -1,4 +1,4 @@
-"""Columns as they cross from the engine: a kind and a buffer, and the same as polars series or as plain values."""
+"""Conversion of the engine's columns, a kind and a buffer each, to polars series or plain values."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ if TYPE_CHECKING:
 __all__ = ["Columns", "Missing", "columns", "of_senders", "plain", "series"]
 
 Columns = Mapping[str, tuple[str, Any]]
-"""Column name -> (type, buffer), as the engine hands tables over."""
+"""Column name -> (type, buffer), in the engine's form."""
 
 _KINDS = {"Float64": "f8", "Int64": "i8", "UInt32": "u4", "UInt8": "u1", "Boolean": "bool"}
-"""Type of a polars column -> the engine's."""
+"""Type of a polars column -> the engine's type."""
 
 _NUMPY = {"f8": "<f8", "i8": "<i8", "u4": "<u4", "n4": "<u4", "u1": "u1", "bool": "?"}
 
 _NOTHING = 2**32 - 1
-"""In columns of kind "n4"."""
+"""Null in columns of kind "n4"."""
 
 
 class Missing:
-    """Stands for the buffer of a column of which no row has a value: the column keeps its type.
+    """Stands for the buffer of a column without any value: the column keeps its type.
 
     Parameters
     ----------
     rows
-        How many.
+        Number of rows.
     """
 
     def __init__(self, rows: int) -> None:
@@ -41,11 +41,11 @@ class Missing:
 
 
 _FILLED: Mapping[str, tuple[str, float]] = {"f8": ("f8", float("nan")), "u4": ("n4", _NOTHING)}
-"""Kinds that know what is missing: what the column is then, and what stands for it."""
+"""Kinds that allow missing values: the resulting kind, and the value that marks a missing one."""
 
 
 def series(name: str, kind: str, buffer: Any) -> pl.Series:
-    """A column as the engine hands it out; NaN becomes null."""
+    """Return a column of the engine as a series; NaN becomes null."""
     import numpy as np
     import polars as pl
 
@@ -59,14 +59,14 @@ def series(name: str, kind: str, buffer: Any) -> pl.Series:
 
 
 def plain(kind: str, buffer: Any) -> list[Any]:
-    """Column as plain values; NaN becomes None."""
+    """Return a column as plain values; NaN becomes None."""
     if isinstance(buffer, Missing):
         return [None] * len(buffer)
     if kind == "str":
         return list(buffer)
     values = array({"f8": "d", "i8": "q", "u4": "I", "n4": "I"}.get(kind, "B"))
     values.frombytes(bytes(buffer))
-    if sys.byteorder == "big":  # the engine writes the other order
+    if sys.byteorder == "big":  # the engine writes the other byte order
         values.byteswap()
     if kind == "bool":
         return [bool(value) for value in values]
@@ -76,7 +76,7 @@ def plain(kind: str, buffer: Any) -> list[Any]:
 
 
 def columns(frame: pl.DataFrame) -> Columns:
-    """A frame as the engine would have handed it out: the inverse of `series`, column by column."""
+    """Return a frame in the engine's form: the inverse of `series`, column by column."""
     import numpy as np
     import polars as pl
 
@@ -94,13 +94,13 @@ def columns(frame: pl.DataFrame) -> Columns:
             if kind not in _FILLED:
                 raise ValueError(f"nulls in column {column.name}")
             kind, filler = _FILLED[kind]
-            values = np.nan_to_num(values, nan=filler, posinf=np.inf, neginf=-np.inf)  # nulls are NaN by now
+            values = np.nan_to_num(values, nan=filler, posinf=np.inf, neginf=-np.inf)  # nulls are NaN at this point
         found[column.name] = (kind, values.astype(_NUMPY[kind]).tobytes())
     return found
 
 
 def of_senders(acks: pl.DataFrame) -> pl.DataFrame:
-    """The rows of senders of data; a kernel traces those alone, and does not say it of each row."""
+    """Return the rows of data senders; a kernel traces only those, without saying so in each row."""
     import polars as pl
 
     return acks.filter(~pl.col("responder").fill_null(False))

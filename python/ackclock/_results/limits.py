@@ -1,6 +1,4 @@
-"""Causes that held a sender back, in words: of a run of ours, or of a capture. No polars, which takes longer to import
-than a short run takes.
-"""
+"""Causes that limited a sender, in words: of a simulated run, or of a capture."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ CAUSES: Mapping[str, str] = {
     "timeout": "waits for the retransmission timer",
     "idle": "no data, none outstanding",
 }
-"""Causes in the engine's order, and what held the sender back then."""
+"""Causes in the engine's order, and the limit that each stands for."""
 
 COLUMNS = {name: f"limit_{name}_s" for name in CAUSES}
 """Columns of tables `flows` and `limits`."""
@@ -33,14 +31,14 @@ SAID = 0.1
 
 
 def held(row: Mapping[str, Any]) -> dict[str, float] | None:
-    """Seconds by cause of a row of `flows`; None if the run does not tell."""
+    """Return seconds by cause of a row of `flows`; None if the run lacks them."""
     if row.get(COLUMNS["cwnd"]) is None:
         return None
     return {name: float(row[column]) for name, column in COLUMNS.items()}
 
 
 def shares(seconds: Mapping[str, float]) -> list[tuple[str, float]]:
-    """Causes with their shares of the time, the greatest first; idle time apart, it counts as none of the transfer's.
+    """Return causes with their shares of the time, the largest first; idle time is excluded.
 
     Examples
     --------
@@ -53,7 +51,7 @@ def shares(seconds: Mapping[str, float]) -> list[tuple[str, float]]:
 
 
 def sentence(seconds: Mapping[str, float]) -> str:
-    """Causes that held the sender back, in a sentence without its full stop; empty if it never sent.
+    """Return the causes that limited the sender, as a sentence without a full stop; empty if it never sent.
 
     Examples
     --------

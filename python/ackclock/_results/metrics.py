@@ -30,7 +30,7 @@ _PAYLOAD = 1448
 
 
 def jain(values: Iterable[float]) -> float:
-    """Jain's index of fairness: (sum x)^2 / (n sum x^2), from 1/n (one has all) to 1 (equal).
+    """Jain's fairness index: (sum x)^2 / (n sum x^2), from 1/n (one has everything) to 1 (equal).
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def capacity_bps(scenario: Scenario, *, payload: int = _PAYLOAD, group: int = 0)
     payload
         Bytes of a full segment's payload; the rest of the packet of 1500 bytes is headers.
     group
-        Number of the group of flows whose path is meant.
+        Number of the flow group whose path is used.
     """
     from ackclock.scenario._parts import MTU
     from ackclock.units import SIZE, whole
@@ -83,9 +83,9 @@ def utilisation(flows: pl.DataFrame, scenario: Scenario, *, payload: int = _PAYL
     flows
         `Run.flows` of one run.
     scenario
-        What was run.
+        Scenario of the run.
     payload
-        As in `capacity_bps`.
+        See `capacity_bps`.
     """
     from ackclock.units import DURATION, whole
 
@@ -161,7 +161,7 @@ def jain_windows(
     if not window_s > 0:
         raise ValueError(f"window_s is {window_s}; a positive number of seconds is needed")
     inside = goodput.filter((pl.col("t_s") > start_s + 1e-9) & (pl.col("t_s") <= stop_s + 1e-9))
-    # an interval that ends on the border belongs to the window that ends there
+    # an interval that ends on a border belongs to the window that ends there
     number = ((pl.col("t_s") - start_s) / window_s - 1e-9).floor()
     shares = inside.group_by((start_s + (number + 1) * window_s).alias("t_s"), "flow").agg(pl.col("goodput_bps").mean())
     return (
@@ -203,7 +203,8 @@ def variation(values: Iterable[float]) -> float:
 def ramp_up_s(
     goodput: pl.DataFrame, share_bps: float, rtt_s: float, *, level: float = 0.9, over: int = 4, hold: int = 10
 ) -> float:
-    """When a flow has reached its share: the moving average over `over` round trips reaches the level and stays there.
+    """Time at which a flow has reached its share: the moving average over `over` round trips reaches the level and
+    stays there.
 
     Parameters
     ----------
@@ -245,7 +246,7 @@ def ramp_up_s(
 def convergence_s(
     goodput: pl.DataFrame, fair_bps: float, *, delta: float = 0.1, start_s: float = 0.0, hold_s: float = 5.0
 ) -> float:
-    """How long a flow takes to come within `delta` of its fair share and stay there.
+    """Time that a flow takes to come within `delta` of its fair share and stay there.
 
     Parameters
     ----------
@@ -301,7 +302,7 @@ def friendliness(mixed: Iterable[float], alone: Iterable[float]) -> float:
 
 
 def rtt_exponent(rtts_s: Iterable[float], throughputs: Iterable[float]) -> float:
-    """Dependence of throughput on RTT: d of throughput ~ RTT^-d, by least squares of the logarithms.
+    """Dependence of throughput on RTT: the exponent d of throughput ~ RTT^-d, by least squares of the logarithms.
 
     Parameters
     ----------

@@ -55,18 +55,19 @@ TABLES = (
     "conversations",
     "messages",
 )
-"""Every table that a run can leave."""
+"""Names of all tables of a run."""
 
 MESSAGES = "messages.txt"
-"""File of the same lines as table `messages`, as the kernel's log has them."""
+"""File with the lines of table `messages`, in the form of the kernel's log."""
 
 NAMED = ("flows", "performance")
-"""Tables whose frames have the names of groups."""
+"""Tables whose frames contain the names of groups."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Result:
-    """The tables that runs and batches share.
+    """Tables that runs and batches share. Times are seconds from the start of the run, windows segments, sizes bytes;
+    null stands for an event that did not happen.
 
     Times are seconds from the start of the run, windows segments, sizes bytes; null stands for what did not happen.
     """
@@ -225,7 +226,7 @@ class _Result:
         Parameters
         ----------
         name
-            Of the table, as in `tables`.
+            Name of the table, see `tables`.
 
         Returns
         -------
@@ -258,7 +259,7 @@ class Run(_Result):
     Parameters
     ----------
     scenario, seed
-        What was run.
+        Scenario and seed of the run.
     digest
         Fingerprint of everything that happened; equal for equal runs, with or without recording.
     provenance
@@ -362,7 +363,7 @@ class Run(_Result):
         )
 
     def _picture(self) -> str:
-        """The first of these that was sampled, and has values."""
+        """Return a picture of the first of these that was sampled and has values."""
         for what, table in (("cwnd", "samples"), ("goodput", "goodput"), ("queue", "queue_samples")):
             if table in self.tables and self._has_rows(table):
                 with suppress(InputError):
@@ -461,7 +462,7 @@ class Run(_Result):
 
     @classmethod
     def _of(cls, folder: Path, about: Mapping[str, Any], frames: Iterable[tuple[str, pl.DataFrame]]) -> Run:
-        """A run of what its files hold; `folder` is for messages."""
+        """Return a run made from its files; `folder` is for messages."""
         from ackclock.scenario import Scenario
 
         try:
@@ -481,7 +482,7 @@ class Run(_Result):
         for name in ("flows", "links"):
             if name not in tables:
                 raise InputError(f"{folder}: found no {name}.parquet; allowed: the folder as it was written")
-        whole = "kernel" not in provenance  # the kernel does not tell all columns
+        whole = "kernel" not in provenance  # the kernel does not report all columns
         check_tables(folder, tables, whole=whole, groups=len(scenario.flows))
         return cls(scenario=scenario, seed=seed, digest=digest, tables=tables, provenance=provenance)
 
@@ -529,7 +530,7 @@ class Batch(_Result):
     Parameters
     ----------
     scenario, seeds
-        What was run.
+        Scenario and seeds of the runs.
     digests
         One per seed.
     """
@@ -565,7 +566,7 @@ class Batch(_Result):
 
 
 def named_groups(table: pl.DataFrame, scenario: Scenario, *, after: str = "number") -> pl.DataFrame:
-    """The table with a column `name`, of the group, behind another one."""
+    """Return the table with a column `name` of the group, after another one."""
     import polars as pl
 
     if not {"group", after} <= set(table.columns) or "name" in table.columns:  # a study keeps the columns that it reads
@@ -577,7 +578,7 @@ def named_groups(table: pl.DataFrame, scenario: Scenario, *, after: str = "numbe
 
 
 def controlled(flows: pl.DataFrame, scenario: Scenario) -> pl.DataFrame:
-    """The flows with a column `congestion_control` behind their names; null where there is none (UDP)."""
+    """Return the flows with a column `congestion_control` after their names; null if there is none (UDP)."""
     import polars as pl
 
     if "name" not in flows.columns or "congestion_control" in flows.columns:
@@ -591,13 +592,13 @@ def controlled(flows: pl.DataFrame, scenario: Scenario) -> pl.DataFrame:
 
 
 def names() -> set[str]:
-    """Names of all files that a run can write into its folder."""
+    """Return the names of all files that a run can write into its folder."""
     return {"run.json", MESSAGES, *(f"{table}.parquet" for table in TABLES)}
 
 
 @contextmanager
 def _readable(place: Path) -> Iterator[None]:
-    """Context that raises in a line what polars says of a table that it cannot read."""
+    """Context manager that reports in one line a polars error about an unreadable table."""
     import polars as pl
 
     try:
@@ -608,7 +609,7 @@ def _readable(place: Path) -> Iterator[None]:
 
 
 def _check_size(place: Path, data: bytes) -> None:
-    """Refuse a table by what its footer says, before it is decoded: equal rows take next to nothing in the file."""
+    """Refuse a table by the size in its footer, before it is decoded: equal rows take next to nothing in the file."""
     import polars as pl
 
     scanned = pl.scan_parquet(io.BytesIO(data))
@@ -618,8 +619,8 @@ def _check_size(place: Path, data: bytes) -> None:
 
 
 def check_tables(folder: Path, tables: Mapping[str, Columns], *, whole: bool, groups: int) -> None:
-    """Refuse tables whose columns are of other types than those of a run, or that name a group of flows that the scenario does
-    not have; `whole`: or that lack a column, or a number that is never missing.
+    """Refuse tables whose columns have other types than a run's, or that name a flow group which the scenario lacks;
+    with `whole`, also tables that lack a column or a mandatory value.
 
     Raises
     ------
@@ -661,10 +662,10 @@ def check_tables(folder: Path, tables: Mapping[str, Columns], *, whole: bool, gr
 
 
 MARKS = ("run.json",)
-"""Files that show that a folder is that of a run."""
+"""Files that identify the folder of a run."""
 
 LARGEST = 2**31
-"""Bytes of a table that is read."""
+"""Largest size in bytes of a table that is read."""
 
 MOST_VALUES = 2**28
-"""Values of a table that is read: rows times columns."""
+"""Largest number of values of a table that is read: rows times columns."""

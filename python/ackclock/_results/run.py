@@ -1,4 +1,5 @@
-"""Runs scenarios: text in, tables out.
+"""Runs scenarios: text in, tables out. Length: three ways to run, each with the description of its arguments, and the
+refusals.
 
 Length: three ways to run, each with the description of its arguments, and what refuses them.
 """
@@ -34,17 +35,19 @@ SAME = (
 
 
 class SameRunWarning(UserWarning):
-    """All seeds of a batch gave the same run, which is one observation, however many seeds there are."""
+    """All seeds of a batch gave the same run, which counts as one observation."""
 
 
 MEMORY_LIMIT = 4 * 2**30
-"""Bytes that a run may need, unless the caller says otherwise."""
+"""Default limit of a run's memory, bytes."""
 
 CPU_LIMIT_S = 3600.0
-"""Seconds of CPU time that a run may need, unless the caller says otherwise."""
+"""Default limit of a run's CPU time, seconds."""
 
 stopped = _engine.Stop()
-"""Ends all that this process simulates by `run`, `run_batch` and `run_many`, once and for all: for a command that is to end."""
+"""Stops everything that this process simulates by `run`, `run_batch` and `run_many`, permanently: for a command that is
+ending.
+"""
 
 MOST_SEED = 2**63 - 1
 MOST_SEEDS = 1_000_000
@@ -52,7 +55,7 @@ MOST_RUNS = 1_000_000
 MOST_MEMORY = 2**63 - 1
 
 Utility = Callable[[Any, Any], float]
-"""A utility function of PCC: the interval, the one before it or None -> what it was worth."""
+"""Utility function of PCC: the interval, and the one before it or None -> its value."""
 
 
 def run(
@@ -192,11 +195,11 @@ def run_batch(
         Bytes for all threads together; what is estimated to need more is refused before it starts, and a run that
         comes to need more than its share is ended.
     cpu_limit_s
-        As for `run`: of each of the runs.
+        See `run`; applies to each run.
     controllers
-        As for `run`; only one thread at a time runs them.
+        See `run`; only one thread at a time runs them.
     utilities
-        As for `run`; likewise.
+        See `run`; only one thread at a time calls them.
 
     Returns
     -------
@@ -244,8 +247,8 @@ def run_many(
 ) -> list[Run]:
     """Simulate many scenarios in one call: for searches, fits and populations of paths, whose runs are short.
 
-    A scenario is judged once, when it is made. So what varies between two of them costs `Scenario.set`, and the call itself a few
-    microseconds a run.
+    A scenario is checked once, when it is made. A variation therefore costs one `Scenario.set`, and the call itself a
+    few microseconds per run.
 
     Parameters
     ----------
@@ -260,16 +263,16 @@ def run_many(
     memory_limit
         Bytes for all threads together. The results, which are all in memory at the end, do not count.
     cpu_limit_s
-        As for `run`: of each of the runs.
+        See `run`; applies to each run.
     controllers
-        As for `run`; only one thread at a time runs them.
+        See `run`; only one thread at a time runs them.
     utilities
-        As for `run`; likewise.
+        See `run`; only one thread at a time calls them.
 
     Returns
     -------
     list of Run
-        In the order of the scenarios; each as `run` gives it.
+        Runs in the order of the scenarios, as `run` returns them.
 
     Raises
     ------
@@ -293,7 +296,7 @@ def run_many(
     """
     if isinstance(scenarios, Scenario | str) or not isinstance(scenarios, Iterable):
         raise InputError(f"scenarios: found {quote(scenarios)}; allowed: a list of scenarios")
-    listed = list(itertools.islice(scenarios, MOST_RUNS + 1))  # an iterator may have no end
+    listed = list(itertools.islice(scenarios, MOST_RUNS + 1))  # an iterator may be endless
     if not 0 < len(listed) <= MOST_RUNS:
         found = "an empty list" if not listed else f"more than {MOST_RUNS:,}"
         raise InputError(f"scenarios: found {found}; allowed: 1 to {MOST_RUNS:,} scenarios")
@@ -329,22 +332,22 @@ def run_many(
 
 
 def check_arguments(scenario: object, seed: object) -> int:
-    """Refuse what is no scenario or no seed; the seed as a plain number."""
+    """Refuse arguments that are not a scenario and a seed; return the seed as a plain number."""
     _check_scenario(scenario)
     return _check_whole("seed", seed, 0, MOST_SEED)
 
 
 def check_memory(scenario: _engine.Scenario | str, limit: int, *, runs: int = 1) -> None:
-    """Refuse what would need too much memory, before it starts.
+    """Refuse a run that would need too much memory, before it starts.
 
     Parameters
     ----------
     scenario
-        As the engine reads it.
+        Scenario in the engine's form.
     limit
         Bytes.
     runs
-        How many run at the same time.
+        Number of parallel runs.
     """
     needed = engine_call(lambda: _engine.estimate_memory(scenario)) * runs
     if needed > limit:
@@ -358,12 +361,12 @@ def check_memory(scenario: _engine.Scenario | str, limit: int, *, runs: int = 1)
 
 
 def check_time(scenario: _engine.Scenario | str, limit_s: float) -> None:
-    """Refuse what would need too much CPU time, before it starts.
+    """Refuse a run that would need too much CPU time, before it starts.
 
     Parameters
     ----------
     scenario
-        As the engine reads it.
+        Scenario in the engine's form.
     limit_s
         Seconds.
     """
@@ -379,7 +382,7 @@ def check_time(scenario: _engine.Scenario | str, limit_s: float) -> None:
 
 
 def _long(seconds: float) -> str:
-    """A long time for people."""
+    """Format a long time for humans."""
     for size, unit in ((365 * 86400, "years"), (86400, "days"), (3600, "h"), (60, "min")):
         if seconds >= size:
             return f"{seconds / size:,.1f} {unit}"
@@ -387,7 +390,7 @@ def _long(seconds: float) -> str:
 
 
 def sizes(large: int, small: int) -> tuple[str, str]:
-    """Both sizes for people, with as many digits as it takes to tell them apart."""
+    """Format both sizes for humans, with enough digits to distinguish them."""
     for digits in (1, 3, 6):
         texts = (_size(large, digits), _size(small, digits))
         if texts[0] != texts[1]:
@@ -413,7 +416,7 @@ def _check_seeds(seeds: Iterable[int]) -> list[int]:
     if not isinstance(seeds, Iterable) or isinstance(seeds, str):
         raise InputError(f"seeds: found {quote(seeds)}; allowed: a list of whole numbers")
     checked = [_check_whole("seed", seed, 0, MOST_SEED) for seed in itertools.islice(seeds, MOST_SEEDS + 1)]
-    if len(checked) > MOST_SEEDS:  # an iterator may have no end
+    if len(checked) > MOST_SEEDS:  # an iterator may be endless
         raise InputError(f"seeds: found more than {MOST_SEEDS:,}; allowed: at most so many")
     if not checked:
         raise InputError("seeds: found an empty list; allowed: one seed or more")
@@ -424,7 +427,7 @@ def _check_seeds(seeds: Iterable[int]) -> list[int]:
 
 
 def _check_seed_each(seeds: Iterable[int] | None, count: int) -> list[int]:
-    """One seed for each of so many scenarios."""
+    """Return one seed for each of this many scenarios."""
     if seeds is None:
         return [1] * count
     if not isinstance(seeds, Iterable) or isinstance(seeds, str):
@@ -450,7 +453,7 @@ def _check_whole(name: str, value: object, low: int, high: int | None = None) ->
 def _check_own(
     named: Mapping[str, Any], controllers: Mapping[str, type] | None, utilities: Mapping[str, Utility] | None
 ) -> dict[str, Any] | None:
-    """The user's own parts, by name; `named`: those that scenarios name by their files."""
+    """Check the user's own parts, by name; `named` are those that scenarios name by their files."""
     own: dict[str, Any] = {**named, **(_check_controllers(controllers) or {})}
     if utilities is None:
         return own or None
@@ -481,7 +484,7 @@ def _check_controllers(controllers: Mapping[str, type] | None) -> dict[str, type
 
 
 def raise_failure(raw: Mapping[str, Any]) -> None:
-    """End the run if a controller of the user's own has failed."""
+    """Raise an error if a user's controller has failed."""
     if "failure" not in raw:
         return
     controller, hook, time_s, cause = raw["failure"]
@@ -489,16 +492,16 @@ def raise_failure(raw: Mapping[str, Any]) -> None:
         raise cause
     raise ControllerError(
         controller=controller, hook=hook, time_s=time_s, problem=problem(cause)
-    ) from cause  # sys.exit, too
+    ) from cause  # also for sys.exit
 
 
 def problem(cause: BaseException) -> str:
-    """Fault of a controller; of one in C, the engine says all of it."""
+    """Return the fault of a controller; for one in C the engine's message is complete."""
     return str(cause) if isinstance(cause, _engine.Fault) else said(cause)
 
 
 def _source(made: Any) -> str:
-    """Text that distinguishes the code of one controller or function from another's."""
+    """Return text that distinguishes the code of one controller or function from another's."""
     import inspect
 
     made = getattr(made, "func", made)  # a class with options has these in the compiled scenario
@@ -509,7 +512,7 @@ def _source(made: Any) -> str:
 
 
 def engine_call(work: Callable[[], Any]) -> Any:
-    """Call the engine; its refusals become ours."""
+    """Call the engine; its refusals become our exceptions."""
     try:
         return work()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""A run in plain values: what each flow and its application got. No polars, which takes longer to import than a short run takes."""
+"""Summary of a run in plain values: the results of each flow and its application."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["dropped", "failures", "fetches", "gave_up", "players", "quantile", "
 Row = Mapping[str, Any]
 
 FETCHING = ("fetch", "population", "bursts")
-"""Workloads whose fetches are counted, also if there was none."""
+"""Workloads whose fetches are counted, even if there were none."""
 
 FEW = 4
-"""Failed flows that have a sentence each."""
+"""Largest number of failed flows with a sentence each."""
 
 
 def tables(scenario: Scenario, rows: Callable[[str], list[dict[str, Any]]]) -> dict[str, Any]:
-    """Parts of `ackclock run --json` that come from tables; `rows` gives those of a table.
+    """Return the parts of `ackclock run --json` that come from tables; `rows` returns those of a table.
 
     The keys `fetches`, `transactions`, `datagrams`, `video` and `performance` are there if the run has such.
     """
@@ -55,7 +55,7 @@ def tables(scenario: Scenario, rows: Callable[[str], list[dict[str, Any]]]) -> d
 
 
 def fetches(rows: Sequence[Row]) -> dict[str, Any]:
-    """Fetches begun and completed, and the latency of those completed; null without any."""
+    """Return fetches started and completed, and the latency of the completed ones; null without any."""
     took = sorted(row["total_s"] for row in rows if row["done"])
     shares = {"p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
     total: dict[str, Any] = {name: quantile(took, share) for name, share in shares.items()}
@@ -64,7 +64,7 @@ def fetches(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def messages(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Messages begun and arrived, and their latency, by flow and step of its conversations."""
+    """Return messages started and delivered, and their latency, by flow and conversation step."""
     steps: dict[tuple[int, int, str], list[Row]] = {}
     for row in rows:
         steps.setdefault((row["flow"], row["step"], row["writer"]), []).append(row)
@@ -78,7 +78,7 @@ def messages(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def players(chunks: Sequence[Row]) -> list[dict[str, Any]]:
-    """Outcome of each video player, as `ackclock.video.players` has it."""
+    """Return the outcome of each video player, as `ackclock.video.players` does."""
     by_flow: dict[int, list[Row]] = {}
     for row in sorted(chunks, key=lambda row: (row["flow"], row["idx"])):
         by_flow.setdefault(row["flow"], []).append(row)
@@ -101,7 +101,7 @@ def players(chunks: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def quantile(ordered: Sequence[float], share: float) -> float | None:
-    """Quantile of values in ascending order, linear between two; None without any.
+    """Return a quantile of values in ascending order, by linear interpolation; None without values.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def quantile(ordered: Sequence[float], share: float) -> float | None:
 
 
 def nanoseconds(row: Row, *, every: bool = False) -> dict[str, Any]:
-    """Times rounded to the engine's nanoseconds: 60.0, not 60.00000000000001."""
+    """Return times rounded to the engine's nanoseconds: 60.0, not 60.00000000000001."""
     return {
         key: round(value * 1e9) / 1e9
         if isinstance(value, float) and (every or key.endswith("_s")) and abs(value) < 1e12
@@ -127,7 +127,7 @@ def nanoseconds(row: Row, *, every: bool = False) -> dict[str, Any]:
 
 
 def gave_up(row: Row) -> str:
-    """Why the connection of a row of `flows` failed, in a few words; empty if it did not.
+    """Return the reason for which the connection of a row of `flows` failed, in a few words; empty if it did not.
 
     Examples
     --------
@@ -145,14 +145,15 @@ def gave_up(row: Row) -> str:
 
 
 def failures(flows: Sequence[Row], names: Sequence[str]) -> list[str]:
-    """Flows whose connection failed, and why: a sentence each where there are few, and one for all where there are many.
+    """Return flows whose connection failed, with reasons: one sentence each if there are few, one for all if there are
+    many.
 
     Parameters
     ----------
     flows
         Rows of `flows`.
     names
-        What to call each of them.
+        Names of the flows.
     """
     failed = [(name, gave_up(row)) for row, name in zip(flows, names, strict=True) if row.get("failed")]
     if len(flows) == 1:
@@ -168,20 +169,20 @@ def failures(flows: Sequence[Row], names: Sequence[str]) -> list[str]:
 
 
 def dropped(links: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
-    """Packets that the network dropped over the whole run, and those of them that it dropped during the warm-up."""
+    """Return the packets that the network dropped over the whole run, and those of them dropped during the warm-up."""
     before = sum(row.get("dropped_before") or 0 for row in links)
     return before + sum(row["dropped_queue"] + row["dropped_loss"] for row in links), before
 
 
 def warmed_up(run: Run) -> bool:
-    """Whether the run has a warm-up, which tables of links leave out."""
+    """Return whether the run has a warm-up, which tables of links exclude."""
     from ackclock import units
 
     return units.whole(run.scenario.record.warm_up, units.DURATION) > 0
 
 
 def without_limit(run: Run) -> float | None:
-    """The longest wait in a bottleneck whose queue has no limit because the scenario names none, where it is above the base RTT."""
+    """Return the longest wait in a bottleneck queue that the scenario leaves unlimited, if it exceeds the base RTT."""
     link = run.scenario.network.bottleneck
     if link is None or link.queue is not None:
         return None

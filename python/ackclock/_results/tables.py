@@ -1,4 +1,4 @@
-"""Meaning of the tables of a run: every column with its type, its unit and what null stands for."""
+"""Descriptions of a run's tables: every column with its type, its unit and the meaning of null."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TYPES = {
     "bool": "Boolean",
     "str": "String",
 }
-"""The engine's name of a type -> that of polars."""
+"""The engine's name of a type -> polars' name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,11 +30,11 @@ class Column:
     Parameters
     ----------
     name
-        In the frame and in the Parquet file.
+        Name in the frame and in the Parquet file.
     type
-        As polars calls it: "Float64", "Int64", "UInt32", "UInt8", "Boolean", "String".
+        Name of the polars type: "Float64", "Int64", "UInt32", "UInt8", "Boolean", "String".
     unit
-        Of its values; empty for names, numbers of things, shares and truth values.
+        Unit of its values; empty for names, counts, shares and truth values.
     meaning
         Meaning of the column.
     null
@@ -55,11 +55,11 @@ class Table:
     Parameters
     ----------
     name
-        The attribute of a run, and the name of the Parquet file.
+        Attribute of a run, and name of the Parquet file.
     about
-        What a row is, and when there are any.
+        Meaning of a row, and condition for rows to exist.
     columns
-        By name, in order.
+        Columns by name, in order.
     """
 
     name: str
@@ -84,7 +84,7 @@ _ADDED = {
         )
     },
 }
-"""Columns that the frames have and the engine's tables do not: table -> column behind which it stands -> column."""
+"""Columns of the frames that the engine's tables lack: table -> column before it -> column."""
 
 
 MESSAGES = Table(
@@ -97,7 +97,7 @@ MESSAGES = Table(
         }
     ),
 )
-"""The table that is not the engine's."""
+"""Table that does not come from the engine."""
 
 
 @cache
@@ -109,7 +109,7 @@ def tables() -> Mapping[str, Table]:
     Returns
     -------
     mapping of str to Table
-        By name.
+        Tables by name.
     """
     found = {}
     for table, about, described in _engine.columns():

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["busy_share", "completion", "loss_rate", "offered_load", "pages", "queued_share"]
 
 SHARES = (0.5, 0.95, 0.99, 0.999)
-"""Median and tails."""
+"""Shares of the quantiles: median and tails."""
 
 
 def completion(
@@ -26,8 +26,8 @@ def completion(
 ) -> pl.DataFrame:
     """Exact completion times, and the number of transactions that did not complete.
 
-    A transaction that is not complete at the end of the run has no time. Means and quantiles are those of the others,
-    so a network in which many do not complete looks too good. Look at `incomplete` and `failed` first.
+    A transaction that is not complete at the end of the run has no time. Means and quantiles exclude such transactions,
+    so a network in which many do not complete looks too good. Check `incomplete` and `failed` first.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def completion(
 
 
 def _quantile(values: pl.Expr, share: float) -> pl.Expr:
-    """The ceil(share n)-th smallest of the n values that are not null."""
+    """Return the ceil(share n)-th smallest of the n values that are not null."""
     import polars as pl
 
     known = values.drop_nulls().sort()
@@ -150,7 +150,7 @@ def queued_share(links: pl.DataFrame, scenario: Scenario, *, link: str = "bottle
     links
         `Run.links`.
     scenario
-        What was run.
+        Scenario of the run.
     link
         Name of the link.
     """
@@ -167,7 +167,7 @@ def busy_share(links: pl.DataFrame, scenario: Scenario, *, link: str = "bottlene
     links
         `Run.links`.
     scenario
-        What was run.
+        Scenario of the run.
     link
         Name of the link.
     """
@@ -183,7 +183,7 @@ def offered_load(summary: pl.DataFrame, scenario: Scenario) -> float:
     summary
         `Run.transaction_summary` of one run.
     scenario
-        What was run; its bottleneck has a rate.
+        Scenario of the run, whose bottleneck has a rate.
     """
     start_s, stop_s = _counted(scenario)
     rate = scenario.network.bottleneck_bps(scenario.flows[0].path)
@@ -203,7 +203,7 @@ def _row(links: pl.DataFrame, name: str) -> dict[str, float]:
 
 
 def _counted(scenario: Scenario) -> tuple[float, float]:
-    """Part of the run in which links and summaries count, seconds."""
+    """Return the part of the run that links and summaries count, seconds."""
     from ackclock.units import DURATION, whole
 
     return whole(scenario.record.warm_up, DURATION) / 1e9, whole(scenario.duration, DURATION) / 1e9

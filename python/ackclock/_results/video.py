@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["HORIZON", "bitrates", "inefficiency", "instability", "players", "quality", "unfairness"]
 
 HORIZON = 20
-"""Seconds over which instability looks back."""
+"""Seconds of the past that instability covers."""
 
 
 def inefficiency(bps: Iterable[float], capacity_bps: float) -> float:
@@ -126,7 +126,7 @@ def bitrates(chunks: pl.DataFrame, *, start_s: float = 0.0, stop_s: float) -> pl
 def quality(
     chunks: pl.DataFrame, capacity_bps: float, *, start_s: float, stop_s: float, horizon: int = HORIZON
 ) -> dict[str, float]:
-    """The three metrics of a run, and what viewers saw: means over the seconds from start_s on and before stop_s.
+    """The three metrics of a run and the quality for viewers: means over the seconds from start_s on and before stop_s.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def players(chunks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _mean(values: Matrix) -> float:
-    """Mean of the values that are numbers."""
+    """Return the mean of the values that are numbers."""
     import numpy as np
 
     there = values[~np.isnan(values)]
@@ -220,7 +220,7 @@ def _mean(values: Matrix) -> float:
 
 
 def _matrix(chunks: pl.DataFrame, t: Matrix) -> tuple[list[int], Matrix]:
-    """Players, and their bitrates: a row per time, a column per player."""
+    """Return the players, and their bitrates: a row per time, a column per player."""
     import numpy as np
 
     flows = sorted(chunks["flow"].unique().to_list())

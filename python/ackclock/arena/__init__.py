@@ -1,6 +1,4 @@
-"""The arena: controllers by different authors on the same drawn scenarios, where none of them can be fitted to what is
-asked.
-"""
+"""The arena: controllers by different authors on the same drawn scenarios, to which none of them can be fitted."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ _OF_TRAINING = frozenset({"TaskEnv", "paths", "steered"})
 
 
 def __getattr__(name: str) -> Any:
-    """Loaded at first use (PEP 562): the processes of own code need none of it."""
+    """Load at first use (PEP 562): the processes of own code need none of it."""
     if name not in __all__:
         raise AttributeError(f"module 'ackclock.arena' has no attribute {name!r}")
     from importlib import import_module

@@ -35,12 +35,12 @@ from ackclock.errors import AckclockError, UnavailableError
 from ackclock.own import OwnClass
 
 MEMORY = 2**30
-"""Bytes that own code, with the runs it is in, may take beyond what its process has when it is sealed."""
+"""Bytes that own code and its runs may use beyond the process's memory at the time of sealing."""
 
 ALWAYS = (
     "gc.get_objects", "gc.get_referents", "gc.get_referrers", "sys._current_exceptions", "sys._current_frames", "sys.addaudithook", "sys.setprofile", "sys.settrace",
 )  # fmt: skip
-"""Events of audit that are refused as soon as own code is loaded: ways to objects of others."""
+"""Audit events that are refused as soon as own code is loaded: access to others' objects."""
 
 PROCESSES = (
     "os.exec",
@@ -52,12 +52,12 @@ PROCESSES = (
     "pty.spawn",
     "subprocess.Popen",
 )
-"""Calls that Python is refused as well, because they make processes that are not sealed. A controller that has to be
-compiled needs a compiler.
+"""Calls that are also refused in Python, because they create unsealed processes. A controller that has to be compiled
+needs a compiler.
 """
 
 LATER = ("sys._getframe",)
-"""Calls that are refused in runs; while modules are loaded, many look who imports them."""
+"""Calls that are refused in runs; during imports many modules check their importer."""
 
 FRAMES = ("ag_frame", "cr_frame", "gi_frame", "tb_frame")
 """Attributes that lead to frames, refused from the beginning: the frame of a generator, kept from loading, leads in a run to those of the judge."""
@@ -69,7 +69,7 @@ COPIES = 4
 """Modules of a file of Python where runs are made again: so many connections share no variables."""
 
 REACHED: dict[str, Callable[..., Any]] = {}
-"""Functions that runs call, where the guard "reach" is off: own code can change them."""
+"""Functions that runs call if the guard "reach" is off: own code can change them."""
 
 SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/opt", "/nix", "/etc", "/dev/null", "/dev/urandom")
 """Where the system's libraries lie, and what they read."""
@@ -84,7 +84,7 @@ def serve(tasks: str, answers: str, page: str, again: str, guards: str, looks: s
     """Load, seal, and make tasks until there are none."""
     sys.argv[:], sys.orig_argv[:] = [""], [""]  # which process this is, is not told
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _seal.end_with_parent()  # a thread that looks for the parent would have to sleep, which the filter refuses
+    _seal.end_with_parent()  # a thread that watches for the parent would have to sleep, which the filter refuses
     if int(page) >= 0:
         _wall.Page(int(page)).use(watches=not _seal.can())
     _other_load(bool(int(again)))
@@ -113,7 +113,7 @@ def serve(tasks: str, answers: str, page: str, again: str, guards: str, looks: s
             box.append(str(error))
         ready.release()
         never.acquire()
-    except BaseException:  # own code can have done anything to this process, and a traceback is no answer
+    except BaseException:  # own code may have done anything to this process, and a traceback is not an answer
         os._exit(1)
 
 
@@ -146,7 +146,7 @@ def _installed() -> list[str]:
 def _worker(
     given: int, back: int, guards: str, box: list[Any], ready: Any, bounded: Callable[[], None], *, compiled: bool
 ) -> Callable[[], None]:
-    """Function that makes the tasks, once own code is in the box. All that it calls is held here."""
+    """Return the function that makes the tasks once own code is sealed. It holds everything that it calls."""
     run, opened, packed, length = _engine.run_each, marshal.loads, struct.pack, struct.unpack
     read, write, ended, clock, threads = os.read, os.write, os._exit, time.thread_time, _thread._count
     base64, quoted, number, text_of = binascii.b2a_base64, json.encoder.encode_basestring_ascii, float.__repr__, str
@@ -235,7 +235,7 @@ def _worker(
 
 
 def _watched(late: list[bool], events: Sequence[str]) -> None:
-    """Refuse what leads to frames, to objects of others and to other processes."""
+    """Refuse access to frames, to others' objects and to other processes."""
     always, later, frames, refused, resumed = (
         frozenset(events),
         frozenset(LATER),
@@ -259,7 +259,7 @@ def _watched(late: list[bool], events: Sequence[str]) -> None:
         ):
             raise refused(f"found {event}; allowed in the arena: nothing that leads to objects of others")
 
-    listen()  # by a hook of its own, before there can be no more
+    listen()  # by a hook of its own, before no more can be added
     sys.addaudithook(hook)
 
 
@@ -282,7 +282,7 @@ def _looked(one: OwnClass, place: Path, *, fenced: bool) -> dict[str, Any]:
 
 
 def _loaded(owned: Sequence[OwnClass], *, apart: bool) -> Mapping[str, Any]:
-    """The code, with one instance made: what a class imports then it has, too."""
+    """Load the code and make one instance, so that imports of the constructor are included."""
     from ackclock._files import give_leave
 
     give_leave()
@@ -326,7 +326,7 @@ def _other_load(again: bool) -> None:
 
 
 def _bound() -> Callable[[], None]:
-    """No more memory than when it is called, and so much more."""
+    """Limit the memory to the present size plus this much."""
     read, limited, sets, what, page, wrong, whole = (
         os.pread, resource.getrlimit, resource.setrlimit, resource.RLIMIT_DATA, os.sysconf("SC_PAGE_SIZE"), (OSError, ValueError, IndexError), int,
     )  # fmt: skip

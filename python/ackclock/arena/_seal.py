@@ -34,8 +34,9 @@ _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 _FILTER, _TSYNC = 1, 1
 _PROT_EXEC = 4
 _CPU_CLOCKS = (2, 3)
-"""CLOCK_PROCESS_CPUTIME_ID and CLOCK_THREAD_CPUTIME_ID, by which the engine bounds a run. The first comes back as another
-number for another process; none of them says what time it is."""
+"""CLOCK_PROCESS_CPUTIME_ID and CLOCK_THREAD_CPUTIME_ID, by which the engine bounds a run. The first has another number
+for another process; neither gives the time of day.
+"""
 
 _OF_A_THREAD = 0x8000_0000
 """Bit of the numbers of other threads' clocks of CPU time (clock_getcpuclockid)."""
@@ -97,7 +98,7 @@ _HANDLED = (1 << 13) - 1
 
 @cache
 def can() -> bool:
-    """Whether this machine has the filter."""
+    """Return whether this machine has the filter."""
     if sys.platform != "linux" or platform.machine() not in _MACHINES:
         return False
     try:
@@ -206,13 +207,13 @@ def _loading(*, signals: bool) -> bytes:
 
 
 def prepared(*, reads: int, writes: int) -> Callable[[], None]:
-    """Function that puts the filter around this process, with all its threads; it cannot be taken off. All that is
-    needed for it is held before.
+    """Return a function that installs the filter in this process, with all its threads; it cannot be removed.
+    Everything that it needs is loaded before.
 
     Parameters
     ----------
     reads, writes
-        Files that are left: the pipe from which tasks come, and the one into which answers go.
+        Permitted files: the pipe with tasks, and the one for answers.
 
     Returns
     -------
@@ -254,7 +255,7 @@ def _filters(about: Path) -> float:
 
 
 def end_with_parent() -> None:
-    """Let the kernel kill this process when the thread that made it is gone; where it can."""
+    """Let the kernel kill this process when the thread that made it has ended, if it can."""
     if can():
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 

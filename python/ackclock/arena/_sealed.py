@@ -1,4 +1,5 @@
-"""Makes runs in which own code runs: in processes that each load one piece of own code, are sealed, and then make tasks until they are ended (`_cell`).
+"""Makes runs with own code in processes that each load one piece of own code, are sealed, and then make tasks until
+they are ended (`_cell`).
 
 Beside the wall of all commands (`_wall`, `sweep.apart`) three things are tighter. A process holds one entry's code and no other's. What comes back is text and
 numbers, and no object whose reading could run anything. Memory is bounded beyond what the code took while it was loaded.
@@ -37,25 +38,27 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MOST = 3
-"""Processes that a thread keeps, one for each piece of own code."""
+"""Maximum number of processes that a thread keeps, one for each piece of own code."""
 
 GUARDS = "seal memory reach fence apart"
 
 WALL_S = 120.0
-"""Wall time of a run: own code may sleep, which takes no CPU time."""
+"""Wall time of a run in seconds: own code may sleep, which takes no CPU time."""
 
 WHOLE_S = 1e9
-"""A task with this budget is one of a search, which wants all of its runs or none: if one ends the process, all have failed."""
+"""Budget that marks a task of a search, which needs all of its runs or none: if one ends the process, all have
+failed.
+"""
 
 FORGED = "own code: found an answer that no run gives"
 
 GIVEN_UP = 8
-"""Processes in a row that the same own code ended: its further runs are not started."""
+"""Successive processes ended by the same own code, after which its further runs are not started."""
 
 _here = threading.local()
 """The processes of each thread."""
 _deaths: dict[str, int] = {}
-"""By own code and way of making: processes that it has ended since a run of it was made."""
+"""Own code and way of running -> processes that it has ended since its last successful run."""
 
 
 class Sealed(Threads):
@@ -64,9 +67,10 @@ class Sealed(Threads):
     Parameters
     ----------
     jobs
-        How many.
+        Number of threads.
     again
-        Make the runs under another load: each alone in its task, in processes of least priority that share one CPU.
+        Whether to make the runs under another load: each alone in its task, in processes of lowest priority that share
+        one CPU.
     guards
         "fence", what stands around loading, "seal", the filter of runs, "memory", its bound, "reach", what Python may touch, and "apart", by which connections share
         no variables where runs are made again; tests take them off.
@@ -79,7 +83,7 @@ class Sealed(Threads):
             self.target_s = 0.0
 
     def close(self) -> None:
-        """Forget what has not begun, and end the processes."""
+        """Discard queued tasks, and end the processes."""
         super().close()
         for child in list(self._kept):
             child.kill()
@@ -143,7 +147,7 @@ def _process(which: str, owned: Sequence[OwnClass], kept: set[_Process], *, agai
 
 
 class _Process:
-    """A process that makes the tasks of one piece of own code."""
+    """Process that makes the tasks of one piece of own code."""
 
     def __init__(
         self, owned: Sequence[OwnClass], *, again: bool = False, guards: str = GUARDS, looks: bool = False
@@ -171,7 +175,7 @@ class _Process:
         )
 
     def make(self, task: Task) -> tuple[Done | None, str]:
-        """Outcome of a task, or the reason for there being none."""
+        """Return the outcome of a task, or the reason for not having one."""
         token = secrets.token_hex(16)
         tables = [(name, None if columns is None else tuple(columns)) for name, columns in task.tables]
         what = (token, task.texts, task.runs, task.metrics, tables, task.budget_s, task.memory, task.limit_s)
@@ -192,7 +196,7 @@ class _Process:
         return _read(said, len(task.runs)), ""
 
     def hear(self, most_s: float = 600.0) -> tuple[Mapping[str, Any] | None, str]:
-        """The next answer, or why there is none."""
+        """Return the next answer, or the reason for not having one."""
         said = b""
         until = time.monotonic() + most_s
         while True:
@@ -227,7 +231,7 @@ class _Process:
         return said
 
     def kill(self) -> None:
-        """End it while its thread waits, which then hears so."""
+        """Kill it while its thread waits, which is then notified."""
         self._process.kill()
 
     def end(self) -> None:
@@ -241,7 +245,7 @@ class _Process:
 
 
 def _answer(text: bytes) -> Mapping[str, Any]:
-    """An answer, which own code may have forged: it is looked at before it is used."""
+    """Check an answer before use, because own code may have forged it."""
     try:
         found = json.loads(text)
     except ValueError:
@@ -276,12 +280,12 @@ def _read(said: Mapping[str, Any], most: int) -> Done:
 
 
 def look(one: OwnClass, *, guards: str = GUARDS) -> None:
-    """Find out in another process what own code reads, so that this one, which judges, never runs any of it.
+    """Determine in another process what own code reads, so that this process, which judges, never runs any of it.
 
     Raises
     ------
     InputError, UnavailableError
-        If it cannot be loaded, or does not do what a controller has to.
+        If it cannot be loaded, or is not a valid controller.
     """
     child = _Process([one], looks=True, guards=guards)
     try:

@@ -27,7 +27,7 @@ SHOWN = 10
 
 
 def write(table: Table, folder: Path) -> Path:
-    """Write everything that the folder holds beside its store.
+    """Write everything in the folder except its store.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def _interval(estimate: Any) -> list[float | None]:
 
 
 def listed(table: Table) -> list[Standing]:
-    """The entries that were asked for."""
+    """Return the requested entries."""
     return [s for s in table.standings if s.entry in table.plan.entries]
 
 
@@ -147,7 +147,7 @@ def place(standing: Standing, row: Row) -> str:
 
 
 def command(table: Table) -> str:
-    """Command that makes the same table again."""
+    """Return the command that makes the same table again."""
     from ackclock.own import short
 
     entries = " ".join(f"--entry {short(e.controller)}" for e in table.plan.entries)
@@ -261,7 +261,7 @@ def _of_kernel(table: Table) -> report.Table:
 
 
 def rules(task: Task) -> list[str]:
-    """How a score is made, in sentences from which a reader can make it again."""
+    """Return the rules of a score, in sentences from which a reader can recompute it."""
     weights = ", ".join(f"{term} {weight:g}" for term, weight in task.weights.items())
     used = [term for term in TERMS if any(term in family.counts for family in task.families)]
     return [
@@ -330,7 +330,7 @@ def _extremes(standing: Standing) -> tuple[report.Block, ...]:
 
 
 def _lab(entry: Entry, rows: Sequence[Row]) -> str:
-    """Links of the lab, folded. Own code is not in a link: CUBIC stands in its place, and the path is the same."""
+    """Return links of the lab, folded. Own code cannot be in a link: CUBIC replaces it on the same path."""
     controller, options = (
         (REFERENCE, {})
         if entry.is_own or entry.controller.startswith("quinn:")
@@ -345,7 +345,7 @@ def _lab(entry: Entry, rows: Sequence[Row]) -> str:
 
 
 def pareto(table: Table) -> Figure:
-    """Figure of each entry's gain against its cost: no entry is better in both than those on the line."""
+    """Draw each entry's gain against its cost: no entry beats those on the line in both."""
     import polars as pl
 
     task = table.plan.task

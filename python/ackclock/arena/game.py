@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 REFERENCE = "cubic"
 YARDSTICK = "reno"
-"""Both stand in every table: harm is measured by what the first leaves, and who is below the second has not won."""
+"""Both are in every table: harm is measured by what the first leaves, and an entry below the second has not won."""
 
 LIMIT_S = 60.0
 """CPU seconds of one run; one that takes more has failed."""
@@ -59,7 +59,7 @@ TRAPS = (
     "delay",
     "loss",
 )
-"""Traps for cheaters; tests switch one off to show that it is what stops one."""
+"""Traps for cheaters; tests switch one off to show that it is the one that stops a cheater."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Name for readers."""
         from ackclock.own import short
 
         options = ", ".join(f"{k}={v}" for k, v in self.options.items())
@@ -93,7 +93,7 @@ class Entry:
         return named(self.controller)
 
     def identity(self) -> str:
-        """Hash of its code, and of what that reads; empty for a built-in one."""
+        """Hash of its code and of the files that it reads; empty for a built-in one."""
         from ackclock.own import described
 
         if not self.is_own:
@@ -109,13 +109,13 @@ class Plan:
     Parameters
     ----------
     task, entries
-        Who is asked what.
+        Task, and its entries.
     salt
-        What the draws hang on.
+        Word that determines the draws.
     draws
-        Of each family.
+        Number of draws of each family.
     off
-        Traps that are off, for tests of traps.
+        Disabled traps, for tests of traps.
     """
 
     task: Task
@@ -144,15 +144,15 @@ class Row:
     Parameters
     ----------
     draw
-        What was drawn.
+        The draw.
     terms, score
-        What counts there, and what they make.
+        Terms that count there, and the resulting score.
     digest
-        Of the run, or of the worst run of a search; empty if it failed.
+        Digest of the run, or of the worst run of a search; empty if it failed.
     failed
-        Why it failed.
+        Reason of the failure.
     words
-        The scenario in a few words.
+        Scenario in a few words.
     """
 
     draw: Draw
@@ -170,23 +170,23 @@ class Standing:
     Parameters
     ----------
     entry
-        Who.
+        The entry.
     rows
-        Its scenarios.
+        Rows of its scenarios.
     scores
         Family -> score of each draw.
     score
-        With its interval, 0 to 100.
+        Score with its interval, 0 to 100.
     worst
         Mean of the lowest tenth of its draws, 0 to 100.
     left
-        What it leaves to CUBIC beside it, by what another CUBIC leaves; None: the task does not ask.
+        Goodput that it leaves to CUBIC beside it, relative to what another CUBIC leaves; None: not part of the task.
     why
-        Why it has no score, or no rank; empty if it has both.
+        Reason for having no score or rank; empty if it has both.
     starves
         Whether it leaves others less than the task allows.
     rank, known
-        From 1, and how probably it is ahead of the next one.
+        Rank from 1, and probability of being ahead of the next one.
     """
 
     entry: Entry
@@ -201,7 +201,7 @@ class Standing:
     known: float | None = None
 
     def left_by_family(self) -> dict[str, list[float]]:
-        """Family -> what is left to others in each draw."""
+        """Family -> share left to others in each draw."""
         found: dict[str, list[float]] = {}
         for row in self.rows:
             if "others" in row.terms:
@@ -221,13 +221,13 @@ class Table:
     Parameters
     ----------
     plan
-        What was asked for.
+        Plan of the play.
     standings
-        The best first; those without a rank last.
+        Standings, the best first; those without a rank last.
     ahead
-        How probably entry i is ahead of entry j, of those with a rank, in their order.
+        Probability that entry i is ahead of entry j, among those with a rank, in their order.
     runs, seconds, cpu_s
-        Runs made now, what they took, and CPU seconds of this process and its children.
+        Runs made now, their duration, and CPU seconds of this process and its children.
     verdicts
         What the Linux kernel says of each entry, by name; empty if it was not asked.
     """
@@ -265,20 +265,20 @@ def play(
     stop: threading.Event | None = None,
     others: dict[str, Others] | None = None,
 ) -> Table:
-    """Make the runs that the folder does not hold yet, and score.
+    """Make the runs that the folder lacks, and score.
 
     Parameters
     ----------
     plan
-        What is asked for.
+        Plan to play.
     folder
-        Where runs are kept.
+        Folder of the runs.
     jobs
         Threads.
     tell
-        Told what is done, and which share of it.
+        Called with the activity and its share done.
     stop
-        Set to end the play early.
+        Event that ends the play early.
     others
         Runs of references in searches, by draw and seed, which several plays share.
 
@@ -443,7 +443,7 @@ class _Game:
         cells = [Cell(scenario=self._cells[n][2], keys={}, seeds=[self._cells[n][1].seed]) for n in order]
         name = f"arena-{what}"
         recipe = Recipe(metrics=(), tables=tables)
-        # runs that are made again are kept under a name of their own, so that they are made at all
+        # repeated runs have a name of their own in the store, so that they are really made
         campaign = Campaign(
             store, cells, recipe, name=name, anew=False, memory_limit=MEMORY * max(self.jobs, 1), time_limit_s=LIMIT_S,
             engine=f"{engine_identity()}/again" if again else None, unmixed=True,
@@ -474,7 +474,7 @@ class _Game:
         return frames, digests, failed
 
     def _compared(self, store: Store, executor: Sealed, found: list[dict[str, Row]]) -> None:
-        """Each run again, in the opposite order: an entry of which one differs has no score."""
+        """Repeat each run in the opposite order: an entry with a different result has no score."""
         order = list(reversed(range(len(self._cells))))
         _, digests, failed = self._made(store, executor, (), "again", order)
         for n, (i, draw, _) in enumerate(self._cells):
@@ -488,8 +488,9 @@ class _Game:
         from ackclock import attack
 
         found: list[tuple[int, Draw, Row, Any]] = []
-        # The seed of a search is of the draw, and not of the entry: all entries are looked at in the same environments, and share the runs of references.
-        # Built-in entries come first, so that no reference has to run beside own code.
+        # The seed of a search belongs to the draw, not to the entry: all entries are examined in the same environments,
+        # and share the runs of references. Built-in entries come first, so that no reference has to run beside own
+        # code.
         searches = [
             (i, draw) for i in range(len(self.everyone)) for draw in self.draws if not draw.keys and not self.lacks[i]
         ]

@@ -20,7 +20,7 @@ KNOWN = 0.95
 """Probability from which on an order is called known."""
 
 FEW = 5
-"""Draws of a family below which nothing is said of an order."""
+"""Number of draws of a family below which no order is reported."""
 
 WORST = 0.1
 """Share of the draws whose mean is the worst case."""
@@ -31,14 +31,14 @@ Scores = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where an entry stands.
+    """Position of an entry.
 
     Parameters
     ----------
     score
-        With its interval, 0 to 100.
+        Score with its interval, 0 to 100.
     rank
-        From 1; None: it has none.
+        Rank from 1; None: it has none.
     ranks
         Bounds of the rank, of those whose order is not known.
     worst
@@ -52,7 +52,7 @@ class Place:
 
 
 def estimate(scores: Scores) -> Estimate:
-    """The score with its interval, 0 to 100.
+    """Return the score with its interval, 0 to 100.
 
     Examples
     --------
@@ -78,14 +78,14 @@ def worst(scores: Scores) -> float:
 def ahead(
     entries: Sequence[Scores], *, left: Sequence[Scores] = (), starves: float = 0.0, seed: int = 1
 ) -> NDArray[Any]:
-    """How probably each entry is ahead of each other, shape (n, n); where both are equal, half.
+    """Return the probability that each entry is ahead of each other, shape (n, n); half if both are equal.
 
     Parameters
     ----------
     entries
-        Scores of each, on the same draws.
+        Scores of each entry, on the same draws.
     left
-        What each leaves to others, on the draws where that counts; none: no entry starves another.
+        Share that each leaves to others, on the draws in which that counts; none: no entry starves another.
     starves
         An entry that leaves less in the mean of all draws of a resample is behind those who leave more, whatever the score.
 

@@ -1,6 +1,7 @@
 """From the tables of a run to its score, 0 to 1: the weighted geometric mean of the terms that count in its family.
 
-A geometric mean, so that no entry makes up for a term that it gives up altogether: one that delivers nothing gains nothing by a short queue.
+The mean is geometric, so that no entry can compensate for a term that it sacrifices completely: an entry that delivers
+nothing gains nothing by a short queue.
 """
 
 from __future__ import annotations
@@ -27,16 +28,19 @@ KEPT: tuple[tuple[str, tuple[str, ...] | None], ...] = (
 """Tables of each run, and their columns."""
 
 PATIENCE = 10.0
-"""A response that arrived so many times its least time before the end, and is not finished, counts as never."""
+"""Multiple of its minimum duration: a response that arrived that long before the end and is not finished counts as
+never.
+"""
 
 
 def frames(run: Run) -> dict[str, pl.DataFrame]:
-    """Tables of a run that scores are made of."""
+    """Tables of a run from which scores are computed."""
     return {table: getattr(run, table) for table, _ in KEPT if table in run.tables}
 
 
 def combined(task: Task, terms: Mapping[str, float], *, off: frozenset[str] = frozenset()) -> float:
-    """The score of a scenario from its terms; `off`: traps that are off, of which "geometric" leaves an arithmetic mean.
+    """Return the score of a scenario from its terms; `off`: disabled traps, of which "geometric" leaves an arithmetic
+    mean.
 
     Examples
     --------

@@ -1,4 +1,5 @@
-"""Answers requests for scores, one after the other, for programs that write controllers: each goes through the tiers, and stops where it is beaten for sure.
+"""Answers requests for scores, one after the other, for programs that write controllers: each entry goes through the
+tiers, and stops when it is certainly beaten.
 
 A request is a JSON object; `Server.answer` has its keys. Runs are kept in a folder for as long as the server is there, so that CUBIC, Reno and the controller to be beaten run once.
 """
@@ -37,9 +38,9 @@ class Server:
     Parameters
     ----------
     folder
-        Where runs and entries are kept.
+        Folder of runs and entries.
     salt
-        What the draws hang on.
+        Word that determines the draws.
     jobs
         Threads.
     code
@@ -52,7 +53,7 @@ class Server:
         self._others: dict[str, dict[str, Others]] = {}
 
     def answer(self, line: str) -> dict[str, Any]:
-        """The answer to a line; what is wrong with it is an answer, too.
+        """Return the answer to a line; errors are answers, too.
 
         Parameters
         ----------
@@ -155,12 +156,12 @@ class Server:
             raise InputError(f"{key}: found {quote(name)}; allowed: the name of a built-in controller")
         flow = {"congestion_control": name, "congestion_control_options": dict(options)}
         network = {"bottleneck": {"rate": "10 Mbit/s", "delay": "20 ms"}}
-        Scenario.from_dict({"duration": "1 s", "network": network, "flows": [flow]})  # refuses what there is not
+        Scenario.from_dict({"duration": "1 s", "network": network, "flows": [flow]})  # refuses unknown names
         return Entry(controller=name, options=dict(options))
 
 
 def _told(table: Table, entry: Entry, beat: Entry) -> tuple[dict[str, Any], str]:
-    """Reasons why an entry need not go on; empty if it should."""
+    """Return reasons for which an entry need not continue; empty if it should."""
     mine, other = (next(s for s in table.standings if s.entry == one) for one in (entry, beat))
     ranked = [s.entry for s in table.ranked]
     ahead = None

@@ -1,4 +1,4 @@
-"""A task: families of scenarios with ranges to draw from, what counts in each, and with which weight. All of it is data, in a TOML file.
+"""A task: families of scenarios with ranges to draw from, and the terms that count in each with their weights.
 
 A value `{ from = A, to = B }` is drawn evenly by its logarithm, `{ one_of = [...] }` is one of these, and `"@a.dotted.key"` is what was drawn there.
 The controller `@` is the entry. Everything else is a scenario as `ackclock run` reads it.
@@ -37,14 +37,14 @@ TERMS: Mapping[str, str] = {
     "speed": "least possible time of a response by its time, the mean of all; one that was not finished counts 0",
     "worst": "1 less the regret in the worst environment that a search found",
 }
-"""Terms that may count: each is 0 to 1, and more is better."""
+"""Possible terms: each is 0 to 1, and more is better."""
 
 TIERS = ("quick", "medium", "full")
 PUBLIC = "public"
 """The salt of the scenarios for development."""
 
 FLOOR = 0.01
-"""Least value of a term in a score, so that one term cannot make all others vanish."""
+"""Minimum of a term in a score, so that one term cannot make all others vanish."""
 
 LARGEST = 2**18
 MOST_DRAWS, MOST_FAMILIES = 1000, 50
@@ -52,7 +52,7 @@ ATTACK = {"budget", "objective", "evaluations"}
 
 _AMOUNT = re.compile(r"\s*([0-9.]+(?:e-?[0-9]+)?)\s*(.*?)\s*")
 _DIGITS = 3
-"""Significant digits of what is drawn: short in a file, and exact there."""
+"""Significant digits of drawn values: short in a file, and exact there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,19 +88,19 @@ class Task:
     Parameters
     ----------
     name, title, about
-        For people.
+        Name, title and description for readers.
     families
-        Each has the same weight in the score.
+        Families, which have equal weights in the score.
     weights
-        Of the terms.
+        Weights of the terms.
     delay_s, loss
-        What halves the terms of these names.
+        Values that halve the terms of these names.
     starves
         An entry that leaves others less than this share of what CUBIC leaves them starves them, and ranks behind all that do not.
     draws
-        Scenarios of each family, by tier.
+        Number of scenarios of each family, by tier.
     text
-        The file.
+        Text of the file.
     """
 
     name: str
@@ -126,18 +126,18 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Draw:
-    """A scenario that was drawn, or the seed of a search.
+    """Drawn scenario, or the seed of a search.
 
     Parameters
     ----------
     family
-        What it is of.
+        Family of the draw.
     number
-        From 1.
+        Number from 1.
     seed
-        Of the run, or of the search.
+        Seed of the run, or of the search.
     keys
-        Of the scenario; the entry's place is still open.
+        Keys of the scenario, without the entry's controller.
     """
 
     family: Family
@@ -147,7 +147,7 @@ class Draw:
 
     @property
     def id(self) -> str:
-        """In tables and file names."""
+        """Id in tables and file names."""
         return f"{self.family.id}-{self.number}"
 
     def scenario(self, controller: str, options: Mapping[str, Any]) -> Scenario:
@@ -175,18 +175,18 @@ class Draw:
 
 
 def built_in() -> list[str]:
-    """Names of the tasks that come with us."""
+    """Return the names of the shipped tasks."""
     found = (str(entry.name) for entry in files("ackclock.arena").joinpath("tasks").iterdir())
     return sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml"))
 
 
 def load(name: str) -> Task:
-    """A task by its name, or of a file.
+    """Load a task by its name, or from a file.
 
     Raises
     ------
     InputError
-        If there is none, or its file is not one.
+        If it does not exist, or the file is not a task.
     """
     if name in built_in():
         return read(files("ackclock.arena").joinpath("tasks", f"{name}.toml").read_text("utf-8"), name)
@@ -243,8 +243,8 @@ def read(text: str, name: str) -> Task:
 
 
 def drawn(task: Task, salt: str, count: int) -> list[Draw]:
-    """Scenarios of each family, `count` of each. Another salt, others; the first ones of a longer list are those of a
-    shorter one.
+    """Return scenarios of each family, `count` of each. Another salt gives others; a longer list begins with a shorter
+    one.
     """
     found = []
     for family in task.families:
@@ -295,7 +295,7 @@ def _amount(value: Any) -> tuple[float, str]:
 
 
 def _resolved(keys: dict[str, Any]) -> dict[str, Any]:
-    """The keys with what stands elsewhere, by its dotted name."""
+    """Return the keys with references replaced by the values of their dotted names."""
 
     def at(value: Any) -> Any:
         if isinstance(value, str) and value.startswith(PLACE) and len(value) > 1:

@@ -1,4 +1,5 @@
-"""A task of the arena for agents: its scenarios in the environments of `ackclock.gym`, and its score at the end of an episode.
+"""A task of the arena for agents: its scenarios as environments of `ackclock.gym`, and its score at the end of an
+episode.
 
 The reward of a step is that of the environment. The score of an episode is made by `ackclock.arena.score`, as the table's are: there is no second definition of either.
 """
@@ -33,7 +34,9 @@ STEERED = ("bulk", "transfer", "throttled")
 
 
 def steered(task: Task) -> list[str]:
-    """Families in which the entry is one flow that an agent can control: no search, no short responses, no flows of the entry beside each other."""
+    """Return families in which an agent can control the entry as one flow: no search, no short responses, no flows of
+    the entry beside each other.
+    """
     return [family.id for family in task.families if _is_steered(task, family)]
 
 
@@ -69,9 +72,9 @@ class TaskEnv(gymnasium.Env["Observation", "Observation"]):
     task
         A task, or its name.
     families
-        Those to draw from; none: all in which an agent can control the entry (`steered`).
+        Families to draw from; none: all in which an agent can control the entry (`steered`).
     more
-        For `ackclock.gym.Env`: `step`, `reward`, `paced`.
+        Arguments of `ackclock.gym.Env`: `step`, `reward`, `paced`.
 
     Raises
     ------
@@ -123,7 +126,7 @@ class TaskEnv(gymnasium.Env["Observation", "Observation"]):
         return Env(draw.scenario(REFERENCE, {}), group=draw.groups[0][0], **self._more)
 
     def _reference(self) -> Any:
-        """Tables of CUBIC's run, where what others get is compared with it."""
+        """Return the tables of CUBIC's run, with which the results of other flows are compared."""
         from ackclock._results.run import run
 
         if "others" not in self._draw.family.counts:

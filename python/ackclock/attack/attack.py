@@ -1,4 +1,4 @@
-"""An attack from its description to what was found."""
+"""Runs an attack from its description to its result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ackclock.sweep import Executor
 
 REFERENCES = ("cubic", "reno", "bbr3")
-"""Who shows what could be had, unless the caller says otherwise; the target is no reference of its own."""
+"""Default controllers that show what is achievable; the target is not a reference of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,21 +32,21 @@ class Attack:
     target
         A controller's name, or `FILE.py:CLASS`.
     options
-        Of the target.
+        Options of the target.
     budget
-        What the adversary may do.
+        Limits of the adversary.
     objective
         One of `OBJECTIVES`.
     references
-        Who shows what could be had.
+        Controllers that show what is achievable.
     search
         One of `SEARCHES`.
     evaluations
         Candidates that the search looks at.
     seed
-        Of the search and of the runs.
+        Seed of the search and of the runs.
     victim
-        Who stands beside the target where the objective is "harm". What it gets beside another of its kind is the measure.
+        Controller beside the target if the objective is "harm". The measure is its result beside another of its kind.
     """
 
     target: str
@@ -86,7 +86,7 @@ class Attack:
         return OBJECTIVES[self.objective]
 
     def identity(self) -> dict[str, Any]:
-        """Values that a journal must agree with, to be gone on with."""
+        """Values that a journal must match to be continued."""
         from ackclock.own import described, named
         from ackclock.sweep.task import engine_identity
 
@@ -114,21 +114,21 @@ class Found:
     Parameters
     ----------
     attack
-        What was searched.
+        The attack.
     best
         The worst candidate of the search.
     worst
-        The simplest one that is nearly as bad.
+        Simplest candidate that is nearly as bad.
     scores
-        Of both.
+        Scores of both.
     looked_at
-        Candidates of the search.
+        Number of candidates examined.
     history
         Number of candidates and the best score, each time it rose.
     width
         Share of neighbours of `worst` that keep four fifths of its score.
     runs
-        What made them; its executor may be closed.
+        Runner of the candidates, whose executor may be closed.
     """
 
     attack: Attack
@@ -142,12 +142,12 @@ class Found:
 
     @property
     def score(self) -> float:
-        """Score of the worst case as it was found."""
+        """Score of the worst case as found."""
         return self.scores[0].score
 
     @property
     def reference(self) -> int:
-        """The arm that shows most of what could be had."""
+        """Arm with the best achievable result."""
         values, bytes_ = self.scores[1].values[1:], self.scores[1].delivered[1:]
         by = values if self.attack.objective in ("utilisation", "starvation", "harm") else bytes_
         return 1 + max(range(len(by)), key=lambda i: (by[i], -i))
@@ -163,22 +163,22 @@ def run(
     stopped: Callable[[], bool] = lambda: False,
     others: Others | None = None,
 ) -> Found:
-    """Search, minimise, and look around.
+    """Search, simplify, and examine the neighbourhood.
 
     Parameters
     ----------
     attack
-        What is searched.
+        The attack.
     executor
-        Who makes the runs.
+        Executor of the runs.
     folder
-        Where the journal is kept. If there is one, what it holds is not run again.
+        Folder of the journal. Candidates in an existing journal are not run again.
     simplify
-        Whether the worst case is made simpler, and its neighbours are looked at.
+        Whether to simplify the worst case and to examine its neighbours.
     progress
-        Told how many candidates have been looked at, and the best score so far.
+        Called with the number of examined candidates and the best score so far.
     stopped
-        Whether the search is to end early.
+        Returns whether the search has to end early.
     others
         Runs of references that searches with the same budget, objective and seed share, in which those of this one are put.
 

@@ -1,4 +1,4 @@
-"""Budgets: what the adversary may do. A candidate is a tuple of whole numbers, and becomes the keys of a scenario.
+"""Budgets: the limits of the adversary. A candidate is a tuple of integers, and becomes the keys of a scenario.
 
 A candidate begins with the numbers of the head, such as rate and queue, and goes on with up to `count` groups: an interval, a
 value of the jitter, a loss. Numbers are multiples of a quantum (1 ms, 10 kbit/s), so that what is written into a file is exactly
@@ -28,18 +28,18 @@ LARGEST = 2**16
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gene:
-    """One number of a candidate.
+    """Number of a candidate.
 
     Parameters
     ----------
     name
-        What it is.
+        Name of the number.
     low, high
         Bounds, in quanta.
     unit, quantum
-        The unit in which it is written, and how many of it a quantum is.
+        Unit in which it is written, and size of a quantum in it.
     log
-        Drawn evenly by its logarithm.
+        Whether it is drawn log-uniformly.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Gene:
         return min(max(value, self.low), self.high)
 
     def written(self, value: int) -> str:
-        """As a scenario has it."""
+        """Return the value as in a scenario."""
         return f"{self.amount(value)} {self.unit}".strip()
 
     def amount(self, value: int) -> str:
@@ -130,10 +130,12 @@ FORMS: Mapping[str, tuple[Dimension | None, str, float, int, bool]] = {
 }
 
 BOXES = ("jitter", "box")
-"""Kinds whose packets are held."""
+"""Kinds that delay packets."""
 
 SLOW_FOR = "1 s"
-"""How long a box's link is slow: CCAC begins in any state of the sender, and here the path has to bring it there."""
+"""Duration for which a box's link is slow: CCAC begins in any state of the sender, which the path has to produce
+here.
+"""
 
 SHARES = ("loss", "ahead")
 """Numbers that are shares."""
@@ -152,17 +154,17 @@ class Budget:
     Parameters
     ----------
     name
-        For people.
+        Name for readers.
     kind
         One of `KINDS`.
     table
-        As declared.
+        Table as declared.
     head, group
-        The numbers of a candidate.
+        Numbers of a candidate.
     count
-        The most groups.
+        Maximum number of groups.
     duration_ms
-        Of the run; None where the intervals make it.
+        Duration of the run; None if the intervals determine it.
     holds
         Whose packets jitter holds: those of "all" flows, or of the "first" alone.
     timeouts
@@ -186,7 +188,7 @@ class Budget:
         return self.head + self.group * self.count
 
     def genes_of(self, candidate: Candidate) -> tuple[Gene, ...]:
-        """Genes of a candidate, which may be shorter."""
+        """Return the genes of a candidate, which may be shorter."""
         return self.genes[: len(candidate)]
 
     def groups(self, candidate: Candidate) -> list[tuple[int, ...]]:
@@ -222,7 +224,7 @@ class Budget:
         return self._constant(head, queue)
 
     def target(self, candidate: Candidate) -> dict[str, Any]:
-        """Keys that the candidate gives the target's flow, beside its controller: application and receiver."""
+        """Return keys of the target's flow besides its controller: application and receiver."""
         if self.kind not in ("application", "receiver"):
             return {}
         head = {gene.name: gene.written(value) for gene, value in zip(self.head, candidate, strict=False)}
@@ -264,7 +266,7 @@ class Budget:
     def _jitter(
         self, groups: Sequence[tuple[int, ...]], head: Mapping[str, str], queue: Mapping[str, str]
     ) -> dict[str, Any]:
-        """The box follows the bottleneck: a link of infinite rate whose delay goes through the cycle."""
+        """Return a box behind the bottleneck: a link of infinite rate whose delay follows the cycle."""
         hold, _ = self.group
         at = 0
         steps = []
@@ -293,14 +295,14 @@ class Budget:
 
 
 def built_in() -> dict[str, str]:
-    """Name -> text of each budget that comes with ackclock."""
+    """Return the name and text of each shipped budget."""
     place = files("ackclock.attack").joinpath("budgets")
     found = (entry for entry in place.iterdir() if entry.name.endswith(".toml"))
     return {entry.name.removesuffix(".toml"): entry.read_text("utf-8") for entry in sorted(found, key=lambda e: e.name)}
 
 
 def load(name: str) -> Budget:
-    """A budget that comes with ackclock, by its name, or one of a file.
+    """Load a shipped budget by its name, or one from a file.
 
     Raises
     ------
@@ -329,7 +331,7 @@ def load(name: str) -> Budget:
 
 
 def read(table: Mapping[str, Any], *, name: str = "budget") -> Budget:
-    """A budget from its table.
+    """Read a budget from its table.
 
     Raises
     ------
@@ -379,7 +381,7 @@ MOST_GROUPS = 64
 
 def _gene(key: str, given: Any, refuse: Any) -> Gene:
     dimension, unit, quantum, base, log = FORMS[key]
-    # ranges of what a link may hold begin at nothing; a single value is one that the adversary cannot change
+    # ranges of a link's values begin at zero; a single value cannot be changed by the adversary
     ends = (
         given
         if isinstance(given, Sequence) and not isinstance(given, str)

@@ -1,6 +1,7 @@
-"""The worst case on the real kernel: the same scenarios over the same links, and the score of what came of them.
+"""Repeats the worst case on the real kernel: the same scenarios over the same links, and the resulting score.
 
-The links are the simulator's, where it can be: an attack may hang on the phase of single packets, which another network shifts.
+The links are the simulator's if possible: an attack may depend on the phase of single packets, which another network
+shifts.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Confirmed:
-    """Answer of the kernel.
+    """Result of the kernel.
 
     Parameters
     ----------
     score
-        The score there; None if it could not be asked.
+        Score in the kernel; None if it could not run.
     simulated
-        The simulator's, against the same references.
+        Score in the simulator, against the same references.
     references
-        Those that the kernel has.
+        References that the kernel has.
     why
-        What kept it from answering.
+        Reason why it could not run.
     """
 
     score: float | None
@@ -39,7 +40,7 @@ class Confirmed:
 
     @property
     def words(self) -> str:
-        """In a sentence."""
+        """The result as a sentence."""
         if self.score is None:
             return f"The kernel was not asked: {self.why}"
         among = " and ".join(self.references)
@@ -69,7 +70,7 @@ def ask(found: Found) -> Confirmed:
     mine = [at for at, _ in arms]
     there = found.runs.scored(found.worst, tables, [""] * len(arms))
     if found.attack.wanted.apart is not None:
-        score = simulated.score  # two runs at the same time; all references were asked, or the number stands for them
+        score = simulated.score  # two parallel runs; all references were run, or the number stands for them
     else:
         score = found.attack.wanted.score(
             simulated.values[0], [simulated.values[i] for i in mine[1:]], [simulated.delivered[i] for i in mine[1:]]
@@ -80,7 +81,7 @@ def ask(found: Found) -> Confirmed:
 
 
 def _run(scenario: Scenario, seed: int) -> Run:
-    """By the relay; what it cannot do, by the kernel's own disciplines."""
+    """Run with the relay, or with the kernel's own disciplines if the relay cannot."""
     from ackclock import linux
 
     try:

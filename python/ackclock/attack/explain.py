@@ -1,4 +1,6 @@
-"""Where target and reference part: the first instant from which on the reference is ahead, and the state of both there."""
+"""Divergence of target and reference: the first instant from which on the reference is ahead, and the state of both
+there.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from ackclock.plot import Figure
 
 APART, LEAST_PACKETS = 0.1, 10
-"""Lead of one run over the other in what is delivered: share, and packets."""
+"""Lead of one run over the other in delivered data: share, and packets."""
 
 STATE = ("cwnd", "ssthresh", "pipe", "ca_state", "srtt_s", "min_rtt_s", "rto_s", "backoff", "newly_lost")
 """Columns of the trace that are shown."""
@@ -24,12 +26,12 @@ STATE = ("cwnd", "ssthresh", "pipe", "ca_state", "srtt_s", "min_rtt_s", "rto_s",
 
 @dataclass(frozen=True, kw_only=True)
 class Parting:
-    """Where two runs part.
+    """Divergence of two runs.
 
     Parameters
     ----------
     at_s
-        When; None if they do not.
+        Time of the divergence; None if there is none.
     ahead
         Bytes acknowledged to the target and to the reference at that time.
     target, reference
@@ -37,7 +39,7 @@ class Parting:
     runs
         Both runs, with their traces.
     held
-        What held the target from there on to the end: share of the time.
+        Causes that limited the target from there to the end: share of the time.
     """
 
     at_s: float | None
@@ -49,16 +51,16 @@ class Parting:
 
     @property
     def cause(self) -> str:
-        """Causes that held the target, in a few words, the longest first."""
+        """Causes that limited the target, in a few words, the longest first."""
         parts = [f"{share * 100:.0f} % {what}" for what, share in self.held.items() if share >= LEAST_SHARE]
         return ", ".join(parts)
 
 
 LEAST_SHARE = 0.1
-"""Share of the time below which a cause that held the target is not named."""
+"""Share of the time below which a cause is not named."""
 
 FULL = 0.9
-"""Share of the window in flight from which on the window is what holds a sender."""
+"""Share of the window in flight from which on the window limits a sender."""
 
 
 def parting(found: Found) -> Parting:
@@ -85,8 +87,8 @@ def _duration_s(found: Found) -> float:
 
 
 def _held(one: Run, since_s: float, end_s: float) -> dict[str, float]:
-    """Causes that held the first flow after each ACK until the next event: a timeout, recovery, its window, or its
-    pacing rate.
+    """Return the cause that limited the first flow after each ACK until the next event: a timeout, recovery, its
+    window, or its pacing rate.
     """
     import polars as pl
 

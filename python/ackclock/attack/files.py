@@ -1,4 +1,4 @@
-"""Files of an attack: `worst.toml`, which runs as it stands, `attack.json`, `junit.xml` and the page."""
+"""Files of an attack: `worst.toml`, a runnable scenario, `attack.json`, `junit.xml` and the page."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ SCHEMA = "ackclock.attack/1"
 
 WRITTEN = ("worst.toml", "attack.json", "junit.xml", "report.html", "figures", "own")
 MARKS = ("attack.json",)
-"""Files of an attack in its folder beside the journal, and those that show that a folder is one of an attack."""
+"""Files that identify the folder of an attack."""
 
 
 def write(found: Found, parted: Parting, folder: Path, *, confirmed: Confirmed | None, at_most: float | None) -> Path:
-    """Write everything that the folder holds beside its journal.
+    """Write everything in the folder except its journal.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def write(found: Found, parted: Parting, folder: Path, *, confirmed: Confirmed |
 
 
 def _worst(found: Found, folder: Path) -> str:
-    """The scenario of the worst case; a controller's file lies beside it."""
+    """Write the scenario of the worst case, with a controller's file beside it."""
     from ackclock.own import copied, named
     from ackclock.scenario._toml import quoted
 
@@ -147,7 +147,7 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def to_junit(found: Found, at_most: float | None) -> str:
-    """One case: the score is at most so much."""
+    """Return one test case: the score is at most this value."""
     name = f"{found.attack.arms[0].name}: {found.attack.objective}, {found.attack.budget.name}"
     inner, failed = "", at_most is not None and found.score > at_most
     if failed:

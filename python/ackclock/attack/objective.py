@@ -1,7 +1,8 @@
-"""Objectives: what is run for a candidate, and its score. A score is a regret, 0 to 1: what the target lacks of what a reference has.
+"""Objectives: what is run for a candidate, and its score. A score is a regret, 0 to 1: the target's deficit relative to
+a reference.
 
-Every candidate is run once with the target and once with each reference, in the same environment under the same seed. Where no sender
-could have had anything, the target lacks nothing: the score is 0.
+Every candidate is run once with the target and once with each reference, in the same environment under the same seed.
+If no sender could have achieved anything, the target has no deficit: the score is 0.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ LEAST_BYTES = 50 * 1448
 """Bytes that the best reference must deliver: of a few packets, one more or less would be a large share."""
 
 FLOOR = 4
-"""Segments. A window that is no larger is at its floor (BBR's is 4, CUBIC's 2)."""
+"""Segments. A window of at most this size is at its minimum (BBR's is 4, CUBIC's 2)."""
 
 STUCK_RTTS = 20
 """Round trips at the floor without a loss, from which on a flow counts as stuck."""
@@ -32,9 +33,9 @@ class Path:
     Parameters
     ----------
     base_s
-        Round-trip time without a queue, s; the greatest, where it changes.
+        Round-trip time without a queue, s; the maximum if it changes.
     rate_bps
-        Of the bottleneck; the greatest.
+        Rate of the bottleneck; the maximum if it changes.
     queue
         Packets that it holds.
     """
@@ -56,21 +57,21 @@ class Objective:
     Parameters
     ----------
     about
-        In words, for the target.
+        Description from the target's view.
     value
-        A number of one run; it is given the tables, and what is known of the path.
+        Function that computes a number of one run from its tables and path.
     score
-        From the target's number and those of the references, in their order.
+        Function that computes the score from the target's number and those of the references, in order.
     flows
         "one", "two" equal ones, or one "beside" CUBIC.
     record
-        What is recorded beside the sums.
+        Additional records.
     tables
         Table and columns that `value` reads beside `flows`.
     unit
-        Of the number.
+        Unit of the number.
     apart
-        In place of `score`: how far two runs are apart, 0 to 1. The greatest over the references counts.
+        Alternative to `score`: distance of two runs, 0 to 1. The maximum over the references counts.
     """
 
     about: str
@@ -95,13 +96,15 @@ def _share_lacking(target: float, values: Sequence[float], weights: Sequence[flo
 
 
 def _excess(target: float, values: Sequence[float], weights: Sequence[float]) -> float:
-    """Part of the target's value that exceeds that of the reference which delivers most, where less is better."""
+    """Return the relative excess of the target's value over that of the reference that delivers most, if smaller is
+    better.
+    """
     other = _of_the_best(values, weights)
     return (target - other) / target if target > 0 and max(weights) >= LEAST_BYTES else 0.0
 
 
 def _more(target: float, values: Sequence[float], weights: Sequence[float]) -> float:
-    """How much more it is than that of the reference which delivers most: of shares, where less is better."""
+    """Return the excess over the reference that delivers most, for shares of which smaller is better."""
     return target - _of_the_best(values, weights) if max(weights) >= LEAST_BYTES else 0.0
 
 
@@ -133,7 +136,7 @@ def _least_share(t: Tables, _: Path) -> float:
 
 
 def _victim(t: Tables, _: Path) -> float:
-    """Bytes of the flow beside it."""
+    """Return the bytes of the flow beside it."""
     return float(sum(b for b, g in zip(t["flows"]["bytes_acked"], t["flows"]["group"], strict=True) if g == 1))
 
 
@@ -251,18 +254,18 @@ OBJECTIVES: Mapping[str, Objective] = {
 def keys(
     objective: Objective, budget: Budget, candidate: tuple[int, ...], flow: Mapping[str, Any], victim: str = "cubic"
 ) -> dict[str, Any]:
-    """The keys of the scenario of a candidate with a controller.
+    """Return the keys of a candidate's scenario with a controller.
 
     Parameters
     ----------
     objective
-        Says who sends, and what is recorded.
+        Objective, which determines senders and records.
     budget, candidate
-        The environment.
+        Budget and candidate that describe the environment.
     flow
-        Controller and options, as a group of flows has them.
+        Controller and options in the form of a flow group.
     victim
-        Who stands beside the target, where the objective has it so.
+        Controller beside the target, if the objective has one.
     """
     made = budget.scenario(candidate)
     mine = {"name": "target", **flow, **budget.target(candidate)}

@@ -1,7 +1,6 @@
-"""Runs candidates, many at a time, and remembers their scores: in memory, and in a journal.
+"""Runs candidates, many in parallel, and keeps their scores in memory and in a journal.
 
-A search that was interrupted is begun anew with the journal of the first: it asks for the same candidates, and those of the journal
-need no run.
+An interrupted search restarts with its journal: it requests the same candidates, and those of the journal need no run.
 """
 
 from __future__ import annotations
@@ -82,17 +81,17 @@ class Runs:
     Parameters
     ----------
     objective, budget, seed
-        What is run.
+        Objective, budget and seed of the runs.
     arms
         The target, then the references.
     executor
-        Who makes the runs.
+        Executor of the runs.
     victim
-        Who stands beside the target, where the objective has it so.
+        Controller beside the target, if the objective has one.
     journal
-        Where scores are written; None keeps them in memory only.
+        Journal for scores; None keeps them in memory only.
     stopped
-        Whether the runs are to end early.
+        Returns whether the runs have to end early.
     others
         Runs of references that searches share, which look at the same environments with the same seed; None: each makes its own.
     """
@@ -126,7 +125,7 @@ class Runs:
         return Scenario.from_dict(keys(self.objective, self.budget, candidate, self.arms[arm].flow, self.victim))
 
     def score(self, candidates: Sequence[Candidate]) -> list[Scored]:
-        """Scores in the order asked for; what was run before is not run again.
+        """Return scores in the requested order; earlier runs are not repeated.
 
         Raises
         ------
@@ -146,7 +145,7 @@ class Runs:
             self.executor.submit(self._number, self._task(part))
         failed: Exception | None = None
         unfinished = False
-        while waiting:  # also parts that are no longer wanted, which would come back to the next caller
+        while waiting:  # including parts that are no longer needed, which would reach the next caller
             for number, done in self.executor.wait(0.5):
                 part = waiting.pop(number)
                 if isinstance(done, Exception):
@@ -195,7 +194,7 @@ class Runs:
             if self.budget.target(candidate):
                 texts += [json.dumps(self.scenario(candidate, arm).to_engine()) for arm in range(len(self.arms))]
                 continue
-            # one reading for all arms: they differ by the controller alone
+            # one reading for all arms: they differ only by the controller
             text = self.scenario(candidate).to_engine()
             texts.append(json.dumps(text))
             for flow, _ in self._flows[1:]:
@@ -289,7 +288,7 @@ class Runs:
 
 
 def allowed(runs: Runs) -> None:
-    """Refuse a budget whose extremes make no scenario, before anything runs.
+    """Refuse a budget whose extremes make an invalid scenario, before anything runs.
 
     Raises
     ------

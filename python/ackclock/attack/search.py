@@ -1,4 +1,4 @@
-"""Which candidates are looked at. Each search asks for scores, batch by batch, until the ask says that it is enough.
+"""Choice of candidates. Each search requests scores, batch by batch, until the request raises `Enough`.
 
 A search draws from its own generator and waits for a whole batch before it goes on, so that neither threads nor an interruption
 can be seen in what it asks for.
@@ -18,17 +18,17 @@ POPULATION = 25
 """Candidates of a generation, as AdvNet's."""
 
 REDRAWN = 0.2
-"""Chance of a number to be drawn anew, as AdvNet's."""
+"""Probability that a number is drawn again, as in AdvNet."""
 
 NEAR = 0.2
 """Chance of a number to move by up to a tenth of its range."""
 
 TRIES = 50
-"""How often a candidate that is known already is drawn anew. A budget may have fewer candidates than are asked for."""
+"""Number of times that an already known candidate is drawn again. A budget may have fewer candidates than requested."""
 
 
 class Enough(Exception):
-    """Raised when as many candidates have been looked at as were wanted."""
+    """Raised when the wanted number of candidates has been examined."""
 
 
 def at_random(ask: Ask, budget: Budget, seed: int) -> None:
@@ -40,7 +40,9 @@ def at_random(ask: Ask, budget: Budget, seed: int) -> None:
 
 
 def genetic(ask: Ask, budget: Budget, seed: int) -> None:
-    """The fittest of parents and children live on; children of two parents by two-point crossover, some numbers drawn anew or moved."""
+    """Keep the fittest of parents and children; children come from two parents by two-point crossover, with some
+    numbers redrawn or moved.
+    """
     rng = random.Random(seed)
     seen: set[Candidate] = set()
     first = _fresh(lambda: budget.drawn(rng), seen)
@@ -86,7 +88,7 @@ def evolution(ask: Ask, budget: Budget, seed: int) -> None:
         seen.update(candidates)
         return -np.array(ask(candidates))
 
-    while True:  # a population that has become one begins anew, until it is enough
+    while True:  # a population that has become uniform restarts, until there are enough candidates
         before = len(seen)
         differential_evolution(
             regret,
@@ -104,7 +106,7 @@ def evolution(ask: Ask, budget: Budget, seed: int) -> None:
 
 
 def _fresh(draw: Callable[[], Candidate], seen: set[Candidate]) -> list[Candidate]:
-    """A generation of candidates that were not asked for before, as far as they are to be found."""
+    """Return a generation of candidates not requested before, as far as there are any."""
     found: list[Candidate] = []
     for _ in range(POPULATION):
         for _ in range(TRIES):

@@ -12,10 +12,10 @@ KEPT = 0.9
 """Share of the best score that a simpler candidate must have."""
 
 NEIGHBOURS, REACH, NEAR_ENOUGH = 64, 0.05, 0.8
-"""How many neighbours are looked at, how far each number may move, and what share of the score is as bad."""
+"""Number of neighbours examined, largest move of each number, and share of the score that counts as equally bad."""
 
 PASSES = 6
-"""Most rounds of simplification."""
+"""Maximum number of rounds of simplification."""
 
 
 def minimised(runs: Runs, candidate: Candidate) -> Candidate:
@@ -49,7 +49,7 @@ def _shorter(budget: Budget, candidate: Candidate) -> Iterator[Candidate]:
 
 
 def _equal(budget: Budget, candidate: Candidate) -> Iterator[Candidate]:
-    """A number of a group becomes that of the group before."""
+    """Set a number of a group to that of the group before."""
     head, size = len(budget.head), max(len(budget.group), 1)
     for at in range(head + size, len(candidate)):
         if candidate[at] != candidate[at - size] and budget.genes[at].name != "position":

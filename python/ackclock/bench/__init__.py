@@ -1,4 +1,6 @@
-"""Costs of the engine: time per packet beside a yardstick, and instructions per packet, counted by Cachegrind."""
+"""Costs of the engine: time per packet compared with a yardstick, and instructions per packet, counted by
+Cachegrind.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells that are measured: the reference dumbbell, and what can be done to it."""
+"""Measured cells: the reference dumbbell, and variations of it."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class BenchCell:
     duration_s
         Simulated seconds.
     budget_ns
-        What a packet may cost; None where nothing is promised.
+        Bound on the cost of a packet; None if there is none.
     congestion_control
         Registry name.
     queue
         The bottleneck's queue; None = drop-tail of one BDP.
     bottleneck
-        What else the bottleneck has, as in a scenario's link.
+        Further keys of the bottleneck, as in a scenario's link.
     workload
-        Of the flows; None = bulk.
+        Workload of the flows; None = bulk.
     record
-        What is recorded.
+        Records of the run.
     """
 
     rate_mbps: int
@@ -65,11 +65,11 @@ class Counted:
     Parameters
     ----------
     name
-        For people.
+        Name for readers.
     cell
-        The workload.
+        Workload to run.
     from_s
-        Where the counting starts, so that start-up and slow start stay out, s.
+        Start of the counting, which excludes start-up and slow start, s.
     most
         Bound on the instructions per delivered packet.
     """
@@ -137,10 +137,12 @@ COUNTED = (
         most=6_080,
     ),
 )
-"""The bounds hold for an engine as in wheels (`make setup PROFILE=release`); `tests/python/bench/test_bench.py` holds the engine to them."""
+"""Counted workloads with their bounds, which hold for an engine as in wheels (`make setup PROFILE=release`);
+`tests/python/bench/test_bench.py` checks them.
+"""
 
 NOT_TCP = ("pcc", "quinn:")
-"""How the names of those begin that are transports of their own."""
+"""Prefixes of names that are transports of their own."""
 
 
 def scenario(cell: BenchCell) -> dict[str, Any]:
@@ -160,7 +162,7 @@ def scenario(cell: BenchCell) -> dict[str, Any]:
                 **cell.bottleneck,
             },
             "egress": edge,
-            # the way back is plain, whatever the bottleneck has
+            # the return path is plain, whatever the bottleneck has
             "reverse": {"bottleneck": {"rate": f"{cell.rate_mbps} Mbit/s", "delay": "18 ms"}}
             if cell.queue or cell.bottleneck
             else {},

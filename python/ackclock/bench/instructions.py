@@ -39,10 +39,10 @@ COMPONENTS = (
     ("core", r"crates/(core|schema)/|ackclock_(core|schema)"),
     ("rest", r""),
 )
-"""Part of the engine, and what the file or, for Rust's library, the function matches; the first that does."""
+"""Part of the engine, and pattern for the file or, in Rust's library, the function; the first match counts."""
 
 CROWD = 10_000
-"""Flows from which a first look leaves a cell out."""
+"""Number of flows from which a first look leaves a cell out."""
 
 RUST_LIBRARY = re.compile(r"/rustc/|/library/(core|alloc|std)/|^\?\?\?$")
 
@@ -72,7 +72,7 @@ class Instructions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InstructionReport:
-    """All cells."""
+    """Report of all cells."""
 
     cells: Sequence[Instructions] = field(repr=False)
 
@@ -86,7 +86,7 @@ class InstructionReport:
         return {"cells": [asdict(cell) for cell in self.cells]}
 
     def table(self) -> Table:
-        """For the terminal."""
+        """Return a table for the terminal."""
         from rich.table import Table
 
         table = Table(title="instructions per delivered data packet", title_justify="left", caption_justify="left")
@@ -123,11 +123,11 @@ def count(
     Parameters
     ----------
     cells
-        What to count.
+        Cells to count.
     quick
-        Without the crowds: a cell of 10,000 flows and more takes minutes under Cachegrind.
+        Whether to skip crowds: a cell of 10,000 flows and more takes minutes under Cachegrind.
     progress
-        Told the cell and the share done.
+        Called with the cell and the share done.
 
     Returns
     -------
@@ -175,7 +175,9 @@ def count(
 
 
 def _cachegrind(text: str) -> tuple[Counter[str], int]:
-    """Instructions of a run by component, those of the interpreter that starts it included, and packets delivered."""
+    """Return the instructions of a run by component, including those of the interpreter that starts it, and the packets
+    delivered.
+    """
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "counts")
         tool = ["valgrind", "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={out}"]

@@ -34,11 +34,11 @@ class Measured:
     ns_per_packet
         User CPU time per delivered data packet, its ACK included, nanoseconds.
     budget_ns
-        What it may be; None for cells without a bound.
+        Bound of that cost; None for cells without one.
     yardstick_ns
-        The same of the bare event loop timed beside it.
+        Cost of the bare event loop timed beside it.
     ratio
-        The one by the other.
+        Ratio of both costs.
     packets
         Data packets delivered.
     peak_rss_bytes, peak_rss_above_interpreter_bytes
@@ -72,7 +72,7 @@ class ControllerCost:
     ns_per_packet
         User CPU time per delivered data packet, nanoseconds.
     budget_over_reno
-        What `over_reno` may be; None for controllers without a bound.
+        Bound of `over_reno`; None for controllers without one.
     """
 
     congestion_control: str
@@ -84,7 +84,7 @@ class ControllerCost:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """All cells, and the controllers."""
+    """Report of all cells and controllers."""
 
     cells: Sequence[Measured] = field(repr=False)
     controllers: Sequence[ControllerCost] = field(default=(), repr=False)
@@ -103,7 +103,7 @@ class Report:
         }
 
     def table(self) -> Table:
-        """For the terminal."""
+        """Return a table for the terminal."""
         from rich.table import Table
 
         table = Table(title="user CPU per delivered data packet", title_justify="left", caption_justify="left")
@@ -159,11 +159,11 @@ def measure(
     Parameters
     ----------
     quick
-        A tenth of the simulated time and one repeat: the start-up weighs more, so figures come out higher.
+        Whether to use a tenth of the simulated time and one repeat: start-up then weighs more, so figures are higher.
     progress
-        Told the cell and the share done.
+        Called with the cell and the share done.
     cells
-        What to measure.
+        Cells to measure.
 
     Returns
     -------
@@ -250,7 +250,9 @@ def measure_controllers(*, quick: bool = False) -> tuple[ControllerCost, ...]:
 
 
 OWN = {"custom:reno": 3.0, "custom:reno, run_batch": 3.6, "custom:reno-by-round": 1.5}
-"""Controllers in Python, how they are run, and what a packet may cost, times Reno; a batch may cost a fifth more than a run."""
+"""Controllers in Python, how they run, and bound on the cost of a packet relative to Reno; a batch may cost a fifth
+more than a run.
+"""
 
 
 def _in_fresh_process(text: str | dict[str, str], *, repeats: int) -> dict[str, Any]:

@@ -59,7 +59,7 @@ SECTIONS = {
     "Teach": ("lesson",),
     "Look something up": ("list", "tables", "schema", "cite", "bench", "doctor"),
 }
-"""How help groups them; what is in no group stands in the last one."""
+"""Groups of commands in the help; commands without a group are in the last one."""
 study = Branch(
     {
         "list": "_study:names",

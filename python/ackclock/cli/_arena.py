@@ -35,7 +35,7 @@ LARGEST = 2**27
 """Bytes of a table that was written."""
 
 LONGEST = 2**22
-"""Characters of a request: the text of a controller in it has 1 MiB at most."""
+"""Largest number of characters in a request: the text of a controller has at most 1 MiB."""
 
 
 def tasks(as_json: Json = False) -> None:
@@ -211,7 +211,7 @@ def serve(
     from ackclock.arena.task import load
 
     chosen = salt or secrets.token_hex(8)
-    Plan(task=load("internet"), entries=[], salt=chosen, draws=1)  # the salt is looked at
+    Plan(task=load("internet"), entries=[], salt=chosen, draws=1)  # the salt is checked
     with tempfile.TemporaryDirectory(prefix="ackclock-") as place:
         folder = out or Path(place)
         folder.mkdir(parents=True, exist_ok=True)
@@ -250,7 +250,7 @@ def entries_of(names: list[str]) -> list[Entry]:
     for name in names:
         if named(name):
             _files.give_leave()
-            described(resolved(name), {})  # only reads it; the class is run in a process of its own
+            described(resolved(name), {})  # only read; the class is run in a process of its own
             for prefix, allowed in PREFIXES.items():
                 if name.startswith(prefix):
                     raise InputError(f"--entry: found {quote(name)}; allowed: {allowed}")
@@ -283,7 +283,7 @@ def tell(table: Table) -> None:
 
 
 def _kept_salt(folder: Path) -> str:
-    """The salt of a table that lies in the folder, or whose runs were interrupted there."""
+    """Return the salt of a table in the folder, or of one whose runs were interrupted there."""
     try:
         return str(_read(folder / "arena.json")["salt"])
     except (InputError, KeyError, TypeError):

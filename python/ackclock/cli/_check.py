@@ -42,13 +42,13 @@ def wrong(file: str) -> list[ScenarioError]:
 
 
 def as_values(error: ScenarioError) -> dict[str, object]:
-    """For editors and scripts."""
+    """Return the refusals for editors and scripts."""
     place = {} if error.place is None else error.place._asdict()
     return {"key": error.key, "found": error.found, "allowed": error.allowed, **place}
 
 
 def told(error: ScenarioError) -> str:
-    """As a compiler tells it: the place, the line, and a caret below what is refused."""
+    """Format a refusal like a compiler: position, line, and a caret below the refused text."""
     if error.place is None:
         return str(error)
     line, column, length = error.place

@@ -1,6 +1,7 @@
 """Values for the shell's completion: scenarios, controllers, studies, metrics, tables, axes of a sweep, dotted keys and their values.
 
-What an option takes is told by its metavar, as in its help: `quick|paper` are values, `KEY=VALUE` is a key of the scenario.
+The metavar of an option determines its completions, as in its help: `quick|paper` are values, `KEY=VALUE` is a key of
+the scenario.
 """
 
 from __future__ import annotations
@@ -16,29 +17,29 @@ from typing import Any
 __all__ = ["complete", "join_words"]
 
 SHELL = "_ACKCLOCK_COMPLETE"
-"""Variable by which the shell's script asks."""
+"""Variable by which the shell's script requests completions."""
 
 DEEPEST = 12
 """Parts of a dotted key."""
 
 
 def complete(context: Any, parameter: Any, begun: str) -> list[Any]:
-    """Completions of a parameter; none lets the shell complete names of files.
+    """Return completions of a parameter; if there are none the shell completes file names.
 
     Parameters
     ----------
     context
-        Of the command as far as it is written.
+        Context of the command as typed so far.
     parameter
-        That is being written.
+        Parameter that is being typed.
     begun
-        Its first characters.
+        First characters of the value.
     """
     try:
         values = [value for value in _values(context, parameter) if value.startswith(begun)]
-    except Exception:  # a file that cannot be read; Tab says nothing about it
+    except Exception:  # a file that cannot be read: no message on Tab
         values = []
-    if "=" in begun and _in_bash():  # where the word begins behind the sign
+    if "=" in begun and _in_bash():  # start of the word after the equals sign
         values = [value.partition("=")[2] for value in values]
     return [SimpleNamespace(value=value, type="plain", help=None) for value in values]
 
@@ -68,7 +69,7 @@ def _in_bash() -> bool:
 
 
 def _file(context: Any) -> str:
-    """The first argument of the command; one that is not yet whole has it among what is left."""
+    """Return the first argument of the command; in an incomplete command it is among the remaining words."""
     given = context.params.get("file") or next(iter(context.args), "")
     return str(given)
 
@@ -154,7 +155,7 @@ def _changes(file: str) -> Iterator[str]:
 def _leaves(
     schema: Mapping[str, Any], kinds: Mapping[str, Any], held: Any, path: str
 ) -> Iterator[tuple[str, list[str]]]:
-    """Keys below a table of the schema and the values that it lists; `held`: what the scenario has there."""
+    """Yield keys below a table of the schema and the values that it lists; `held`: the scenario's content there."""
     if path.count(".") >= DEEPEST:
         return
     values: list[str] = []
@@ -188,7 +189,7 @@ def _kinds(schema: Mapping[str, Any]) -> list[str]:
 
 
 def _forms(schema: Mapping[str, Any], kinds: Mapping[str, Any], held: Any) -> Iterator[Mapping[str, Any]]:
-    """Schemas that a value may follow; for a table that has kinds, that of the kind that is held, or none."""
+    """Yield schemas that a value may follow; for a table with kinds, the one of the given kind, or none."""
     if "$ref" in schema:
         yield from _forms(kinds[schema["$ref"].rpartition("/")[2]], kinds, held)
     elif "anyOf" in schema:

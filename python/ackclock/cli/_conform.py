@@ -95,7 +95,7 @@ def conform_(
 
 
 def after_trouble(controller: str, *, runs: int, seed: int, options: Sequence[str], as_json: bool) -> int:
-    """Draw paths with trouble that ends; exit code 1 if a flow does not come back."""
+    """Draw paths with trouble that ends; exit code 1 if a flow does not recover."""
     from ackclock.conform.trouble import OWN, comes_back
     from ackclock.sweep import engine_identity
 
@@ -156,7 +156,7 @@ def to_json(name: str, found: Sequence[tuple[Pack, Sequence[Result]]]) -> dict[s
 
 
 def to_junit(found: Sequence[tuple[Pack, Sequence[Result]]]) -> str:
-    """A suite for each pack; fails is a failure, void and what cannot be looked at is skipped."""
+    """Return a suite for each pack; "fails" is a failure, "void" and untestable cases are skipped."""
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', "<testsuites>"]
     for p, results in found:
         fails = sum(r.outcome == "fails" for r in results)

@@ -167,7 +167,7 @@ def _drawn(found: Diagnosis, kind: str) -> bytes:
 def _fitted(
     path: Path, found: Diagnosis, scenario: Path | None, changes: bool, controller: str
 ) -> tuple[Fit | None, Sequence[Outcome]]:
-    """The model, written if asked for, and what becomes of it by changes."""
+    """Write the model if requested, and return the effects of changes."""
     if scenario is None and not changes:
         return None, ()
     from ackclock.diagnose import fit, fit_mirror, what_if

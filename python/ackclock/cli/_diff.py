@@ -371,7 +371,7 @@ def _all_cells(seed: int, *, as_json: bool) -> None:
     for name, network, result in rows:
         found = "none" if result.divergence is None else str(result.divergence)
         by = {row.quantity: row for row in result.agreement}
-        # Samples of a transfer go on after its end, differently.
+        # Samples of a transfer continue after its end, with differences.
         means = (
             ("goodput, Mbit/s",)
             if "completion, s" in by

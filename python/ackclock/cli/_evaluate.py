@@ -299,7 +299,7 @@ def _with(name: str, options: Mapping[str, Any]) -> str:
 
 
 def resolved(controller: str) -> str:
-    """The name with its file as seen from anywhere; a bug of the zoo is a class of ours."""
+    """Return the name with an absolute path of its file; a bug of the zoo is a class of ours."""
     from ackclock._files import give_leave
     from ackclock.attack import zoo
     from ackclock.own import anchored, named
@@ -345,7 +345,7 @@ PREFIXES = {
     "kernel:": "a name that begins with kernel: with --backend linux only",
     "custom:": "FILE.py:CLASS, FILE.c or FILE.rs; names that begin with custom: are those of ackclock.run",
 }
-"""Beginnings of names that a scenario may hold and no simulated candidate has, and the names allowed instead."""
+"""Prefixes of names that a scenario may use but a simulated candidate may not, and the names allowed instead."""
 
 
 def in_kernel(controller: str, options: Mapping[str, Any], what: str) -> str:

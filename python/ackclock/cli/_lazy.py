@@ -1,4 +1,4 @@
-"""Commands whose options are read when the command is asked for.
+"""Commands whose options are read when the command is requested.
 
 typer evaluates the annotation of every option. For all commands this takes longer than many a command runs.
 """
@@ -23,7 +23,7 @@ class Branch(Mapping[str, Any]):
     Parameters
     ----------
     places
-        Where each command's function is, which declares its options and carries it out: "module:function", beside this one.
+        Function of each command, which declares its options and runs it: "module:function", relative to this package.
     """
 
     def __init__(self, places: Mapping[str, str]) -> None:
@@ -33,7 +33,7 @@ class Branch(Mapping[str, Any]):
         self._made: dict[str, Any] = {}
 
     def add(self, name: str, inner: Branch, *, help: str) -> None:
-        """A command of this name that has commands of its own."""
+        """Add a command of this name with subcommands."""
         self._how[name] = lambda: _over(inner, _Group(name=name, help=help, rich_markup_mode=None))
 
     def __getitem__(self, name: str) -> Any:
@@ -44,7 +44,7 @@ class Branch(Mapping[str, Any]):
         return self._made[name]
 
     def read(self) -> Iterator[Any]:
-        """The commands that have been read, with those below them."""
+        """Return the commands that have been read, including subcommands."""
         for made in list(self._made.values()):
             yield made
             if isinstance(getattr(made, "commands", None), Branch):

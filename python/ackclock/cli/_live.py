@@ -155,7 +155,7 @@ def live(
 
 
 def _programs(server: Sequence[str], client: Sequence[str], start_s: float) -> list[Program]:
-    """The programs; without a client the run goes on until the servers have ended."""
+    """Return the programs; without a client the run lasts until the servers have ended."""
     from ackclock.linux import Program
 
     made = [Program(host="server", command=command, counts=not client) for command in server]
@@ -165,7 +165,7 @@ def _programs(server: Sequence[str], client: Sequence[str], start_s: float) -> l
 def _scenario(
     file: Path | None, given: dict[str, str | None], duration: str | None, changed: dict[str, Any]
 ) -> tuple[Scenario, bool]:
-    """The scenario, and whether it has flows of its own."""
+    """Return the scenario, and whether it has flows of its own."""
     from ackclock.scenario import Scenario, load
 
     if file is None:
@@ -184,7 +184,7 @@ def _scenario(
             raise ScenarioError(key=named, found=error.found, allowed=error.allowed) from None
         return made.set_all(changed) if changed else made, any(key.split(".")[0] == "flows" for key in changed)
     raw: dict[str, Any] = {}
-    with suppress(OSError, ValueError):  # `load` says what is wrong
+    with suppress(OSError, ValueError):  # `load` reports what is wrong
         raw = tomllib.loads(file.read_text(encoding="utf-8"))
     flows = bool(raw.get("flows")) or any(key.split(".")[0] == "flows" for key in changed)
     if raw and not flows:
@@ -210,7 +210,7 @@ def _assigned(option: str, texts: Sequence[str], allowed: str) -> dict[str, str]
 
 
 def _settings(texts: Sequence[str]) -> dict[str, str]:
-    """Settings by their files below /proc/sys: those of a host's network alone."""
+    """Return settings by their files below /proc/sys, restricted to those of a host's network."""
     allowed = "a setting of the network of a host, e.g. net.ipv4.tcp_ecn=1"
     made = {}
     for name, value in _assigned("--sysctl", texts, allowed).items():

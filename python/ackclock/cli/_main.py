@@ -17,7 +17,7 @@ from ackclock.errors import AckclockError, said, shown
 __all__ = ["carry_out"]
 
 INTERRUPTED = 130
-"""128 + SIGINT, as shells have it."""
+"""128 + SIGINT, the exit code that shells use."""
 
 LONGEST = 1000
 """Characters of a message."""
@@ -27,7 +27,7 @@ INTERNAL_ERROR = 70
 
 
 def carry_out(argv: Sequence[str] | None = None) -> int:
-    """The command, in this process."""
+    """Run the command in this process."""
     from ackclock.cli._app import app
 
     _files.begin()
@@ -113,7 +113,7 @@ def _unforeseen(error: BaseException) -> int:
 
 
 def _in_a_study(error: BaseException) -> str:
-    """Where in the program of a user's study an error came up; empty if it did not pass through one."""
+    """Return the line of a user's study in which an error was raised; empty if it did not pass through one."""
     place, step = "", error.__traceback__
     while step is not None:
         frame = step.tb_frame
@@ -134,7 +134,7 @@ def _fail(message: str, code: int) -> int:
         OSError,
         ValueError,
         AttributeError,
-    ):  # no one is reading, or own code has closed it; the exit code still tells
+    ):  # no process reads the stream, or own code has closed it; the exit code still reports the result
         with suppress(OSError):
             _discard(2)
     return code
@@ -168,11 +168,11 @@ def _interrupted() -> int:
 
 
 def _prepare_streams() -> None:
-    """Take what the caller of the process did to the streams: closed ones, encodings that lack our signs."""
+    """Adapt to the streams given by the caller: closed ones, encodings that lack our characters."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
-        except OSError:  # else the next file to be opened would get this number, and what is printed
+        except OSError:  # otherwise the next opened file would get this number, and receive the output
             os.open(os.devnull, os.O_RDWR)
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")

@@ -151,12 +151,12 @@ class Tools:
         return answer
 
     def inside(self, path: str, beside: Path | None = None) -> Path:
-        """A path of the folder.
+        """Return a path inside the folder.
 
         Raises
         ------
         InputError
-            If it leads out of it, by whatever link.
+            If it leads outside, directly or through a link.
         """
         found = ((beside or self.folder) / path).resolve()
         if not found.is_relative_to(self.folder):
@@ -166,14 +166,14 @@ class Tools:
         return found
 
     def scenario(self, name: str) -> str:
-        """A scenario's path, of which the traces that it names are in the folder as well; or the name of a shipped one."""
+        """Return the path of a scenario whose traces are in the folder as well, or the name of a shipped one."""
         file = self.inside(name)
         if not file.exists() and not any(mark in name for mark in "/.\\"):
             return name
         try:
             held = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
         except (OSError, ValueError):
-            held = {}  # the command says why
+            held = {}  # the command reports why
         for trace in _traces(held):
             self.inside(trace, file.parent)
         return str(file)

@@ -1,4 +1,4 @@
-"""Options that several commands have, and parsers of what options take."""
+"""Options shared by several commands, and parsers of option values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def file_name(text: str | Path) -> Path:
 
 
 def use(kernel: str | None) -> None:
-    """Runs of this command use a kernel by its name."""
+    """Let the runs of this command use the kernel of this name."""
     if kernel is not None:
         from ackclock import linux
 
@@ -55,7 +55,7 @@ def load_stacks(files: list[Path]) -> None:
 
 
 NOTHING: list[Any] = []
-"""An option that may be given several times is not given."""
+"""Value of a repeatable option that is not given."""
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON only.")]

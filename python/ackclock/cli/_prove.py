@@ -182,7 +182,7 @@ def _chances(chance: list[str], bursts: list[str]) -> tuple[Chance, ...]:
 
 
 def _scenarios(certificate: Certificate, folder: Path) -> None:
-    """Worst and median of each target as scenarios that run as they stand, where a script can say them."""
+    """Return the worst and the median case of each target as runnable scenarios, if a script can express them."""
     from ackclock import _files
     from ackclock.prove import summary
     from ackclock.prove.replay import scripted

@@ -201,7 +201,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 
 def _why(found: Capture) -> str:
-    """Why a capture has no segments of TCP, as far as it tells."""
+    """Return the reason why a capture has no TCP segments, as far as it shows one."""
     facts = found.facts
     if facts["unknown_links"]:
         return f" ({facts['unknown_links']:,} frames of link layer {facts['unknown_link']}, which is not known here)"

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 BACKENDS = ("sim", "linux")
 
 MOST_PARTS = 100
-"""Greatest number of parts of a dotted key."""
+"""Largest number of parts in a dotted key."""
 
 
 def run(
@@ -228,7 +228,7 @@ def run(
 
 
 def limited(scenario: Scenario) -> Scenario:
-    """A scenario whose flows record what held them back; the run stays the same."""
+    """Return a scenario whose flows record what limited them; the run stays the same."""
     from ackclock import units
 
     if units.whole(scenario.record.limits_interval, units.DURATION):
@@ -263,7 +263,7 @@ def report_(
 
 
 def _check_drawings(report: Path | None, plots: Sequence[str], width: str) -> list[Path]:
-    """Refuse what cannot be drawn or written before the run; the files of `plots`."""
+    """Refuse figures and files that cannot be made, before the run; return the files of `plots`."""
     if report is not None:
         _terminal.writable_file(report, "--report")
     if not plots:
@@ -342,7 +342,7 @@ def _check_capture(pcap: Path, out: Path | None) -> None:
 
 
 def _tell_room(scenario: Scenario, pcap: Path) -> None:
-    """Say it before the run if the capture may not fit: it would take the room of all who write there, and be lost."""
+    """Warn before the run if the capture may not fit on the disk: it would fill the disk, and be lost."""
     from ackclock import _engine
     from ackclock._results.run import engine_call, sizes
 
@@ -358,7 +358,7 @@ def _tell_room(scenario: Scenario, pcap: Path) -> None:
 
 @contextmanager
 def _capture(pcap: Path | None) -> Iterator[Path | None]:
-    """Where the engine writes: beside the file, which gets its name only when it is whole."""
+    """Return the file that the engine writes: beside the final one, which gets its name only when it is complete."""
     if pcap is None:
         yield None
         return
@@ -369,7 +369,7 @@ def _capture(pcap: Path | None) -> Iterator[Path | None]:
             return
         with staged(place.parent, marks=OWN, what=f"--pcap {pcap}") as part:
             yield part / place.name
-            _files.check_file(pcap, f"--pcap {pcap}")  # own code has read more since it was looked at
+            _files.check_file(pcap, f"--pcap {pcap}")  # own code has read more since it was checked
     except InputError as error:
         if not str(error).startswith("capture: "):
             raise
@@ -398,7 +398,7 @@ def changes(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def controlled(scenario: Scenario, text: str) -> Scenario:
-    """Apply one `--controller`: the class takes the flows over, all or those that ask for it by name."""
+    """Apply one `--controller`: the class controls all flows, or those that select it by name."""
     from ackclock._files import give_leave
     from ackclock.own import named
     from ackclock.scenario._parts import OWN
@@ -434,7 +434,7 @@ def controlled(scenario: Scenario, text: str) -> Scenario:
 
 
 def _chosen(scenario: Scenario, name: str) -> Scenario:
-    """All flows that have a controller take a built-in one."""
+    """Let all flows with a controller use a built-in one."""
     changes: dict[str, Any] = {}
     for i, group in enumerate(scenario.flows):
         if not group.is_plain:

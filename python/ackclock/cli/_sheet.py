@@ -1,4 +1,6 @@
-"""Tables of a run for the terminal, drawn without rich where the output is no terminal: rich takes longer to import than a short run takes."""
+"""Tables of a run for the terminal, drawn without rich if the output is no terminal, because importing rich takes
+longer than a short run.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ SHOWN = 20
 
 
 class Sheet:
-    """A table: the first column to the left, the others, of numbers, to the right.
+    """A table: the first column is left-aligned, the others, which hold numbers, right-aligned.
 
     Parameters
     ----------
@@ -36,11 +38,11 @@ class Sheet:
         self.remarks: list[str] = []
 
     def add_row(self, *cells: str) -> None:
-        """One more row."""
+        """Add a row."""
         self.rows.append(cells)
 
     def say(self, what: str) -> None:
-        """One more remark under the table."""
+        """Add a remark under the table."""
         if what:
             self.remarks.append(what)
 
@@ -91,7 +93,9 @@ class Sheet:
         return table
 
     def lines(self, width: int) -> list[str] | None:
-        """The lines that rich would draw in so many columns, blanks at their ends left out; None where it would have to break one."""
+        """Return the lines that rich would draw in this many columns, without trailing blanks; None if it would have to
+        break one.
+        """
         texts = (*self.heads, *(cell for row in self.rows for cell in row))
         if self.narrow or not self.title or not self.rows or not all(map(_simple, texts)):
             return None
@@ -119,7 +123,7 @@ def _two(head: str) -> str:
 
 
 def plain(parts: Sequence[Any], width: int) -> str | None:
-    """Text that rich would print of these parts where the output is no terminal; None where only rich knows."""
+    """Return the text that rich would print of these parts if the output is no terminal; None if only rich can tell."""
     lines: list[str] = []
     for part in parts:
         if isinstance(part, Sheet):
@@ -133,5 +137,5 @@ def plain(parts: Sequence[Any], width: int) -> str | None:
 
 
 def _simple(text: str) -> bool:
-    """One line of signs that take one column each; of those beyond Latin only our own."""
+    """Return whether it is one line of characters one column wide, of which only our own are beyond Latin."""
     return text.isprintable() and (text.isascii() or all(sign < "\u0300" or sign in "–→←" for sign in text))

@@ -49,7 +49,7 @@ def names(
     for name in (*studies.names(), *studies.installed()):
         try:
             found[name] = studies.get(name).title
-        except InputError as error:  # an error of one package; the others are there
+        except InputError as error:  # an error of one package; the others are available
             _terminal.warn(f"ackclock: {error}")
     if as_json:
         _terminal.show_json([{"name": name, "title": title} for name, title in found.items()])
@@ -100,7 +100,7 @@ class Options:
     held_out: str = ""
 
     def check(self) -> None:
-        """Refuse what cannot be, before anything is run."""
+        """Refuse impossible options before anything is run."""
         from ackclock.study import SCALES
 
         if self.scale not in SCALES:
@@ -121,7 +121,7 @@ class Options:
 
 
 def study_folder(folder: Path) -> None:
-    """Refuse a folder that cannot be written, or in which a report would replace what no study has written."""
+    """Refuse a folder that cannot be written, or in which a report would replace files that no study has written."""
     from ackclock.study.result import MARKS, WRITTEN
 
     _terminal.own_folder(folder, WRITTEN, MARKS, whose="study")
@@ -274,7 +274,7 @@ def specification_line(curve: Curve) -> str:
 
 
 def _compare(result: StudyResult, options: Options, head: str) -> int:
-    """Hold a result against its record, or record it; the exit code."""
+    """Compare a result with its record, or record it; return the exit code."""
     if options.held_out:
         return _held_out(result, options)
     for line in result.unexpected:
@@ -289,7 +289,7 @@ def _compare(result: StudyResult, options: Options, head: str) -> int:
 
 
 def _held_out(result: StudyResult, options: Options) -> int:
-    """How many words stand with other seeds; the exit code."""
+    """Print how many verdicts hold with other seeds; return the exit code."""
     from ackclock.study import held_out
     from ackclock.study.record import Record
 
@@ -310,7 +310,7 @@ def _held_out(result: StudyResult, options: Options) -> int:
 
 
 def _taken() -> dict[str, str]:
-    """Which version records something, and when."""
+    """Return version and date of a record."""
     from datetime import date
     from importlib.metadata import version
 
@@ -421,7 +421,7 @@ def _run(found: Study, options: Options, progress: _terminal.Progress, executor:
 
 
 def _registered(found: Study, file: Path | None) -> str:
-    """Hash of the plan, if the study still is what the plan says."""
+    """Return the hash of the plan, if it still describes the study."""
     if file is None:
         return ""
     from ackclock.study import register
@@ -434,7 +434,7 @@ def _registered(found: Study, file: Path | None) -> str:
 
 
 def _with_kernel(result: StudyResult, options: Options, progress: _terminal.Progress) -> StudyResult:
-    """The result with the kernel's beside it, if that was asked for and the study has a part for the kernel."""
+    """Return the result with the kernel's beside it, if requested and if the study has a part for the kernel."""
     if not options.kernel or result.study.kernel is None:
         return result
     part = result.study.kernel()

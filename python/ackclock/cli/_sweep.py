@@ -92,7 +92,7 @@ def _make(
     metric: str = "goodput_bps",
     most_seeds: int = 0,
 ) -> int:
-    """Run what is missing; exit code 1 if runs failed."""
+    """Make the missing runs; exit code 1 if runs failed."""
     from ackclock import stacks
     from ackclock import sweep as sweeps
     from ackclock.sweep.precision import parse_width
@@ -387,7 +387,7 @@ def plot(
     )
     chosen = any((kind, x, by, panel, row, column, where, average, against, normalise is not None, width, style))
     with sweeps.Store(folder) as store:
-        # the report of the sweep stays beside a figure that was asked for
+        # the report of the sweep remains beside a requested figure
         place = page.write(
             results,
             store,
@@ -537,7 +537,7 @@ def told(tell: _terminal.Progress) -> Callable[[Status], None]:
 
 
 def reached(results: Results, precision: Precision) -> str:
-    """How narrow the intervals of the cells have become."""
+    """Return the widths that the cells' intervals have reached."""
     import polars as pl
 
     metric, wanted = precision.metric, precision.width
@@ -579,7 +579,7 @@ def speed(status: Status) -> str:
 
 
 def slots(status: Status) -> str:
-    """How many runs were made at a time, for people."""
+    """Return the number of parallel runs in words."""
     return f"{status.slots:,} at a time" if status.slots > 1 else "one at a time"
 
 
@@ -593,7 +593,7 @@ def duration(seconds: float) -> str:
 
 
 def stoppable(work: Callable[[], T], stop: threading.Event) -> T:
-    """Ctrl-C once: keep what is done and end; twice: end. What is to be kept may take longer than a run."""
+    """Ctrl-C once: keep finished runs and end; twice: end. Keeping may take longer than a run."""
     ended: list[T] = []
     said: list[AckclockError] = []
 
@@ -619,7 +619,7 @@ def stoppable(work: Callable[[], T], stop: threading.Event) -> T:
 
 
 def _find(target: Path, out: Path | None, *, own_code: bool) -> tuple[Sweep, Path]:
-    """The sweep, and the folder of its runs: of a file, or of a folder that holds it."""
+    """Return the sweep and the folder of its runs, from a file or from a folder that holds it."""
     from ackclock import sweep as sweeps
     from ackclock.own import refuse
 

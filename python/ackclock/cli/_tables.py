@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from ackclock._results.result import Run
 
 TOLD = 4
-"""Flows of which it says in a sentence what held them back."""
+"""Largest number of flows with a sentence about what limited them."""
 
 ROOMY = 100
-"""Columns of a terminal from which on headings stand in one line and links have their full names."""
+"""Terminal width in columns from which on headings take one line and links have their full names."""
 
 
 def tables(result: Run) -> list[Sheet]:
     """Tables that the terminal shows of a run."""
-    # as plain rows: polars takes longer to import than a short run takes
+    # as plain rows: importing polars takes longer than a short run
     found = [_flows(result)]
     for name, make in (
         ("performance", _performance),
@@ -38,7 +38,7 @@ def tables(result: Run) -> list[Sheet]:
             found.append(make(result, rows))
     found.append(_links(result))
     if result.rows("fetches") and len(result.rows("flows")) > TOLD:
-        found.sort(key=lambda sheet: sheet.title != "fetches")  # for many fetches, their duration comes first
+        found.sort(key=lambda sheet: sheet.title != "fetches")  # with many fetches, their duration comes first
     return found
 
 
@@ -69,7 +69,7 @@ def _flows(result: Run) -> Sheet:
 
 
 def _limits(flows: list[dict[str, Any]], labels: Sequence[str]) -> list[str]:
-    """Causes that held each flow back, if there are few flows."""
+    """Print the causes that limited each flow, if there are few flows."""
     from ackclock._results.limits import held, sentence
 
     said = []

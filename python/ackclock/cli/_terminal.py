@@ -29,19 +29,20 @@ T = TypeVar("T")
 Progress = Callable[[str, float], None]
 
 WIDE = 140
-"""Columns of a table that goes to a file or a pipe."""
+"""Width in columns of a table written to a file or a pipe."""
 
 PATIENCE_S = 2
-"""From when on a command says that it is at work."""
+"""Seconds after which a command shows that it is working."""
 
 GRACE_S = 0.7
-"""How long work that is to end may tidy up behind itself."""
+"""Seconds that interrupted work may take to clean up."""
 
 _works: list[Future[Any]] = []
 
 
 def show(*parts: RenderableType) -> None:
-    """Print renderables to standard output.
+    """Print renderables to standard output. Without a terminal the width is that of COLUMNS or of the tables, and lines
+    have no trailing blanks.
 
     Where that is no terminal: as wide as COLUMNS says or tables need, and without blanks at the ends of lines.
     """
@@ -61,7 +62,7 @@ def show(*parts: RenderableType) -> None:
 
 
 def _harmless(console: Console, part: RenderableType) -> RenderableType:
-    """A part with names shown as text; only rich's own styles may control the terminal."""
+    """Return a part in which names are shown as text; only rich's own styles may control the terminal."""
     from rich.segment import Segment, Segments
     from rich.text import Text
 
@@ -71,24 +72,24 @@ def _harmless(console: Console, part: RenderableType) -> RenderableType:
 
 
 def say(text: str) -> None:
-    """Print to standard output what may hold anything: of what controls a terminal, only line breaks do."""
+    """Print arbitrary text to standard output: of control characters only line breaks take effect."""
     typer.echo(printable(text))
 
 
 def complain(text: str) -> None:
-    """Print to standard error, as `say` does; if that cannot be written, go on without."""
+    """Print to standard error, as `say` does; ignore a failure to write."""
     with suppress(OSError):
         typer.echo(printable(text), err=True)
 
 
 def warn(text: str) -> None:
-    """Print a line to standard error, with what controls a terminal shown as text; if that cannot be written, go on without."""
+    """Print a line to standard error, with control characters shown as text; ignore a failure to write."""
     with suppress(OSError):
         typer.echo(shown(text), err=True)
 
 
 def width() -> int:
-    """Columns of the terminal; where there is none, as COLUMNS says or tables need."""
+    """Return the width of the terminal in columns; without one, that of COLUMNS or of the tables."""
     if _may_be_terminal(sys.stdout) and (console := _console()).is_terminal:
         return console.width
     columns = os.environ.get("COLUMNS", "")
@@ -96,15 +97,17 @@ def width() -> int:
 
 
 def _may_be_terminal(stream: Any) -> bool:
-    """Whether rich has to be asked, which takes long to import: no terminal is one, unless the environment says so."""
+    """Return whether rich, whose import is slow, has to decide: without a terminal the answer is no, unless the
+    environment says otherwise.
+    """
     return stream.isatty() or any(os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))
 
 
 def _console(*, stderr: bool = False, width: int | None = None) -> Console:
     from rich.console import Console
 
-    # rich keeps bold and dim under NO_COLOR; no-color.org asks for no escapes at all.
-    # Text in brackets is a name from outside, no markup.
+    # rich keeps bold and dim under NO_COLOR; no-color.org requires no escapes at all. Text in brackets is a foreign
+    # name, not markup.
     return Console(
         stderr=stderr,
         width=width,
@@ -195,7 +198,7 @@ def interruptible(work: Callable[[], T], *, doing: Callable[[], str] | None = No
 
 @contextmanager
 def _clock(doing: Callable[[], str] | None) -> Iterator[Callable[[], None]]:
-    """A line on a terminal that says what is done and for how long, gone when it is over."""
+    """Show a line on a terminal with the activity and its duration, erased at the end."""
     started = time.monotonic()
     shown = widest = 0
 
@@ -220,8 +223,8 @@ def _clock(doing: Callable[[], str] | None) -> Iterator[Callable[[], None]]:
 
 
 def _wait(done: Future[Any], tick: Callable[[], None] = lambda: None) -> None:
-    # In slices, because the signal may reach another thread, and then does not wake this one. Not by joining the thread: an
-    # interrupted join takes it for ended (Python 3.11).
+    # Wait in slices, because the signal may reach another thread, and then does not wake this one. Joining the thread
+    # does not work: an interrupted join considers it ended (Python 3.11).
     while not done.done():
         futures.wait([done], timeout=0.1)
         tick()
@@ -233,7 +236,7 @@ def busy() -> bool:
 
 
 def end() -> None:
-    """End interrupted work: what the engine does in an instant, what else there is in its own time, up to `GRACE_S`."""
+    """End interrupted work: the engine's in an instant, other work within `GRACE_S`."""
     from ackclock._results import run
 
     run.stopped.set()
@@ -243,7 +246,7 @@ def end() -> None:
 
 
 def wait() -> None:
-    """Until interrupted work has come to its end."""
+    """Wait until interrupted work has ended."""
     for done in _works:
         _wait(done)
 
@@ -307,12 +310,12 @@ def writable_file(path: Path, option: str) -> None:
         place = resolved(path, f"{option} {path}")
         with scratch(
             place.parent
-        ) as part:  # not under its own name: a command that is killed leaves no empty file of it
+        ) as part:  # not under its own name: a killed command leaves no empty file of that name
             (part / place.name).touch()
     except (OSError, ValueError) as error:
         raise refused(error, f"{option} {path}", instead="a file that can be written") from None
 
 
 def cpus() -> int:
-    """CPUs that this process may use."""
+    """Return the CPUs that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""Usage errors of typer in the style of our own: what was asked, what was found, what is allowed."""
+"""Usage errors of typer in our own style: what was asked, what was found, what is allowed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ackclock.errors import foremost, one_of, quote
 
 
 def explain(error: BaseException) -> str:
-    """One line for an error that typer raised about the arguments."""
+    """Return one line for an error that typer raised about the arguments."""
     return foremost(_explained(error))
 
 

@@ -1,4 +1,4 @@
-"""Who makes the runs: the options that say it, and the executor that they stand for."""
+"""Options that select where runs are made, and their executors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Workers:
-    """Who makes the runs, as the options say it."""
+    """Selection of workers by the options."""
 
     jobs: int | None = None
     scheduler: str | None = None
@@ -26,7 +26,7 @@ class Workers:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether the runs are made by other processes than this."""
+        """Whether other processes make the runs."""
         return self.scheduler is not None or self.slurm is not None or self.pbs is not None
 
     def check(self) -> None:

@@ -1,8 +1,8 @@
-"""How often the rules are wrong: CUBIC against itself, with other seeds for the two arms.
+"""Error rate of the rules: CUBIC is compared with itself, with different seeds for the two arms.
 
-Under the same seeds both arms would be the same runs. So every cell is run under many seeds once; a repetition draws from them
-the seeds of the candidate and, without any of those, the seeds of the reference, and is judged as an evaluation is. Every row
-that comes out "worse" is a false alarm, and so is every "better".
+Under the same seeds both arms would be the same runs. So every cell is run under many seeds once; a repetition draws
+the seeds of the candidate from them, then those of the reference from the remaining ones, and is judged like an
+evaluation. Every row judged "worse" is a false alarm, and so is every "better".
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 REPETITIONS = 200
 SEEDS: Mapping[str, int] = {"quick": 400, "standard": 100, "full": 200}
-"""Seeds of each cell, from which those of a repetition are drawn: at least twice the most that an evaluation takes."""
+"""Seeds of each cell from which those of a repetition are drawn: at least twice the most that an evaluation uses."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,13 +36,13 @@ class Alarms:
     Parameters
     ----------
     scale
-        Of the evaluations.
+        Scale of the evaluations.
     repetitions
-        How many.
+        Number of repetitions.
     worse, better, tested
-        Row -> how often it had this verdict, and how often one at all.
+        Row -> number of times that it had this verdict, and any verdict.
     reports
-        How many evaluations had a row that is worse.
+        Number of evaluations with a row that is worse.
     """
 
     scale: str
@@ -53,7 +53,7 @@ class Alarms:
     reports: int
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, as `alarms.json` keeps them."""
+        """Return plain values, as `alarms.json` keeps them."""
         from ackclock.sweep import engine_identity
 
         tested = sum(self.tested.values())
@@ -87,20 +87,20 @@ def measure(
     progress: Callable[[Status], None] | None = None,
     stop: threading.Event | None = None,
 ) -> Alarms:
-    """Run every cell with the reference under many seeds, and judge it against itself again and again.
+    """Run every cell with the reference under many seeds, and judge it against itself repeatedly.
 
     Parameters
     ----------
     plan
         Its scale and rows; the candidate does not matter.
     folder
-        Keeps the runs.
+        Folder of the runs.
     executor
-        Makes them.
+        Executor of the runs.
     seeds, repetitions
-        Seeds of each cell (None: those of the scale); how often they are split.
+        Seeds of each cell (None: those of the scale), and number of splits.
     progress, stop
-        As for `evaluate`.
+        See `evaluate`.
     """
     import numpy as np
 
@@ -122,7 +122,7 @@ def measure(
 
 
 def _once(plan: Plan, runs: Runs, seeds: int, rng: Generator) -> dict[str, str]:
-    """One evaluation: verdict by row."""
+    """Return the verdicts of one evaluation by row."""
     _, most = plan.counts
     drawn = (rng.permutation(seeds) + 1).tolist()
     ours, theirs = drawn[: len(drawn) // 2], drawn[len(drawn) // 2 :]
@@ -146,18 +146,18 @@ def _once(plan: Plan, runs: Runs, seeds: int, rng: Generator) -> dict[str, str]:
 
 
 def _some(values: Values, seeds: Sequence[int]) -> Values:
-    """The values of these seeds, numbered from 1."""
+    """Return the values of these seeds, renumbered from 1."""
     kept = [(i, s) for i, s in enumerate(seeds, 1) if s in values.numbers]
     return Values(numbers={i: values.numbers[s] for i, s in kept}, digests={i: values.digests[s] for i, s in kept})
 
 
 def recorded_file() -> Path:
-    """Where recorded rates are kept."""
+    """Return the file of recorded rates."""
     return Path(__file__).with_name("alarms.json")
 
 
 def record(found: Alarms) -> Path:
-    """Keep it for reports, in place of what was recorded of its scale."""
+    """Record the result for reports, in place of the earlier one of its scale."""
     place = recorded_file()
     kept = [a for a in json.loads(place.read_text("utf-8")) if a["scale"] != found.scale]
     kept = sorted([*kept, found.to_json()], key=lambda a: str(a["scale"]))

@@ -15,7 +15,7 @@ from ackclock.plot.grid import Line, draw_bars, log_axis, series, wide
 
 
 def named(evaluation: Evaluation, arm: str) -> str:
-    """Name of an arm in figures."""
+    """Return the name of an arm in figures."""
     plan = evaluation.plan
     if arm == "candidate":
         return plan.candidate.name if plan.candidate.name != REFERENCE else f"{plan.candidate.name} (candidate)"
@@ -23,12 +23,12 @@ def named(evaluation: Evaluation, arm: str) -> str:
 
 
 def folded(text: str, letters: float) -> str:
-    """A name on as many lines as it needs: of a file, a class and its options it may be long."""
+    """Break a name into the lines that it needs: a name of file, class and options may be long."""
     return "\n".join(textwrap.wrap(text, max(8, int(letters)), break_on_hyphens=False)) or text
 
 
 def _legend_above(figure: Any, axes: Sequence[Any], width: float) -> None:
-    """One legend for all panels, above them, where it hides nothing; as many names in a line as fit."""
+    """Draw one legend for all panels, above them, where it hides nothing, with as many names per line as fit."""
     seen: dict[str, Any] = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
@@ -44,12 +44,12 @@ LETTERS_PER_INCH = 13
 
 
 def arms(evaluation: Evaluation) -> list[str]:
-    """Keys of all arms."""
+    """Return the keys of all arms."""
     return [a.key for a in evaluation.plan.arms]
 
 
 def as_candidate(evaluation: Evaluation, row: RowVerdict, arm: str) -> Verdict | None:
-    """Verdict of the row if this arm were the candidate."""
+    """Return the row's verdict with this arm as the candidate."""
     found: list[Judged] = []
     for j in row.cells:
         theirs = evaluation.numbers.get((row.row.id, j.cell.id, j.measure.name, arm))
@@ -60,7 +60,7 @@ def as_candidate(evaluation: Evaluation, row: RowVerdict, arm: str) -> Verdict |
 
 
 def overview(evaluation: Evaluation) -> list[Figure]:
-    """Figures of rows 12, 8 and 14, if they were run."""
+    """Draw the figures of rows 12, 8 and 14, if they were run."""
     drawn = (_scatter(evaluation), _harm(evaluation), _harm_map(evaluation), _loss_map(evaluation))
     return [f for f in drawn if f is not None]
 
@@ -111,7 +111,7 @@ def _scatter(evaluation: Evaluation) -> Figure | None:
                 low, high = ax.get_xlim()
                 apart = max(
                     0.05 * high - (high - low) / 2, 0.0
-                )  # a tenth of the delay at least: less would look like much
+                )  # a tenth of the delay at least: a shorter axis would exaggerate small differences
                 ax.set_xlim(low - apart, high + apart)
             ax.invert_xaxis()
             ax.set_ylim(min(95.0, 100 * min(v for v in data["utilisation"] if math.isfinite(v)) - 1), 101)
@@ -192,7 +192,7 @@ def _harm(evaluation: Evaluation) -> Figure | None:
 
 
 def _harm_map(evaluation: Evaluation) -> Figure | None:
-    """Harm of the candidate less that of CUBIC, path by buffer."""
+    """Draw the candidate's harm minus CUBIC's, path by buffer."""
     row = _row(evaluation, "8")
     if row is None:
         return None
@@ -211,7 +211,7 @@ def _harm_map(evaluation: Evaluation) -> Figure | None:
 
 
 def _loss_map(evaluation: Evaluation) -> Figure | None:
-    """Utilisation under random loss, path by share."""
+    """Draw utilisation under random loss, path by share."""
     row = _row(evaluation, "14")
     if row is None:
         return None
@@ -232,7 +232,7 @@ def _loss_map(evaluation: Evaluation) -> Figure | None:
 def _map(
     name: str, title: str, caption: str, table: list[dict[str, Any]], *, across: str, signed: bool
 ) -> Figure | None:
-    """Numbers in fields, a panel beside the other. None if there would be one field only."""
+    """Draw numbers in fields, one panel beside the other; None if there would be one field only."""
     import polars as pl
 
     if len({(r["down"], r["across"]) for r in table}) < 2:
@@ -274,7 +274,9 @@ def _map(
 
 
 def worst(evaluation: Evaluation, row: RowVerdict) -> Figure:
-    """Goodput of every group in the row's worst cell, or of its flows where they are few, with the candidate and with CUBIC in its place."""
+    """Draw the goodput of every group in the row's worst cell, or of its flows if they are few, with the candidate and
+    with CUBIC in its place.
+    """
     import polars as pl
 
     j = row.worst
@@ -317,20 +319,20 @@ def worst(evaluation: Evaluation, row: RowVerdict) -> Figure:
 
 
 def _lines_of(group: Any) -> list[str]:
-    """Line to which each flow of a group belongs: its own, or that of them all."""
+    """Return the line of each flow of a group: its own, or one for all of them."""
     few = 1 < group.count <= FEW
     return [f"{group.label} {i + 1}" if few else group.label for i in range(group.count)]
 
 
 FEW = 4
-"""Flows of a group that each have a line; of more, the sum is shown."""
+"""Largest number of flows in a group with a line each; of larger groups the sum is shown."""
 
 WORST_WIDTH = 8.6
 """Inches."""
 
 
 def _smoothed(frame: Any) -> Any:
-    """At most some 150 points a line."""
+    """Reduce a line to at most about 150 points."""
     import polars as pl
 
     times = frame["t_s"].unique().sort()

@@ -1,4 +1,4 @@
-"""The folder of an evaluation: scenarios that run as they stand, every number, `evaluate.json` and `junit.xml`."""
+"""Writes the folder of an evaluation: runnable scenarios, every number, `evaluate.json` and `junit.xml`."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ SCHEMA = "ackclock.evaluate/1"
 
 
 def alarms() -> list[dict[str, Any]]:
-    """How often the harness was wrong about CUBIC against itself: a recorded run for each scale."""
+    """Return the recorded false-alarm rates of CUBIC against itself, one run for each scale."""
     found: list[dict[str, Any]] = json.loads(files("ackclock.evaluate").joinpath("alarms.json").read_text("utf-8"))
     return found
 
 
 def scenario_file(row: str, cell: str, arm: str) -> str:
-    """Where a cell's scenario lies in the folder."""
+    """Return the path of a cell's scenario in the folder."""
     return f"cells/{row}/{cell}.{arm or 'alone'}.toml"
 
 
 def command(evaluation: Evaluation, row: RowVerdict, arm: str = "candidate") -> str:
-    """Command that runs the worst cell of a row again, in the folder of the evaluation."""
+    """Return the command that repeats the worst cell of a row, in the folder of the evaluation."""
     from ackclock.own import named
 
     worst = row.worst
@@ -46,7 +46,7 @@ def command(evaluation: Evaluation, row: RowVerdict, arm: str = "candidate") -> 
 
 
 def write_scenarios(evaluation: Evaluation, folder: Path) -> None:
-    """Each cell under each arm, as it was run. A controller's file lies beside them."""
+    """Write each cell under each arm as it was run, with a controller's file beside them."""
     from ackclock.own import copied, named
     from ackclock.scenario._toml import quoted
 
@@ -61,7 +61,7 @@ def write_scenarios(evaluation: Evaluation, folder: Path) -> None:
 
 
 def cells_table(evaluation: Evaluation) -> pl.DataFrame:
-    """A row for each run and measure: row, cell, measure, arm, seed, value, digest, scenario."""
+    """Return a row for each run and measure: row, cell, measure, arm, seed, value, digest, scenario."""
     import polars as pl
 
     columns: dict[str, list[Any]] = {
@@ -79,7 +79,7 @@ def cells_table(evaluation: Evaluation) -> pl.DataFrame:
 
 
 def to_json(evaluation: Evaluation, *, statements: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The evaluation as plain values; null for what is not finite."""
+    """Return the evaluation as plain values; null for values that are not finite."""
     from ackclock.sweep import engine_identity
 
     plan = evaluation.plan
@@ -190,12 +190,14 @@ def _judged_json(evaluation: Evaluation, found: RowVerdict, j: Judged) -> dict[s
 
 
 def estimate(e: Estimate) -> dict[str, float | int | None]:
-    """An estimate as plain values."""
+    """Return an estimate as plain values."""
     return {"value": finite(e.value), "low": finite(e.low), "high": finite(e.high), "n": e.n}
 
 
 def to_junit(evaluation: Evaluation) -> str:
-    """A suite for each row, a case for each measure of each cell; worse is a failure where the row is."""
+    """Return a suite for each row with a case for each measure of each cell; a case that is worse fails if its row
+    does.
+    """
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', "<testsuites>"]
     for found in evaluation.rows:
         cases: list[str] = []
@@ -231,6 +233,6 @@ def to_junit(evaluation: Evaluation) -> str:
 
 
 def scenario_of(evaluation: Evaluation, row: RowVerdict, arm: str) -> Scenario:
-    """The scenario of a row's worst cell."""
+    """Return the scenario of a row's worst cell."""
     assert row.worst is not None, "the row was tested"
     return evaluation.scenarios[(row.row.id, row.worst.cell.id, arm)]

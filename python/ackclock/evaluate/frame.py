@@ -1,4 +1,6 @@
-"""The frame of every cell: a dumbbell, drawn starts, a warm-up. All of it is our choice; the RFC gives no numbers."""
+"""The common part of every cell: a dumbbell, drawn starts, a warm-up. All of it is our choice; the RFC gives no
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -11,37 +13,37 @@ PACKET = 1500 * 8
 """Bits of a packet."""
 
 PAYLOAD = 1448 / 1500
-"""Part of a full packet that an application sees, with timestamps."""
+"""Share of a full packet that is application payload, with timestamps."""
 
 LEAST_BDP = 4.0
-"""Packets. A path that holds fewer is left out, but for row 18."""
+"""Packets. Paths with a smaller product are left out, except in row 18."""
 
 LEAST_BUFFER = 4
 """Packets."""
 
 
 def bdp_packets(mbit: float, rtt_ms: float) -> float:
-    """Bandwidth-delay product, packets."""
+    """Return the bandwidth-delay product in packets."""
     return mbit * 1e3 * rtt_ms / PACKET
 
 
 def buffer_packets(mbit: float, rtt_ms: float, bdp: float) -> int:
-    """A buffer of so many BDP, packets."""
+    """Return the size in packets of a buffer of this many BDP."""
     return max(LEAST_BUFFER, round(bdp * bdp_packets(mbit, rtt_ms)))
 
 
 def warm_up_s(rtt_ms: float) -> float:
-    """Time that is not counted, s."""
+    """Return the time that is not counted, s."""
     return max(10.0, 50 * rtt_ms / 1e3)
 
 
 def measured_s(rtt_ms: float) -> float:
-    """Time that is counted, s."""
+    """Return the time that is counted, s."""
     return max(50.0, 200 * rtt_ms / 1e3)
 
 
 def flows(name: str, controller: str = PLACE, *, rtt_ms: float, count: int = 1, **more: Any) -> dict[str, Any]:
-    """A group of bulk flows that start within two round trips, at least 100 ms."""
+    """Return a group of bulk flows that start within two round trips, at least 100 ms."""
     return {
         "name": name,
         "count": count,
@@ -53,17 +55,21 @@ def flows(name: str, controller: str = PLACE, *, rtt_ms: float, count: int = 1, 
 
 
 VOICE: Mapping[str, Any] = {"name": "probe", "workload": {"kind": "voice"}}
-"""A telephone call, whose delay is that of every flow in the same queue."""
+"""Telephone call, whose delay is that of every flow in the same queue."""
 
 
 def camera(controller: str = "cubic") -> dict[str, Any]:
-    """Video in real time over TCP, 1.2 Mbit/s: 30 frames a second in groups of 30, left out when 250 ms late. C4's tests have its sizes."""
+    """Return real-time video over TCP, 1.2 Mbit/s: 30 frames a second in groups of 30, dropped when 250 ms late. Sizes
+    are from C4's tests.
+    """
     frames = {"kind": "media", "first": "37500 bytes", "other": "3750 bytes", "drop_late": "250 ms"}
     return {"name": "camera", "congestion_control": controller, "workload": frames}
 
 
 def shorts(name: str, controller: str, *, load: float) -> dict[str, Any]:
-    """Short transfers: Poisson arrivals, sizes lognormal with a median of 30 kB. So many may be open that none is turned away."""
+    """Return short transfers: Poisson arrivals, sizes lognormal with a median of 30 kB. The limit of open transfers is
+    high enough that none is turned away.
+    """
     sizes = {"kind": "lognormal", "median": "30000 bytes", "sigma": 1.5}
     arrivals = {"kind": "poisson", "load": load}
     return {
@@ -88,26 +94,27 @@ def dumbbell(
     warm_up: float | None = None,
     record: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The keys of a scenario.
+    """Return the keys of a scenario.
 
     Parameters
     ----------
     groups
         Groups of flows.
     mbit, rtt_ms
-        Of the bottleneck, and of the whole path.
+        Rate of the bottleneck, and RTT of the whole path.
     bdp, packets
-        Its buffer, as one of them.
+        Size of its buffer, in one of these units.
     queue
-        Instead of drop-tail; a buffer given as well becomes its limit.
+        Queue instead of drop-tail; a given buffer becomes its limit.
     forward, backward
-        More keys of the bottleneck, one direction each.
+        Further keys of the bottleneck, for one direction each.
     access
-        Senders' links, taken in turn; else each is ten times as fast as the bottleneck, with a jitter of one packet.
+        Links of the senders, assigned in turn; by default each is ten times as fast as the bottleneck, with a jitter of
+        one packet.
     seconds, warm_up
-        Of the run; else as the frame has it.
+        Duration and warm-up of the run; by default those of the frame.
     record
-        What else is recorded.
+        Additional records.
     """
     limit = packets if packets is not None else None if bdp is None else buffer_packets(mbit, rtt_ms, bdp)
     kept = {**(queue or {"kind": "drop-tail"}), **({} if limit is None else {"limit": f"{limit} packets"})}
@@ -133,7 +140,7 @@ def dumbbell(
 
 
 def about(mbit: float, rtt_ms: float, bdp: float | None = None, what: str = "", **more: Any) -> dict[str, Any]:
-    """Properties that name a cell."""
+    """Return the properties that name a cell."""
     found: dict[str, Any] = {"rate_bps": mbit * 1e6, "rtt_s": rtt_ms / 1e3}
     if bdp is not None:
         found["buffer_bdp"] = bdp
@@ -141,7 +148,7 @@ def about(mbit: float, rtt_ms: float, bdp: float | None = None, what: str = "", 
 
 
 def path_id(mbit: float, rtt_ms: float, bdp: float | None = None) -> str:
-    """A path in a file name."""
+    """Return a path as part of a file name."""
     return f"{mbit:g}M-{rtt_ms:g}ms" + ("" if bdp is None else f"-{bdp:g}bdp")
 
 
@@ -149,7 +156,7 @@ RATES, RTTS, BUFFERS = (1, 10, 100, 1000), (10, 40, 100, 300), (0.25, 1, 2, 8)
 
 
 def grid(quick: Sequence[tuple[float, float, float]] = ()) -> Iterator[tuple[float, float, float, Scale]]:
-    """Rate (Mbit/s), RTT (ms) and buffer (BDP) of every path that holds at least four packets, with its scale.
+    """Return rate (Mbit/s), RTT (ms) and buffer (BDP) of every path that holds at least four packets, with its scale.
 
     The standard scale has all RTTs at 10 Mbit/s, and 40 ms (1 Mbit/s: 100 ms) at the other rates; the full one has all.
     """
@@ -166,7 +173,7 @@ def grid(quick: Sequence[tuple[float, float, float]] = ()) -> Iterator[tuple[flo
 def cell(
     name: str, scenario: Mapping[str, Any], labels: Mapping[str, Any], *, scale: Scale = "standard", alone: bool = False
 ) -> Cell:
-    """A cell; one with a rate of 1 Gbit/s is marked."""
+    """Return a cell; one with a rate of 1 Gbit/s is marked."""
     return Cell(
         id=name,
         scenario=scenario,

@@ -1,4 +1,4 @@
-"""Runs the cells of an evaluation under every arm, adds seeds where they help, and judges."""
+"""Runs the cells of an evaluation under every arm, adds seeds if they may decide a row, and judges."""
 
 from __future__ import annotations
 
@@ -30,15 +30,17 @@ NAME = "evaluate"
 
 REFERENCE = "cubic"
 INFORMATION = ("reno", "bbr3")
-"""Shown in the candidate's place beside it; no verdict rests on them, and cells of the full scale are left out."""
+"""Controllers shown in the candidate's place for information; no verdict depends on them, and they skip cells of the
+full scale.
+"""
 
 FEW_SEEDS = 3
-"""Seeds of each cell under those, and of a victim alone, of which only the mean is needed: no verdict rests on their
+"""Seeds of each cell for those, and for a victim alone, of which only the mean is needed: no verdict depends on single
 seeds.
 """
 
 SEEDS: Mapping[str, tuple[int, int]] = {"quick": (3, 3), "standard": (10, 40), "full": (10, 80)}
-"""Seeds of each cell: at first, and at most."""
+"""Seeds of each cell: initial and maximum number."""
 
 KEPT = (
     ("performance", None),
@@ -53,13 +55,13 @@ KEPT = (
 
 
 class RunsFailedError(InputError):
-    """A run of a cell failed: the engine's fault or the controller's, not that of what was asked for."""
+    """A run of a cell failed through the engine's or the controller's fault, not because of the request."""
 
     exit_code = 4
 
 
 Key = tuple[str, str, str]
-"""Row, cell, arm; the arm of a cell without the candidate is empty."""
+"""Row, cell, arm; the arm is empty for a cell without the candidate."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,23 +71,23 @@ class Plan:
     Parameters
     ----------
     candidate
-        Controller, and its name.
+        Controller to evaluate, and its name.
     rival
-        Another arm whose numbers are shown.
+        Further arm whose numbers are shown.
     scale
-        How many cells and seeds.
+        Scale, which sets the number of cells and seeds.
     only
         Ids of rows; empty: all.
     gigabit
-        Also cells of 1 Gbit/s.
+        Whether to include cells of 1 Gbit/s.
     seeds
-        At first, and at most; None: those of the scale.
+        Initial and maximum number of seeds; None: those of the scale.
     environment
-        What the controller is meant for; row 25 is for data centres.
+        Environment for which the controller is meant; row 25 is for data centres.
     backend
-        The simulator, or the real kernel, whose rows are those that it can carry out.
+        The simulator, or the real kernel, which runs only the rows that it can.
     stated
-        Sections of the RFC to which the author has answered.
+        Sections of the RFC that the author has answered.
     """
 
     candidate: Arm
@@ -125,7 +127,7 @@ class Plan:
 
     @property
     def arms(self) -> list[Arm]:
-        """Who stands in the candidate's place, the candidate first."""
+        """Arms in the candidate's place, the candidate first."""
         found = [self.candidate, Arm(role="reference", name=REFERENCE, controller=REFERENCE)]
         if self.rival is not None:
             found.append(self.rival)
@@ -137,7 +139,7 @@ class Plan:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Seeds of each cell: at first, and at most."""
+        """Initial and maximum number of seeds of each cell."""
         return self.seeds or SEEDS[self.scale]
 
 
@@ -148,9 +150,9 @@ class Evaluation:
     Parameters
     ----------
     plan
-        What was asked for.
+        Plan of the evaluation.
     rows
-        Verdicts.
+        Verdicts of the rows.
     numbers
         Measures under every arm: (row, cell, measure, arm) -> number by seed.
     digests
@@ -160,7 +162,7 @@ class Evaluation:
     over_time
         (row, arm) -> goodput over time (t_s, flow, goodput_bps) in the row's worst cell, under its worst seed.
     search
-        What the search of row x5 found; None if it was not asked for.
+        Result of the search of row x5; None if it was not requested.
     """
 
     plan: Plan
@@ -192,7 +194,7 @@ class Evaluation:
 
 @dataclass(slots=True)
 class _Entry:
-    """A cell under one arm."""
+    """Cell under one arm."""
 
     row: Row
     cell: Cell
@@ -206,7 +208,7 @@ class _Entry:
 
     @property
     def judged(self) -> bool:
-        """Whether verdicts rest on it seed by seed."""
+        """Whether verdicts depend on it seed by seed."""
         return self.arm is not None and self.arm.role != "information"
 
 
@@ -218,15 +220,15 @@ def evaluate(
     progress: Callable[[Status], None] | None = None,
     stop: threading.Event | None = None,
 ) -> Evaluation:
-    """Make the runs that the folder's store does not hold yet, and judge.
+    """Make the runs that the folder's store lacks, and judge.
 
     Raises
     ------
     RunsFailedError
         If a run fails, such as one whose controller raises an error.
     UnavailableError
-        If it was stopped early, or the kernel or its guest program is gone meanwhile; what was done is kept, and the next call goes
-        on there.
+        If it was stopped early, or the kernel or its guest program has been removed; finished runs are kept, and the
+        next call continues there.
     """
     first, most = plan.counts
     entries = _entries(plan, plan.arms, range(1, first + 1))
@@ -241,7 +243,7 @@ def evaluate(
 
 
 def _with_search(evaluation: Evaluation, folder: Path, executor: Executor, stop: threading.Event | None) -> Evaluation:
-    """Evaluation with the row of the search, if it was asked for."""
+    """Return the evaluation with the row of the search, if it was requested."""
     from ackclock.evaluate.search import searched
 
     plan = evaluation.plan
@@ -264,7 +266,7 @@ def _maker(
     progress: Callable[[Status], None] | None,
     stop: threading.Event | None,
 ) -> Iterator[Callable[[Sequence[_Entry]], _Made]]:
-    """Who makes runs, the simulator or the kernel; either keeps them in a store of the folder."""
+    """Return the executor of runs, the simulator or the kernel; both keep runs in a store of the folder."""
     from ackclock.sweep import Store
 
     if plan.backend == "sim":
@@ -281,7 +283,7 @@ def _maker(
 
 
 def _with_victims(entries: Sequence[_Entry], tables: Sequence[Tables]) -> _Made:
-    """By key, each with the runs of its victim alone."""
+    """Return entries by key, each with the runs of its victim alone."""
     found = {entry.key: one for entry, one in zip(entries, tables, strict=True)}
     for entry in entries:
         if entry.arm is not None and entry.cell.alone:
@@ -314,7 +316,7 @@ def _has_transport_of_its_own(arm: Arm) -> bool:
 
 
 def _within(row: Row, arms: Sequence[Arm], scale: Scale, *, gigabit: bool) -> Row:
-    """The row without the cells that another transport than TCP cannot have; why, in the words of the refusal."""
+    """Return the row without the cells that only TCP can have, and the reason in the words of the refusal."""
     from ackclock.scenario import Scenario
 
     asked = list(row.at(scale, gigabit=gigabit))
@@ -338,7 +340,7 @@ def collect(
     progress: Callable[[Status], None] | None = None,
     stop: threading.Event | None = None,
 ) -> Runs:
-    """Every cell of a plan under these arms and seeds, without a verdict. Errors as for `evaluate`."""
+    """Run every cell of a plan under these arms and seeds, without a verdict. Errors as in `evaluate`."""
     from ackclock.sweep import Store
 
     entries = _entries(plan, arms, seeds)
@@ -376,14 +378,15 @@ def _made(
     *,
     made_by: str | None = None,
 ) -> _Made:
-    """Runs of every entry, made or found. Rows that look at the same scenario share its runs.
+    """Make or find the runs of every entry. Rows with the same scenario share its runs. Failed runs of the kernel are
+    made again: the machine may have been the cause.
 
     The kernel's are made again if they failed: what ends them may be the machine.
     """
     from ackclock._results.result import named_groups
     from ackclock.sweep import Campaign, Cell, Recipe
 
-    if not entries:  # only rows that do not apply were asked for
+    if not entries:  # only rows that do not apply were requested
         return {}
 
     recipe = Recipe(metrics=(), tables=KEPT)
@@ -411,7 +414,9 @@ def _made(
 
 
 def _why(store: Store, entries: Sequence[_Entry], cells: Sequence[_SweepCell], count: int) -> str:
-    """Where the first of these runs failed, and how. The store also knows those of former forms of the controller."""
+    """Return where and how the first of these runs failed. The store also knows failures of former versions of the
+    controller.
+    """
     why = {(scenario, seed): text for scenario, seed, text in store.failures(NAME, 1_000_000)}
     for entry, cell in zip(entries, cells, strict=True):
         for seed in entry.seeds:
@@ -423,7 +428,7 @@ def _why(store: Store, entries: Sequence[_Entry], cells: Sequence[_SweepCell], c
 
 
 def values(tables: Tables, cell: Cell, row: Row) -> dict[str, Values]:
-    """Every measure of a row, in one cell under one arm."""
+    """Return every measure of a row, in one cell under one arm."""
     return {m.name: Values(numbers=m.of(tables, cell), digests=tables.digests) for m in row.measures}
 
 
@@ -448,7 +453,7 @@ def _cells(entries: Sequence[_Entry]) -> list[tuple[Row, Cell]]:
 
 
 def _extend(plan: Plan, entries: Sequence[_Entry], found: _Found, most: int) -> bool:
-    """Give more seeds to cells whose row needs them; arms for information and victims alone keep those that they have."""
+    """Give more seeds to cells whose row needs them; arms for information and victims alone keep theirs."""
     wanted = more_seeds(_by_row(plan, found), plan.scale, most)
     more = False
     for entry in entries:

@@ -1,4 +1,4 @@
-"""An evaluation on the real kernel: rows as far as it can carry them out, and their runs.
+"""An evaluation on the real kernel: rows as far as the kernel can run them, and their runs.
 
 The network is the simulator's (`--network relay`), so both arms of a cell meet the same links and the same losses. Runs are kept as the
 simulator's are, under the kernel's identity in place of the engine's.
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 __all__ = ["carried_out", "executor", "facts", "has", "identity", "unchanged"]
 
 LONGEST = 120
-"""Letters of a reason."""
+"""Largest length of a reason in letters."""
 
 
 def has(controller: str) -> bool:
-    """Whether the built kernel has this controller."""
+    """Return whether the built kernel has this controller."""
     return linux.kernel_controller(controller, None) in linux.installed().controllers
 
 
 def carried_out(rows: Sequence[Row], candidate: Arm, scale: Scale, *, gigabit: bool) -> list[Row]:
-    """The rows without the cells that the kernel cannot carry out; why, in the words of the refusal."""
+    """Return the rows without the cells that the kernel cannot run, and the reason in the words of the refusal."""
     found = []
     for row in rows:
         cells, reasons = [], dict.fromkeys(row.needs)
@@ -55,7 +55,9 @@ def carried_out(rows: Sequence[Row], candidate: Arm, scale: Scale, *, gigabit: b
 
 
 def executor(jobs: int, made_by: str) -> Threads:
-    """Threads that each watch over one kernel, on a CPU of its own; a run fails if `made_by` is not what would make it."""
+    """Return threads that each supervise one kernel, on a CPU of its own; a run fails if `made_by` differs from what
+    would make it.
+    """
     from ackclock.sweep import Threads
 
     available = sorted(os.sched_getaffinity(0))
@@ -75,7 +77,7 @@ def executor(jobs: int, made_by: str) -> Threads:
 
 
 def unchanged(made_by: str) -> None:
-    """Whether runs would still be made by the kernel and the guest program of this identity.
+    """Check that runs would still be made by the kernel and guest program of this identity.
 
     Raises
     ------
@@ -100,7 +102,9 @@ def _first(task: Task, cpu: int) -> Done:
 
 
 def _kept(table: Columns, columns: Sequence[str] | None) -> Columns:
-    """The columns wanted, in kinds that do not depend on what a run told: numbers are floats, but for those that name a flow."""
+    """Return the wanted columns in kinds that do not depend on the run: numbers are floats, except those that identify
+    a flow.
+    """
     import numpy as np
 
     from ackclock._results.columns import series
@@ -118,10 +122,10 @@ def _kept(table: Columns, columns: Sequence[str] | None) -> Columns:
 
 
 NAMES = ("flow", "group", "number")
-"""Columns that number things, and that the kernel always tells."""
+"""Columns that number things, which the kernel always reports."""
 
 
 def facts() -> str:
-    """The kernel, for a report."""
+    """Return facts about the kernel, for a report."""
     about = linux.installed().about
     return f"Linux {about['release']} ({about['source']}, built kernel {about['sha256']})"

@@ -1,4 +1,4 @@
-"""Measures of a run. Each function makes a number per seed of the tables that a cell's runs left."""
+"""Measures of a run: each function computes a number per seed from the tables of a cell's runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SENT = ("send", "rtx", "tlp")
 
 
 def each(table: str, number: Callable[[pl.DataFrame, Cell], float | None]) -> Of:
-    """A number of the rows that each seed's run left in a table; a run without one has none."""
+    """Return a number from the rows of each seed's run in a table; a run without rows has none."""
 
     def of(t: Tables, c: Cell) -> dict[int, float]:
         found = {seed: number(rows, c) for seed, rows in t.rows(table).items()}
@@ -34,12 +34,12 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def column(name: str, group: str = "") -> Of:
-    """A column of `performance`, of a group or of all flows."""
+    """Return a column of `performance`, for a group or for all flows."""
     return lambda t, _: t.group(group, name) if group else t.whole(name)
 
 
 def utilisation(group: str = "") -> Of:
-    """Goodput by the most that the bottleneck's rate leaves of it."""
+    """Return goodput divided by the maximum that the bottleneck's rate allows."""
 
     def of(t: Tables, c: Cell) -> dict[int, float]:
         most = c.about["rate_bps"] * PAYLOAD
@@ -49,7 +49,7 @@ def utilisation(group: str = "") -> Of:
 
 
 def queue_delay(name: str = "p95_delay_s", group: str = "") -> Of:
-    """One-way delay less that of the idle path, s."""
+    """Return one-way delay minus that of the idle path, s."""
 
     def of(t: Tables, c: Cell) -> dict[int, float]:
         return {seed: value - c.base_delay_s for seed, value in column(name, group)(t, c).items()}
@@ -58,7 +58,7 @@ def queue_delay(name: str = "p95_delay_s", group: str = "") -> Of:
 
 
 def harm_to_goodput(group: str) -> Of:
-    """(x - y) / x: what the victim lost of what it has alone (Ware et al., HotNets 2019)."""
+    """Return (x - y) / x: the victim's loss relative to its goodput alone (Ware et al., HotNets 2019)."""
 
     def of(t: Tables, _: Cell) -> dict[int, float]:
         alone = _alone(t, group, "goodput_bps")
@@ -68,7 +68,7 @@ def harm_to_goodput(group: str) -> Of:
 
 
 def harm_to_delay(group: str) -> Of:
-    """(y - x) / y of the 95th percentile of the one-way delay."""
+    """Return (y - x) / y of the 95th percentile of the one-way delay."""
 
     def of(t: Tables, _: Cell) -> dict[int, float]:
         alone = _alone(t, group, "p95_delay_s")
@@ -78,14 +78,16 @@ def harm_to_delay(group: str) -> Of:
 
 
 def _alone(t: Tables, group: str, column: str) -> float:
-    """Mean of a victim alone over a few seeds: both arms are held against it, so it only scales their difference."""
+    """Return the mean of a victim alone over a few seeds: both arms are compared with it, so it only scales their
+    difference.
+    """
     assert t.alone is not None, "the cell runs the victim alone, too"
     mean = _mean([v for v in t.alone.group(group, column).values() if math.isfinite(v)])
     return math.nan if mean is None else mean
 
 
 def _in_windows(rows: pl.DataFrame, length_s: float, begin_s: float) -> dict[int, list[float]]:
-    """Goodput of each flow in whole windows, by flow."""
+    """Return the goodput of each flow in whole windows, by flow."""
     import polars as pl
 
     late = rows.filter(pl.col("t_s") > begin_s + 1e-9)
@@ -105,7 +107,9 @@ def _in_windows(rows: pl.DataFrame, length_s: float, begin_s: float) -> dict[int
 
 
 def _shares(flows: Sequence[int], of: int, number: Callable[[list[float], float], float | None]) -> Of:
-    """A number of what flows have in windows of at least 10 s and 100 round trips, and of an equal share."""
+    """Return a number computed from the flows' goodput in windows of at least 10 s and 100 round trips, and from an
+    equal share.
+    """
 
     def shares(rows: pl.DataFrame, c: Cell) -> float | None:
         fair = c.about["rate_bps"] * PAYLOAD / of
@@ -116,25 +120,26 @@ def _shares(flows: Sequence[int], of: int, number: Callable[[list[float], float]
 
 
 def starved(flows: Sequence[int], *, of: int) -> Of:
-    """Share of windows of at least 10 s and 100 round trips in which a flow has less than a tenth of an equal share.
+    """Return the share of windows of at least 10 s and 100 round trips in which a flow has less than a tenth of an
+    equal share.
 
     Parameters
     ----------
     flows
-        Numbers of those looked at.
+        Numbers of the examined flows.
     of
-        How many share the bottleneck.
+        Number of flows that share the bottleneck.
     """
     return _shares(flows, of, lambda windows, fair: _mean([v < 0.1 * fair for v in windows]))
 
 
 def least_share(flows: Sequence[int], *, of: int) -> Of:
-    """The least share of an equal share that a flow has in a window, as for `starved`."""
+    """Return a flow's smallest fraction of an equal share in any window, see `starved`."""
     return _shares(flows, of, lambda windows, fair: min((v / fair for v in windows), default=None))
 
 
 def jain(length_s: float = 10.0, begin_s: float = 10.0) -> Of:
-    """Jain's index in windows, their mean."""
+    """Return the mean over windows of Jain's index."""
 
     def mean(rows: pl.DataFrame, _: Cell) -> float | None:
         windows = list(zip(*_in_windows(rows, length_s, begin_s).values(), strict=False))
@@ -144,7 +149,7 @@ def jain(length_s: float = 10.0, begin_s: float = 10.0) -> Of:
 
 
 def share_of(flow: int, begin_s: float) -> Of:
-    """Share that one flow has of all goodput from a time on."""
+    """Return one flow's share of all goodput from a time on."""
     import polars as pl
 
     def share(rows: pl.DataFrame, _: Cell) -> float | None:
@@ -156,7 +161,9 @@ def share_of(flow: int, begin_s: float) -> Of:
 
 
 def settling(at_s: float, *, bps: float, until_s: float, flow: int | None = 0, hold_s: float = 1.0) -> Of:
-    """Seconds from a change until goodput reaches 90 % of this rate and stays there; the rest of the time if it never does."""
+    """Return the seconds from a change until goodput reaches 90 % of this rate and stays there; the remaining time if
+    it never does.
+    """
     import polars as pl
 
     def took(rows: pl.DataFrame, _: Cell) -> float:
@@ -181,7 +188,7 @@ def _settled(times: Sequence[float], values: Sequence[float], at_s: float, level
 
 
 def goodput_between(begin_s: float, end_s: float, *, flow: int | None = None) -> Of:
-    """Mean goodput of a flow, or of all, in a stretch of the run, bit/s."""
+    """Return the mean goodput of a flow, or of all, in a time interval of the run, bit/s."""
     import polars as pl
 
     def mean(rows: pl.DataFrame, _: Cell) -> float | None:
@@ -195,16 +202,19 @@ def goodput_between(begin_s: float, end_s: float, *, flow: int | None = None) ->
 
 
 def completion(quantile: float, *, followed_s: float, least_bytes: float = 0.0, most_bytes: float = math.inf) -> Of:
-    """A quantile of the times that transactions of some sizes took, s; at `followed_s` it means that or more.
+    """Return a quantile of the durations of transactions of some sizes, s; the value `followed_s` means that or more.
 
-    Each transaction is followed for the same time. Those count that began so long before the end of the run, finished or not.
-    One that took longer, or never finished, counts with `followed_s`: left out, it would make the quantile of the others look good.
+    Each transaction is followed for the same time. Only those that started at least that long before the end of the run
+    count, finished or not. One that took longer, or never finished, counts with `followed_s`: without it the quantile
+    would look too good.
     """
     return _followed(lambda took: took.quantile(quantile, "linear"), followed_s, least_bytes, most_bytes)
 
 
 def mean_time(*, followed_s: float, least_bytes: float = 0.0, most_bytes: float = math.inf) -> Of:
-    """Mean of the times that transactions of some sizes took, s, where longer ones count with `followed_s` (restricted mean)."""
+    """Return the mean duration of transactions of some sizes, s, in which longer ones count with `followed_s`
+    (restricted mean).
+    """
 
     def mean(took: pl.Series) -> float | None:
         return float(took.sum()) / len(took) if len(took) else None
@@ -213,7 +223,7 @@ def mean_time(*, followed_s: float, least_bytes: float = 0.0, most_bytes: float 
 
 
 def unfinished(*, followed_s: float, least_bytes: float = 0.0, most_bytes: float = math.inf) -> Of:
-    """Share of these transactions that did not finish within `followed_s`."""
+    """Return the share of these transactions that did not finish within `followed_s`."""
 
     def share(took: pl.Series) -> float | None:
         return int((took >= followed_s).sum()) / len(took) if len(took) else None
@@ -222,7 +232,7 @@ def unfinished(*, followed_s: float, least_bytes: float = 0.0, most_bytes: float
 
 
 def _followed(number: Callable[[pl.Series], float | None], followed_s: float, least: float, most: float) -> Of:
-    """A number of the times that transactions took, none longer than `followed_s`."""
+    """Return a number computed from the durations of transactions, none longer than `followed_s`."""
     import polars as pl
 
     took = pl.col("total_s").fill_nan(None).fill_null(math.inf).clip(upper_bound=followed_s)
@@ -237,12 +247,16 @@ def _followed(number: Callable[[pl.Series], float | None], followed_s: float, le
 
 
 def unanswered(asked: int) -> Of:
-    """Share of so many transactions that did not finish before the run did, those that did not begin among them."""
+    """Return the share of this many transactions that did not finish before the run did, including those that never
+    started.
+    """
     return each("transactions", lambda rows, _: 1 - int(rows["done"].sum()) / asked)
 
 
 def fetched(quantile: float, flow: int = 0) -> Of:
-    """A quantile of the times that the fetches or bursts of a flow took, s; one that did not end counts with the time it had."""
+    """Return a quantile of the durations of a flow's fetches or bursts, s; an unfinished one counts with its time so
+    far.
+    """
     import polars as pl
 
     def took(rows: pl.DataFrame, c: Cell) -> float | None:
@@ -253,7 +267,7 @@ def fetched(quantile: float, flow: int = 0) -> Of:
 
 
 def late(most_s: float, flow: int) -> Of:
-    """Share of a flow's frames that took longer than this, were left out or never arrived."""
+    """Return the share of a flow's frames that took longer than this, were skipped or never arrived."""
     import polars as pl
 
     def share(rows: pl.DataFrame, _: Cell) -> float | None:
@@ -264,7 +278,7 @@ def late(most_s: float, flow: int) -> Of:
 
 
 def finished(flow: int = 0) -> Of:
-    """When a transfer was complete, s from its start; the end of the run if it never was."""
+    """Return the completion of a transfer, s from its start; the end of the run if it never completed."""
     import polars as pl
 
     def took(rows: pl.DataFrame, c: Cell) -> float:
@@ -275,7 +289,7 @@ def finished(flow: int = 0) -> Of:
 
 
 def of_flows(name: str) -> Of:
-    """Sum of a column of `flows`; no number if a flow has none, because its part of the sum is not known."""
+    """Return the sum of a column of `flows`; no number if a flow has none, because its part of the sum is unknown."""
 
     def total(rows: pl.DataFrame, _: Cell) -> float | None:
         values = rows[name].cast(float).fill_nan(None)
@@ -285,7 +299,7 @@ def of_flows(name: str) -> Of:
 
 
 def sent_between(begin_s: float, end_s: float, *, per_s: float | None = None) -> Of:
-    """Transmissions of flow 0 in a stretch of the run, in all or per so many seconds."""
+    """Return the transmissions of flow 0 in a time interval, in total or per this many seconds."""
     import polars as pl
 
     def sent(rows: pl.DataFrame, _: Cell) -> float | None:
@@ -298,13 +312,15 @@ def sent_between(begin_s: float, end_s: float, *, per_s: float | None = None) ->
 
 
 def backoff(begin_s: float, end_s: float) -> Of:
-    """By how much gaps between timeouts grow at least, from the second timeout on; 2 is exponential backoff."""
+    """Return the smallest growth factor of the gaps between timeouts, from the second timeout on; 2 is exponential
+    backoff.
+    """
     import polars as pl
 
     def growth(rows: pl.DataFrame, c: Cell) -> float | None:
         if not rows.height:
             return None
-        # Packets on their way when all was lost, and one tail loss probe, are not backoff.
+        # Packets in flight when everything was lost, and one tail loss probe, are not backoff.
         quiet = begin_s + max(1.0, 10 * c.about["rtt_s"])
         sent = rows.filter(pl.col("event").is_in(SENT) & pl.col("t_s").is_between(quiet, end_s))["t_s"].to_list()
         gaps = [b - a for a, b in pairwise(sorted(set(sent)))]  # a timeout of QUIC sends two packets at once
@@ -314,14 +330,15 @@ def backoff(begin_s: float, end_s: float) -> Of:
 
 
 SEGMENT = 1500 * 8
-"""Bits of a packet, of which a breaker counts."""
+"""Bits of a packet, the unit of a circuit breaker."""
 
 
 def media_tripped(flow: int, *, fps: int = 30, group: int = 30) -> Of:
-    """Share of reports at which the congestion breaker of a media flow has tripped (RFC 8083, §4.3).
+    """Return the share of reports at which the congestion breaker of a media flow has tripped (RFC 8083, §4.3).
 
-    A report a second. Over CB_INTERVAL reports the flow must not send more than ten times what TCP would at its share of lost
-    packets, by the simple form of the equation, with the round trip of the idle path: with the measured one it would trip sooner.
+    Reports arrive every second. Over CB_INTERVAL reports the flow must not send more than ten times what TCP would at
+    its share of lost packets, by the simple form of the equation, with the round trip of the idle path: with the
+    measured one it would trip sooner.
     """
 
     def of(t: Tables, c: Cell) -> dict[int, float]:
@@ -348,10 +365,12 @@ def media_tripped(flow: int, *, fps: int = 30, group: int = 30) -> Of:
 
 
 def tripped() -> Of:
-    """Share of intervals in which the candidate's flows stand behind a circuit breaker that has tripped (RFC 8084, §3).
+    """Return the share of intervals in which the candidate's flows are behind a circuit breaker that has tripped (RFC
+    8084, §3).
 
-    An interval is 5 s or 20 round trips. It is bad if more than a tenth of what arrives is dropped and the offered rate of all
-    flows is above ten times what as many Reno flows would send at that loss (RFC 8083, §4.3, simplified). Three running trip.
+    An interval is 5 s or 20 round trips. It is bad if more than a tenth of the arrivals are dropped and the offered
+    rate of all flows is above ten times what as many Reno flows would send at that loss (RFC 8083, §4.3, simplified).
+    Three successive bad intervals trip the breaker.
     """
 
     def of(t: Tables, c: Cell) -> dict[int, float]:

@@ -33,21 +33,21 @@ COMPANY = {
     "bbr3-linux": "BBRv3 (Linux)",
     "traffic": "other traffic",
 }
-"""Who else is on the path: columns of the matrix."""
+"""Other flows on the path: columns of the matrix."""
 
 KINDS = {"worse": "fails", "mixed": "fails", "no difference shown": "undecided", "no worse": "holds", "better": "holds"}
-"""Verdict -> look of a table's cell."""
+"""Verdict -> appearance of a table's cell."""
 
 
 WRITTEN = ("cells", "cells.parquet", "evaluate.json", "figures", "junit.xml", "report.html")
 """Files of an evaluation in its folder, beside its store."""
 
 MARKS = ("evaluate.json",)
-"""Files that show that a folder is that of an evaluation."""
+"""Files that identify the folder of an evaluation."""
 
 
 def write(evaluation: Evaluation, folder: Path, *, statements: Mapping[str, str] | None = None) -> Path:
-    """Write everything that the folder holds beside its store.
+    """Write everything in the folder except its store.
 
     Returns
     -------
@@ -81,12 +81,12 @@ def _svg(figure: Any) -> bytes:
 
 
 def _tables(figure: Any) -> list[tuple[str, Any]]:
-    """The numbers of a figure, by the name of a file."""
+    """Return the numbers of a figure, by file name."""
     return [(n if n.startswith(figure.name) else f"{figure.name}-{n}", table) for n, table in figure.data.items()]
 
 
 def conclusion(evaluation: Evaluation) -> str:
-    """The outcome in one sentence."""
+    """Return the outcome in one sentence."""
     counts = evaluation.summary()
     name = evaluation.plan.candidate.name
     tested = sum(n for v, n in counts.items() if v not in UNJUDGED)
@@ -105,7 +105,7 @@ def conclusion(evaluation: Evaluation) -> str:
 
 
 def page(evaluation: Evaluation, *, statements: Mapping[str, str]) -> report.Page:
-    """The report as a value."""
+    """Return the report as a value."""
     plan = evaluation.plan
     first, most = plan.counts
     seeds = f"{first} seeds a cell" if first == most else f"{first} to {most} seeds a cell"
@@ -246,12 +246,12 @@ def _legend() -> report.Prose:
 
 
 def number(value: float) -> str:
-    """Three significant digits."""
+    """Format three significant digits."""
     return f"{value:.3g}".replace("-", "−") if math.isfinite(value) else "–"
 
 
 def with_unit(value: float, unit: str) -> str:
-    """A number as people write it: shares in percent, short times in ms."""
+    """Format a number for readers: shares in percent, short times in ms."""
     if not math.isfinite(value):
         return "–"
     if unit == "ratio":
@@ -264,13 +264,13 @@ def with_unit(value: float, unit: str) -> str:
 
 
 def mean(j: Judged, arm: Literal["candidate", "reference"]) -> str:
-    """The mean of an arm; with a sign before it where it is a lower bound."""
+    """Format the mean of an arm, with a sign before it if it is a lower bound."""
     value = j.candidate.value if arm == "candidate" else j.reference.value
     return ("≥ " if arm in j.at_least else "") + with_unit(value, j.measure.unit)
 
 
 def between(e: Any, unit: str) -> str:
-    """Ends of an interval."""
+    """Format the ends of an interval."""
     if not math.isfinite(e.low):
         return "–"
     return f"{with_unit(e.low, unit)} to {with_unit(e.high, unit)}"
@@ -385,7 +385,7 @@ def _method(evaluation: Evaluation) -> tuple[report.Block, ...]:
 
 
 def _cells(evaluation: Evaluation) -> report.Prose:
-    """Every number, folded: a table for each row."""
+    """Return every number, folded: a table for each row."""
     from html import escape
 
     parts = []
@@ -425,7 +425,7 @@ def _cells(evaluation: Evaluation) -> report.Prose:
 
 
 def lines(evaluation: Evaluation) -> Sequence[tuple[str, ...]]:
-    """A line for each row, for the terminal."""
+    """Return a line for each row, for the terminal."""
     found = []
     for r in evaluation.rows:
         j = r.worst

@@ -21,18 +21,18 @@ BUDGET, EVALUATIONS, SEED = "steps", 200, 1
 """Settings of the search."""
 
 FOLDER = "search"
-"""Where its journals are kept, one for each that was begun."""
+"""Folder of its journals, one for each search that was started."""
 
 
 def searched(
     row: Row, candidate: Arm, reference: str, folder: Path, executor: Executor, stop: threading.Event | None
 ) -> tuple[RowVerdict, Mapping[str, Any]]:
-    """The row, and what was found as plain values.
+    """Return the row, and the results as plain values.
 
     Raises
     ------
     UnavailableError
-        If it was stopped early; the next call goes on there.
+        If it was stopped early; the next call continues there.
     """
     found = _found(candidate.controller, candidate.options, folder, executor, stop)
     theirs = found if candidate.controller == reference else _found(reference, {}, folder, executor, stop)

@@ -1,4 +1,4 @@
-"""Rows of the evaluation: a sentence of RFC 9743, the cells in which it is looked at, and what is measured there."""
+"""Rows of the evaluation: a sentence of RFC 9743, the cells that test it, and the measures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 PLACE = "@"
-"""Stands in a cell's scenario where the candidate goes, and in the other arms its rivals."""
+"""Placeholder in a cell's scenario for the candidate, and for its rivals in the other arms."""
 
 SCALES = ("quick", "standard", "full")
 Scale = Literal["quick", "standard", "full"]
@@ -21,27 +21,27 @@ Environment = Literal["internet", "datacentre"]
 """Environment that a controller is meant for."""
 
 Level = Literal["MUST", "SHOULD", "should", "ought", ""]
-"""How the RFC says it; empty where it only describes, or where the row is ours."""
+"""Requirement level in the RFC; empty if it only describes, or if the row is ours."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """A scenario with a place for the candidate.
+    """Scenario with a place for the candidate.
 
     Parameters
     ----------
     id
         Unique in its row; part of file names.
     scenario
-        The keys of a scenario. `PLACE` stands where the controller is named.
+        Keys of a scenario, with `PLACE` in place of the controller's name.
     about
         Numbers that name the cell: `rate_bps`, `rtt_s`, `buffer_bdp`, `victim`, `flows`.
     scale
-        The smallest scale at which it is looked at.
+        Smallest scale that includes it.
     alone
-        Also run it without the candidate: what the others get by themselves is what harm is measured by.
+        Whether to run it without the candidate as well: harm is measured against the others' results alone.
     gigabit
-        It has a rate of 1 Gbit/s, and is looked at only if that was asked for.
+        Whether it has a rate of 1 Gbit/s, and is run only on request.
     """
 
     id: str
@@ -58,7 +58,7 @@ class Cell:
 
     @property
     def words(self) -> str:
-        """The cell for people."""
+        """Cell in words."""
         parts = []
         if "rate_bps" in self.about:
             bps = self.about["rate_bps"]
@@ -73,7 +73,7 @@ class Cell:
 
 
 class Tables:
-    """Tables that the runs of one cell under one controller left, seed by seed.
+    """Tables of the runs of one cell under one controller, seed by seed.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Tables:
     digests
         Seed -> digest of the run.
     alone
-        The same of the cell without the candidate.
+        Tables of the cell without the candidate.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Tables:
         self.alone = alone
 
     def group(self, name: str, column: str) -> dict[int, float]:
-        """A column of `performance`, of the group with this name."""
+        """Return a column of `performance` for the group with this name."""
         import polars as pl
 
         rows = self.frames["performance"]
@@ -101,14 +101,14 @@ class Tables:
         return _values(found, column)
 
     def whole(self, column: str) -> dict[int, float]:
-        """A column of `performance`, of all flows together."""
+        """Return a column of `performance` for all flows together."""
         import polars as pl
 
         found = self.frames["performance"].filter(pl.col("of") == "run").select("seed", column)
         return _values(found, column)
 
     def rows(self, table: str) -> dict[int, pl.DataFrame]:
-        """Rows of another table; an entry for every seed."""
+        """Return the rows of another table, with an entry for every seed."""
         frame = self.frames[table]
         if not frame.height:
             return dict.fromkeys(self.digests, frame)
@@ -125,31 +125,31 @@ def _values(found: pl.DataFrame, column: str) -> dict[int, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """A number of each run, which side of it is good, and how much worse does not matter.
+    """Number of each run, with its good direction and the difference that is irrelevant.
 
     Parameters
     ----------
     name, unit
-        For people. Units: "share", "s", "", "bit/s".
+        Name and unit for readers. Units: "share", "s", "", "bit/s".
     of
         Number of each run, by seed; NaN where there is none.
     better
-        Which direction is.
+        Direction that is better.
     margin
-        Ours. In the unit, or with `relative` a share of the reference's mean.
+        Our margin, in the unit, or with `relative` as a share of the reference's mean.
     least
-        Of a relative margin, in the unit.
+        Smallest absolute value of a relative margin, in the unit.
     judged
-        Whether it counts; otherwise it is reported only.
+        Whether it counts; otherwise it is only reported.
     only_if
         It counts only in cells where this other measure differs by no more than its margin.
     ratio
         Rates, which may differ by orders of magnitude: compared by the logarithm of their quotient, `margin` being a factor and
         `least` what a smaller number counts as.
     duty
-        What no run of the candidate may exceed, whatever CUBIC does; None: there is no such bound.
+        Bound that no run of the candidate may exceed, regardless of CUBIC; None: no bound.
     most
-        The greatest number that a run of a cell can show, where it then means that or more; None: there is none.
+        Largest number that a run of a cell can show, which then means that or more; None: no such limit.
     """
 
     name: str
@@ -171,11 +171,11 @@ class Measure:
         return "ratio" if self.ratio else self.unit
 
     def compared(self, value: float) -> float:
-        """A number as differences are made of it."""
+        """Return a number in the form in which differences are taken."""
         return math.log(max(value, self.least)) if self.ratio else value
 
     def margin_at(self, reference: float) -> float:
-        """The margin in the unit of differences, where the reference has this mean."""
+        """Return the margin in the unit of differences, for this mean of the reference."""
         if self.ratio:
             return math.log(self.margin)
         return max(self.margin * abs(reference), self.least) if self.relative else self.margin
@@ -183,28 +183,28 @@ class Measure:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One sentence of RFC 9743, or of ours, and how it is looked at.
+    """One sentence of RFC 9743, or of ours, and its test.
 
     Parameters
     ----------
     id
         Number in the report.
     section, level, quote
-        Where the RFC says it, how, and its words; section is empty where the row is ours.
+        Section, requirement level and words of the RFC; section is empty if the row is ours.
     title
-        A few words.
+        Title of a few words.
     cells, measures
-        What is run, and what is measured. Without cells the row is not tested.
+        Cells to run, and measures. Without cells the row is not tested.
     needs
-        What is missing for it, or for a part of it.
+        Feature that is missing for it, or for a part of it.
     note
-        What else a reader has to know.
+        Further information for readers.
     applies
-        Empty, or why it does not apply unless the author says so.
+        Empty, or the reason why it does not apply unless the author says so.
     environment
-        Its cells are run only for a controller that is meant for it; empty: for all.
+        Environment to which its cells are restricted; empty: all.
     starves
-        The measure of how long the candidate itself is starved, which is said apart.
+        Measure of the candidate's own starvation, which is reported separately.
     """
 
     id: str
@@ -221,23 +221,23 @@ class Row:
     starves: str = ""
 
     def at(self, scale: Scale, *, gigabit: bool = False) -> list[Cell]:
-        """Cells of the row at a scale."""
+        """Return the cells of the row at a scale."""
         upto = SCALES.index(scale)
         return [c for c in self.cells if SCALES.index(c.scale) <= upto and (gigabit or not c.gigabit)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arm:
-    """Who stands in the candidate's place.
+    """Controller in the candidate's place.
 
     Parameters
     ----------
     role
         "candidate", "reference", "rival" or "information".
     name
-        For people, and for file names.
+        Name for readers and file names.
     controller, options
-        As a scenario names them.
+        Controller and options in the form of a scenario.
     """
 
     role: Literal["candidate", "reference", "rival", "information"]
@@ -252,7 +252,7 @@ class Arm:
 
 
 def filled(scenario: Mapping[str, Any], controller: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of a scenario with a controller in the candidate's place."""
+    """Return the keys of a scenario with a controller in the candidate's place."""
     groups = []
     for group in scenario["flows"]:
         mine = {"congestion_control": controller, **({"congestion_control_options": dict(options)} if options else {})}
@@ -261,5 +261,5 @@ def filled(scenario: Mapping[str, Any], controller: str, options: Mapping[str, A
 
 
 def without(scenario: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of a scenario without the candidate."""
+    """Return the keys of a scenario without the candidate."""
     return {**scenario, "flows": [g for g in scenario["flows"] if g.get("congestion_control") != PLACE]}

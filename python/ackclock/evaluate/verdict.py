@@ -1,6 +1,8 @@
-"""From numbers by seed to verdicts. No worse than the reference in its place, by a margin of ours; the RFC has no thresholds.
+"""From numbers by seed to verdicts: no worse than the reference in its place, by a margin of ours, because the RFC has
+no thresholds.
 
-A difference d is candidate minus reference under one seed, with the sign that makes more of it worse, m the margin.
+A difference d is candidate minus reference under one seed, with the sign that makes a larger value worse; m is the
+margin.
 
 | verdict of a cell | when |
 | --- | --- |
@@ -52,7 +54,7 @@ VERDICTS: tuple[Verdict, ...] = (
 )
 
 UNJUDGED: tuple[Verdict, ...] = ("reported", "not tested", "not applicable")
-"""Verdicts that say nothing for or against."""
+"""Verdicts that decide neither for nor against."""
 
 SYMBOLS: Mapping[str, str] = {
     "worse": "✗",
@@ -77,56 +79,56 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Values:
-    """A measure of one cell under one controller: a number and a digest by seed."""
+    """Measure of one cell under one controller: a number and a digest by seed."""
 
     numbers: Mapping[int, float]
     digests: Mapping[int, str]
 
     @property
     def distinct(self) -> int:
-        """Different runs among those with a number."""
+        """Number of different runs among those with a number."""
         return len({self.digests[s] for s in self.numbers if s in self.digests})
 
     @property
     def runs(self) -> set[int]:
-        """Seeds that were run, with a number or without."""
+        """Number of seeds that were run, with a number or without."""
         return {*self.digests, *self.numbers}
 
     def without(self, seeds: set[int]) -> list[int]:
-        """Seeds of these that gave no number."""
+        """Number of these seeds without a number."""
         return sorted(s for s in seeds if not math.isfinite(self.numbers.get(s, math.nan)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judged:
-    """A measure in one cell.
+    """Measure in one cell.
 
     Parameters
     ----------
     candidate, reference
-        Means with their intervals.
+        Mean of each arm with its interval.
     difference
-        Positive is worse.
+        Mean difference; positive is worse.
     margin
-        In the measure's unit.
+        Margin in the measure's unit.
     distinct
-        Different runs of the candidate.
+        Number of different runs of the candidate.
     worst_seed
-        Where the difference is greatest.
+        Seed with the largest difference.
     by_seed
-        The differences.
+        Differences by seed.
     p
-        Of a test that the mean is no more than the margin.
+        p-value of a test that the mean is at most the margin.
     note
-        Why there is no verdict.
+        Reason for having no verdict.
     at_least
-        Which of "candidate" and "reference" has a mean that is a lower bound: a run reached the measure's `most`.
+        Arms ("candidate", "reference") whose mean is a lower bound because a run reached the measure's `most`.
     runs
-        How many seeds were run.
+        Number of seeds that were run.
     without
-        Runs without a number, of the candidate and of the reference.
+        Number of runs without a number, for the candidate and the reference.
     broken
-        The greatest number of the candidate, if the measure's duty forbids it.
+        Largest number of the candidate, if the measure's duty forbids it.
     """
 
     cell: Cell
@@ -148,33 +150,33 @@ class Judged:
 
     @property
     def counts(self) -> bool:
-        """Whether the row's mean has it."""
+        """Whether the row's mean includes it."""
         return self.measure.judged and self.verdict != "not tested" and bool(self.by_seed)
 
     @property
     def lopsided(self) -> bool:
-        """Whether the row is open because more runs of one arm than of the other have no number."""
+        """Whether the row is open because one arm has more runs without a number than the other."""
         return self.measure.judged and self.verdict != "not tested" and self.without[0] != self.without[1]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowVerdict:
-    """A row.
+    """Verdict of a row.
 
     Parameters
     ----------
     verdict
-        Of the whole.
+        Verdict of the whole row.
     measure
-        The measure that settles it; its mean difference over the cells, in margins.
+        Deciding measure, and its mean difference over the cells, in margins.
     worst
-        The cell in which the candidate is worst by that measure.
+        Cell in which the candidate is worst by that measure.
     cells
         Every measure in every cell.
     reason
-        In words.
+        Reason in words.
     remark
-        What is not a verdict of the row: that the candidate itself is starved.
+        Remark apart from the verdict: that the candidate itself is starved.
     """
 
     row: Row
@@ -193,7 +195,7 @@ class RowVerdict:
 
 
 def judge(measure: Measure, cell: Cell, candidate: Values, reference: Values) -> Judged:
-    """One measure in one cell."""
+    """Judge one measure in one cell."""
     found = _compared(measure, cell, candidate, reference)
     greatest = max((v for v in candidate.numbers.values() if math.isfinite(v)), default=0.0)
     if measure.duty is None or greatest <= measure.duty:
@@ -203,7 +205,7 @@ def judge(measure: Measure, cell: Cell, candidate: Values, reference: Values) ->
 
 
 def _compared(measure: Measure, cell: Cell, candidate: Values, reference: Values) -> Judged:
-    """Against the reference."""
+    """Compare the measure with the reference."""
     sign = 1.0 if measure.better == "less" else -1.0
     runs = candidate.runs & reference.runs
     missing = (candidate.without(runs), reference.without(runs))
@@ -238,7 +240,7 @@ def _compared(measure: Measure, cell: Cell, candidate: Values, reference: Values
             p=_p(list(by_seed.values()), margin) if len(seeds) > 1 else 1.0,
             note=without(found),
         )
-        # where the candidate has no number is where it may be worst
+        # the candidate may be worst in the runs without a number
         return found if by_seed else replace(found, worst_seed=min(missing[0] or missing[1]))
     if not seeds:
         return replace(found, note="no number in any run")
@@ -251,18 +253,20 @@ def _compared(measure: Measure, cell: Cell, candidate: Values, reference: Values
 
 
 def without(judged: Judged) -> str:
-    """How many runs gave no number, in words."""
+    """Return the number of runs without a number, in words."""
     ours, theirs = judged.without
     return f"no number in {ours} of {judged.runs} runs of the candidate, {theirs} of CUBIC's"
 
 
 def outcome(difference: Estimate, margin: float) -> Verdict:
-    """The verdict on a mean difference of which more is worse."""
+    """Return the verdict on a mean difference for which larger is worse."""
     return WORDS.get(same(margin).places(difference.low, difference.high), "no difference shown")
 
 
 def _p(values: Sequence[float], margin: float) -> float:
-    """One-sided, Student's t: resampling could not tell apart the small probabilities that Holm asks for."""
+    """Return the one-sided p-value by Student's t: resampling cannot resolve the small probabilities that Holm's method
+    needs.
+    """
     from scipy.special import stdtr
 
     n = len(values)
@@ -274,7 +278,7 @@ def _p(values: Sequence[float], margin: float) -> float:
 
 
 def holm(judged: Sequence[Judged], level: float = 0.025) -> set[int]:
-    """Positions of those that are worse though so many were looked at (Holm 1979)."""
+    """Return the positions of those that are worse after correction for their number (Holm 1979)."""
     tested = sorted((j.p, i) for i, j in enumerate(judged) if j.counts)
     found: set[int] = set()
     for rank, (p, i) in enumerate(tested):
@@ -286,7 +290,7 @@ def holm(judged: Sequence[Judged], level: float = 0.025) -> set[int]:
 
 
 def judge_rows(by_row: Sequence[tuple[Row, Sequence[Judged]]], scale: Scale = "standard") -> list[RowVerdict]:
-    """Verdicts on rows, each with all that was judged in its cells."""
+    """Judge rows; each verdict holds everything that was judged in the row's cells."""
     gated = [(row, _gated(cells)) for row, cells in by_row]
     flat = [j for _, cells in gated for j in cells]
     sure = {id(flat[i]) for i in holm(flat)}
@@ -294,7 +298,7 @@ def judge_rows(by_row: Sequence[tuple[Row, Sequence[Judged]]], scale: Scale = "s
 
 
 def _gated(cells: Sequence[Judged]) -> list[Judged]:
-    """Measures that count only where another one is about equal do not count where it is not."""
+    """Exclude measures that count only where another one is about equal, if it is not."""
     at = {(j.cell.id, j.measure.name): j for j in cells}
     found = []
     for j in cells:
@@ -390,7 +394,7 @@ def _excess(judged: Judged) -> float:
 
 
 def _broken(judged: Judged) -> str:
-    """Which duty was not done, in a sentence."""
+    """Return which duty was violated, as a sentence."""
     measure = judged.measure
     return (
         f"does not back off: {measure.name}, up to {judged.broken:.3g} {measure.unit}, and {measure.duty:.3g} is the most for any "
@@ -399,8 +403,8 @@ def _broken(judged: Judged) -> str:
 
 
 def _remark(row: Row, cells: Sequence[Judged]) -> str:
-    """Remark on a candidate that is starved itself, apart from the verdict: a controller that gives way harms no other
-    flow.
+    """Return the remark on a candidate that is starved itself, apart from the verdict: a controller that gives way
+    harms no other flow.
     """
     if not row.starves:
         return ""
@@ -415,7 +419,7 @@ def _remark(row: Row, cells: Sequence[Judged]) -> str:
 
 
 def judge_part(row: Row, cells: Sequence[Judged], scale: Scale) -> RowVerdict:
-    """The verdict that a row would have with some of its cells alone."""
+    """Return the verdict that a row would have with only some of its cells."""
     return _row(row, cells, set(), scale)
 
 
@@ -424,7 +428,7 @@ def _unit(judged: Judged) -> float:
 
 
 def in_margins(cells: Sequence[Judged]) -> list[float]:
-    """Differences in units of the margin, their mean over cells, by seed; of the seeds that all cells have."""
+    """Return differences in units of the margin, averaged over cells, by seed, for the seeds that all cells have."""
     if not cells:
         return []
     common = set(cells[0].by_seed).intersection(*(j.by_seed for j in cells))
@@ -436,7 +440,7 @@ def _interval(values: Sequence[float], level: float) -> Estimate:
 
 
 def more_seeds(by_row: Sequence[tuple[Row, Sequence[Judged]]], scale: Scale, most: int) -> dict[tuple[str, str], int]:
-    """How many seeds cells should have whose row needs more: (row, cell) -> seeds.
+    """Return the wanted number of seeds for cells whose row needs more: (row, cell) -> seeds.
 
     A row that is worse needs none. One whose mean over cells is open gets twice as many in all the cells that the mean is of,
     if so many may settle it. In every other row, only a cell may change the verdict that lies beyond its margin and is not
@@ -463,7 +467,7 @@ def more_seeds(by_row: Sequence[tuple[Row, Sequence[Judged]]], scale: Scale, mos
 
 
 def _of_open_means(row: Row, cells: Sequence[Judged], upto: int) -> list[Judged]:
-    """Measures whose means over cells more seeds may settle."""
+    """Return measures whose means over cells more seeds may decide."""
     found = []
     for measure in row.measures:
         parts = [j for j in cells if j.counts and j.measure is measure]
@@ -481,15 +485,15 @@ def _may_be_worse(judged: Judged, upto: int) -> bool:
 
 
 def _may_settle(d: Estimate, margin: float, widths: float, upto: int) -> bool:
-    """Whether so many half-widths fit between mean and margin with that many seeds."""
+    """Return whether this many half-widths fit between mean and margin with that many seeds."""
     distance, half = abs(d.value - margin), widths * (d.high - d.low) / 2
     return distance > 0 and d.n * (half / distance) ** 2 <= upto
 
 
 PAIRS = 2000
-"""Most pairs of runs in a row. A row of 144 cells has more than enough seeds for its mean, and would take most of the
-time.
+"""Largest number of pairs of runs in a row. A row of 144 cells has more than enough seeds for its mean, and would take
+most of the time.
 """
 
 HOLM_WIDTHS = 2.0
-"""Half-widths of a 95 % interval that one cell of some hundreds needs to be worse after Holm."""
+"""Half-widths of a 95 % interval that one cell of several hundred needs to be worse after Holm's correction."""

@@ -22,12 +22,12 @@ class Case:
     Parameters
     ----------
     name
-        As in the tables.
+        Name in the tables.
     scenario
-        What both backends run.
+        Scenario of both backends.
     network
-        Who plays the kernel's network. Its disciplines, as measured, where nothing is lost at random; else the relay, which
-        has the simulator's losses.
+        Network of the kernel: its own disciplines, as measured, if nothing is lost at random; else the relay, which has
+        the simulator's losses.
     """
 
     name: str

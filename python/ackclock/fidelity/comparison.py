@@ -29,7 +29,7 @@ FAMILY: Mapping[str, Bound | None] = {
     reference.SRTT: Bound(relative=0.10),
     reference.RETRANSMISSIONS: Bound(relative=0.25, or_spread=True),
 }
-"""For the controllers beside reno and cubic."""
+"""Bounds for the controllers other than reno and cubic."""
 ANY_PHASE: Mapping[str, Bound | None] = {reference.RETRANSMISSIONS: None}
 SHARING: Mapping[str, Bound | None] = {
     reference.AGGREGATE: Bound(relative=0.02),
@@ -50,7 +50,7 @@ LOSSES = (0.1, 1.0)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeasuredCell:
-    """One experiment: what the kernel gave, how to simulate it, what is judged."""
+    """An experiment: the kernel's result, its simulation, and the judged quantities."""
 
     name: str
     kernel: Callable[[], Values]
@@ -78,7 +78,7 @@ class Comparison:
 
     @property
     def unexpected(self) -> tuple[str, ...]:
-        """One line for each miss that is not known."""
+        """Return one line for each unknown miss."""
         return tuple(
             f"{row.cell}, {row.quantity}: kernel {_number(row.kernel.mean)}, simulator {_number(row.simulator.mean)}"
             for row in self.rows
@@ -188,7 +188,7 @@ def _lossless(network: str, controller: str, bounds: Mapping[str, Bound | None] 
 
 
 def _any_phase(network: str, controller: str) -> MeasuredCell:
-    """How much hangs on the phase: the kernel's three starts beside starts all over the tick."""
+    """Influence of the phase: the kernel's three starts compared with starts over the whole tick."""
     return MeasuredCell(
         name=f"{network} {controller}, any phase",
         kernel=partial(reference.bulk, network, controller),

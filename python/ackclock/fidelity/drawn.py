@@ -25,15 +25,15 @@ __all__ = ["ALL_CONTROLLERS", "BULKS", "CONTROLLERS", "LOSSY", "TRANSFERS", "Dra
 TRANSFERS = 70
 BULKS = 30
 LOSSY = 42
-"""How many of each kind the table in the documentation has."""
+"""Number of scenarios of each kind in the documentation's table."""
 
 CONTROLLERS = ("reno", "cubic", "bic", "htcp", "illinois")
-"""In turn."""
+"""Controllers, used in turn."""
 
 ALL_CONTROLLERS = (
     *CONTROLLERS, "westwood-plus", "highspeed", "scalable", "vegas", "hybla", "veno", "yeah", "dctcp", "bbr",
 )  # fmt: skip
-"""In turn, under random loss."""
+"""Controllers, used in turn under random loss."""
 
 SEGMENT = 1448
 SEGMENTS = 100
@@ -52,13 +52,13 @@ class Drawn:
     Parameters
     ----------
     name
-        Kind, number and what was drawn.
+        Kind, number and drawn values.
     kind
         "transfer", "bulk", "lossy", "listed", or one of `ackclock.fidelity.families`.
     scenario
-        What both backends run.
+        Scenario of both backends.
     network
-        Over which network the kernel runs it.
+        Network on which the kernel runs it.
     """
 
     name: str

@@ -34,7 +34,7 @@ from ackclock.scenario import Scenario
 __all__ = ["BY_NAME", "COUNT", "FAMILIES", "SUITES", "family"]
 
 COUNT = 10
-"""Scenarios of a family, where nothing else is asked for."""
+"""Default number of scenarios in a family."""
 
 SECONDS = 8
 """Length of a flow that has no end of its own."""
@@ -67,16 +67,16 @@ class Draw:
         return float(f"{low * (high / low) ** self._next():.3g}")
 
     def one(self, of: Sequence[Any]) -> Any:
-        """One of them."""
+        """Draw one item of a list."""
         return of[int(self._next() * len(of))]
 
     def chance(self, share: float) -> bool:
-        """True in so many cases."""
+        """Return True with this probability."""
         return self._next() < share
 
 
 class Sketch:
-    """A scenario in the making: a path, a flow, what is said of it."""
+    """Scenario under construction: a path, a flow, and its description."""
 
     def __init__(self, draw: Draw, number: int) -> None:
         self.draw = draw
@@ -99,11 +99,11 @@ class Sketch:
         self.seconds = SECONDS
 
     def say(self, text: str) -> None:
-        """Note what was drawn."""
+        """Add to the description what was drawn."""
         self.said.append(text)
 
     def lose(self, share: float = 0.5) -> None:
-        """Random losses, in so many cases."""
+        """Add random losses with this probability."""
         if self.draw.chance(share):
             p = self.draw.spread(0.0005, 0.02)
             self.link["loss"] = {"kind": "bernoulli", "p": p}
@@ -189,7 +189,7 @@ def _way_back(it: Sketch) -> None:
         it.back["aggregate"] = f"{ms:g} ms"
         it.say(f"ACKs aggregated for {ms:g} ms")
     else:
-        # two full segments to an ACK of 66 bytes: the way back is full below 1/46 of the rate
+        # two full segments per ACK of 66 bytes: the return path is full below 1/46 of the rate
         share, limit = it.draw.between(30, 150), it.draw.between(5, 100)
         it.back |= {
             "rate": f"{it.mbps / share:.4g} Mbit/s",

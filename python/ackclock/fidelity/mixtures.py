@@ -30,7 +30,7 @@ from ackclock.scenario._base import schema
 __all__ = ["COUNT", "FEATURES", "MOST_FEATURES", "keys_of", "mixtures", "taken_keys"]
 
 COUNT = 50
-"""Mixtures, where nothing else is asked for."""
+"""Default number of mixtures."""
 MOST_FEATURES = 5
 MOST_PACKETS = 30_000
 """Roughly: a faster path is run for a shorter time."""
@@ -111,13 +111,15 @@ NOT_A_FEATURE = frozenset(
         "host.preset", "stack.slow_start", "losses.scripted", "losses.listed", "capacities.mahimahi", "stack.tso",
     }
 )  # fmt: skip
-"""Names and frames of other keys; what the kernel has in one form alone; what is drawn elsewhere (scripted losses in the family "transfer"); what the network decides."""
+"""Keys that are no feature: names and frames of other keys; keys with only one value in the kernel; keys drawn
+elsewhere (scripted losses in the family "transfer"); keys determined by the network.
+"""
 
 WHOLE = frozenset({"whole", "packet limit", "mean packets", "packets", "limit"})
 
 
 class Mixture:
-    """A scenario in the making: where it runs, and what was set so far."""
+    """Scenario under construction: its network, and the values set so far."""
 
     def __init__(self, draw: Draw, number: int) -> None:
         self.draw = draw
@@ -131,7 +133,7 @@ class Mixture:
         self.flows = 1
 
     def base(self) -> Table:
-        """One flow over one link."""
+        """Return one flow over one link."""
         half = f"{round(self.rtt_ms * 500)} us"
         flow: Table = {"profile": "linux-6", "congestion_control": self.controller, "workload": {"kind": "bulk"}}
         if self.recovery:
@@ -149,7 +151,7 @@ class Mixture:
         }
 
     def set(self, feature: str, path: Path, value: Any) -> None:
-        """One key."""
+        """Set one key."""
         self.edits.append((feature, (path, value)))
 
 
@@ -157,7 +159,7 @@ class Mixture:
 
 
 def _value(it: Mixture, place: str, key: Mapping[str, Any], depth: int = 0) -> Any:
-    """A value of a key, by what it takes."""
+    """Draw a value for a key by its type."""
     name, takes = f"{place}.{key['name']}", key["takes"]
     kind, draw = takes["takes"], it.draw
     low, high = RANGES.get(name, (None, None))
@@ -223,7 +225,7 @@ def _distribution(it: Mixture, name: str, unit: str) -> Table:
 
 
 def _table(it: Mixture, place: str, table: Mapping[str, Any], depth: int) -> Table:
-    """A table of keys: those that it must have, and most of the others."""
+    """Draw a table: its required keys, and most of the others."""
     made: Table = {}
     for key in table["keys"]:
         if not key["required"] and not it.draw.chance(0.85 if depth < 3 else 0.3):
@@ -488,13 +490,13 @@ def taken_keys(place: str) -> tuple[str, ...]:
             continue
         taken = [value for number in range(12) if (value := _tried(place, key, number)) is not None]
         if taken and (key["takes"]["takes"] not in ("flag", "choice") or len({str(value) for value in taken}) > 1):
-            found.append(name)  # a key that must have one value says nothing
+            found.append(name)  # a key with only one permitted value is no choice
     return tuple(found)
 
 
 @functools.cache
 def taken_kinds(family: str) -> tuple[str, ...]:
-    """Kinds of a family that the backend takes, but for the plain one."""
+    """Return the kinds of a family that the backend accepts, except for the plain one."""
     kinds = [table["kind"] for table in schema()[family]]
     wanted = [
         kind for kind in kinds if kind not in ("drop-tail", "none", "bulk") and f"{family}.{kind}" not in NOT_A_FEATURE
@@ -581,7 +583,7 @@ def _mixture(seed: int, number: int) -> Drawn:
                 chosen.append(name)
                 del left[name]
                 break
-    # further flows first: the other features are told to each of them
+    # further flows first: the other features apply to each of them
     for name in sorted(chosen, key=list(FEATURES).index):
         FEATURES[name][0](it)
     scenario, kept = _kept(it)
@@ -593,7 +595,7 @@ def _mixture(seed: int, number: int) -> Drawn:
 
 
 def _kept(it: Mixture) -> tuple[Scenario, set[str]]:
-    """The scenario with all that was drawn, or without what is refused, edit by edit."""
+    """Return the scenario with everything drawn, or without refused values, edit by edit."""
     told = it.base()
     for _, (path, value) in it.edits:
         _put(told, path, copy.deepcopy(value))

@@ -40,7 +40,7 @@ def kernel_release() -> str:
 
 
 def bulk(network: str, controller: str, loss_percent: float = 0.0) -> Values:
-    """One flow, 60 s."""
+    """Return the results of one flow over 60 s."""
     import polars as pl
 
     table = read("bulk_loss" if loss_percent else "bulk")
@@ -78,7 +78,7 @@ def sharing() -> Values:
 
 
 def second_starts_us() -> list[int]:
-    """When the second flow starts after the first, one value per seed."""
+    """Return the start of the second flow after the first, one value per seed."""
     import polars as pl
 
     rows = read("sharing").filter(pl.col("flow") == 1).sort("seed")

@@ -28,12 +28,12 @@ FETCHES = {7680: 300, 768_000: 100}
 
 
 def bulk(network: str, controller: str, *, phases_us: tuple[int, ...] = PHASES_US) -> Values:
-    """One flow without random loss, once per phase of its start against the tick."""
+    """Run one flow without random loss, once per phase of its start against the tick."""
     return _joined([_one_flow(network, controller, start_us=phase) for phase in phases_us])
 
 
 def same_losses(controller: str, loss_percent: float, *, jobs: int) -> Values:
-    """One flow on n2 that meets the very losses that the kernel met, seed by seed."""
+    """Run one flow on n2 with exactly the losses that the kernel had, seed by seed."""
 
     def measure(seed: int) -> Values:
         lost = reference.lost_packets(loss_percent, seed)
@@ -45,7 +45,7 @@ def same_losses(controller: str, loss_percent: float, *, jobs: int) -> Values:
 
 
 def own_losses(controller: str, loss_percent: float, *, seeds: int, jobs: int) -> Values:
-    """One flow on n2 with losses drawn by the simulator."""
+    """Run one flow on n2 with losses drawn by the simulator."""
     loss = {"kind": "bernoulli", "p": f"{loss_percent} %"}
     scenario = path.bulk(path.N2, controller, seconds=SECONDS, loss=loss)
     batch = run_batch(scenario, range(1, seeds + 1), jobs=jobs)

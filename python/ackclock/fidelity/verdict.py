@@ -16,7 +16,7 @@ Verdict = Literal["holds", "holds within 2 SE", "misses", "known miss", "not jud
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bound:
-    """How far the simulator's mean may be from the kernel's.
+    """Largest distance of the simulator's mean from the kernel's.
 
     Parameters
     ----------
@@ -57,15 +57,15 @@ class Row:
     Parameters
     ----------
     cell, quantity
-        What was compared.
+        Compared cell and quantity.
     kernel, simulator
         Mean and spread over seeds.
     bound
-        None: shown, not judged.
+        Bound; None: shown, not judged.
     verdict
         Outcome.
     cause
-        Why it is known to miss; empty otherwise.
+        Reason of a known miss; empty otherwise.
     """
 
     cell: str

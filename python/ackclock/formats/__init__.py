@@ -1,4 +1,4 @@
-"""Formats of other tools: reads what a testbed measured, to draw it beside a run, and writes a run as these tools would.
+"""Formats of other tools: reads a testbed's measurements, to draw them beside a run, and writes a run in these formats.
 
 | format | of | read | written |
 |---|---|---|---|

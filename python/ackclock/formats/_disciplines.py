@@ -1,4 +1,4 @@
-"""A queueing discipline of the linux backend as commands of `tc` (iproute2)."""
+"""Writes a queueing discipline of the linux backend as `tc` commands (iproute2)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ BURST_S = 100e-6
 
 
 def disciplines(tc: str, device: str, qdisc: Mapping[str, Any]) -> Iterator[str]:
-    """The commands that put a discipline on a device.
+    """Return the commands that put a discipline on a device.
 
     Parameters
     ----------
     tc
-        How the command begins: its name, and the namespace.
+        Beginning of the command: its name, and the namespace.
     device
-        Its name.
+        Name of the device.
     qdisc
-        As `_qdiscs.stages_of` has it.
+        Discipline from `_qdiscs.stages_of`.
     """
     made = _qdiscs.finished(qdisc)
     leaf, shaper = made["leaf"], made["shaper"]

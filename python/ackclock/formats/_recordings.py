@@ -1,4 +1,5 @@
-"""Recordings of paths, form by form: what was measured when. Formats were read in the documentation of those who write them.
+"""Recordings of paths, one format after another: values and their times. The formats were taken from their authors'
+documentation.
 
 | form | from where |
 | --- | --- |
@@ -36,11 +37,11 @@ Points = list[tuple[float, float]]
 """Times in s, from the beginning, and values."""
 
 LEO_S = 0.01
-"""Length of an interval of LeoReplayer."""
+"""Length of a LeoReplayer interval, s."""
 FCC_S = 5.0
-"""Time that a test of the FCC stands for."""
+"""Time that one FCC test covers, s."""
 PING_S = 1.0
-"""Interval of a ping that tells no times."""
+"""Interval of a ping without times, s."""
 GREATEST_S = 1e6
 MOST_BPS = 1e12
 MOST_DELAY_S = 3600.0
@@ -58,7 +59,7 @@ class Way:
 
 @dataclass(slots=True)
 class Recording:
-    """Contents of a file on the way to the user and the way from there; `both` where no direction is known."""
+    """Contents of a file in the direction to the user and the opposite one; `both` if the direction is unknown."""
 
     form: str
     length_s: float
@@ -66,11 +67,11 @@ class Recording:
     up: Way = field(default_factory=Way)
     both: Way = field(default_factory=Way)
     trace: bool = False
-    """The file is one that a link of kind "mahimahi" reads."""
+    """Whether a link of kind "mahimahi" can read the file."""
 
 
 def read(text: str, form: str | None = None, *, name: str = "") -> Recording:
-    """Read a recording, of this form or of the one that its content and its name show."""
+    """Read a recording in this format, or in the one recognised from its content and name."""
     if form is not None and form not in FORMS:
         raise InputError(f"--form: found {quote(form)}; allowed: {one_of(form, FORMS)}")
     form = form or form_of(text, name)
@@ -96,14 +97,16 @@ def read(text: str, form: str | None = None, *, name: str = "") -> Recording:
 
 def _check(what: str, points: Points, most: float, unit: str) -> None:
     for t, value in points:
-        if not (0 <= t <= GREATEST_S and 0 <= value <= most):  # nor is what is no number
+        if not (0 <= t <= GREATEST_S and 0 <= value <= most):  # nor is a non-number
             raise InputError(
                 f"found a {what} of {value:g} {unit} at {t:g} s; allowed: 0 to {most:g} {unit}, at 0 to {GREATEST_S:g} s"
             )
 
 
 def form_of(text: str, name: str = "") -> str:
-    """The form that a text's first lines show. Numbers that never decrease are opportunities, unless the file's name has "delay" in it."""
+    """Return the format recognised from a text's first lines. Non-decreasing numbers are opportunities, unless the
+    file's name contains "delay".
+    """
     head = text.lstrip()[:4096]
     if head.startswith("{"):
         return "irtt" if '"round_trips"' in text else "iperf3"
@@ -168,7 +171,9 @@ def _table(text: str) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def _spaced(points: Sequence[tuple[float, Any]], line: str) -> float:
-    """Length of a recording whose last value counts as long as the others do in the middle; times must not go back."""
+    """Return the length of a recording whose last value lasts as long as the others do on average; times must not go
+    back.
+    """
     times = [t for t, _ in points]
     if any(a > b for a, b in itertools.pairwise(times)):
         raise InputError(f"found times that go back ({line}); allowed: times in order")
@@ -255,7 +260,9 @@ def _g_nettrack(text: str) -> Recording:
 
 
 Trip = tuple[float, float | None, float | None, float | None, str]
-"""When, RTT, delay up, delay down (s; None where not known), and which way lost the packet: "", "up", "down", "any"."""
+"""Time, RTT, delay up, delay down (s; None if unknown), and the direction that lost the packet: "", "up", "down",
+"any".
+"""
 
 
 def _round_trips(rows: Iterable[Trip], form: str) -> Recording:
@@ -309,7 +316,7 @@ def _lens(text: str) -> Recording:
         first = 0
         for line, row in _table(text):
             cell = row["timestamp"]
-            if len(cell) > 15 and cell.isdigit():  # ns, more digits than a double has
+            if len(cell) > 15 and cell.isdigit():  # ns, with more digits than a double has
                 first = first or int(cell[:30])
                 t = (int(cell[:30]) - first) / 1e9
             else:

@@ -1,4 +1,4 @@
-"""Meaning of the words of a discipline of `tc`: operations that packets meet, and queues."""
+"""Interprets the words of a `tc` discipline: operations on packets, and queues."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ __all__ = [
 ]
 
 FRAME = 1514
-"""Bytes of a full frame: a packet, where a scenario counts packets and tc bytes."""
+"""Bytes of a full frame: one packet, when a scenario counts packets and tc bytes."""
 NETEM_LIMIT = 1000
-"""Packets that netem holds unless told otherwise."""
+"""Default limit of netem in packets."""
 UNLIMITED = 100_000
-"""A limit of so many packets asks for none."""
+"""Limit in packets that stands for no limit."""
 Link = dict[str, Any]
 Words = Sequence[str]
 
 
 @dataclass(slots=True)
 class Discipline:
-    """A discipline or a class, and what hangs below it."""
+    """Discipline or class, with its children."""
 
     kind: str
     words: Words
@@ -48,10 +48,10 @@ class Discipline:
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """Something that packets meet."""
+    """Operation on packets."""
 
     kind: str
-    """loss, duplicate, corrupt, delay, jitter, reorder, rate, queue or limit."""
+    """Kind of operation: loss, duplicate, corrupt, delay, jitter, reorder, rate, queue or limit."""
     value: Any
 
 
@@ -63,7 +63,7 @@ def option(words: Words, name: str) -> str | None:
 
 
 def netem(node: Discipline, missing: list[str]) -> tuple[list[Op], list[Op]]:
-    """Operations of netem, in its order: loss, then delay; and its rate with its limit."""
+    """Return the operations of netem in its order: loss, then delay; and its rate with its limit."""
     # Length: a branch for each word.
     words = list(node.words)
     loss: list[Op] = []
@@ -148,7 +148,7 @@ def netem(node: Discipline, missing: list[str]) -> tuple[list[Op], list[Op]]:
         if jitter:
             told("reorder beside jitter", "packets overtake by the jitter alone")
         else:
-            # the rest is delayed, and those of the share are not: they overtake
+            # the other packets are delayed, and those of the share are not: they overtake
             ops.append(Op("reorder", {"probability": round(1 - reorder["share"], 9), "extra_delay": time_of(delay)}))
             delay = 0
     if jitter:
@@ -205,7 +205,7 @@ def tbf(node: Discipline, missing: list[str]) -> Link:
         )
     made: Link = {"rate": rate_of(bits(rate)), "capacity": {"kind": "token-bucket", "burst": f"{size(burst)} bytes"}}
     limit, latency = option(node.words, "limit"), option(node.words, "latency")
-    if latency is not None:  # as tc reckons it
+    if latency is not None:  # computed as in tc
         wait = duration(latency)
         made["queue"] = {"kind": "drop-tail", "limit": f"{bits(rate) * wait // (8 * 10**9) + size(burst)} bytes"}
     elif limit is not None:
@@ -246,17 +246,17 @@ QUEUES: dict[str, tuple[str, dict[str, str]]] = {
         {"rtt": "rtt", "bandwidth": "bandwidth", "overhead": "overhead", "mpu": "mpu", "memlimit": "limit"},
     ),
 }
-"""Discipline -> our queue, and our keys of its words."""
+"""Discipline -> our queue, and our keys for its words."""
 IGNORED = {
     "noecn", "ecn", "besteffort", "noatm", "no-split-gso", "split-gso", "nonat", "nat", "nowash", "wash", "no-ack-filter", "drop_dequeue",
     "drop_on_overload", "l4s_ect", "unlimited", "triple-isolate", "flows", "dual-srchost", "dual-dsthost", "atm", "ptm", "raw", "no_split_gso",
     "nobytemode", "bytemode", "dq_rate_estimator", "no_dq_rate_estimator",
 }  # fmt: skip
-"""Words that stand alone and are heeded elsewhere, or change nothing here."""
+"""Words without a value that are handled elsewhere, or change nothing here."""
 
 
 def queue_of(node: Discipline, missing: list[str]) -> Link | None:
-    """A discipline without a rate, as a queue; nothing where it is none."""
+    """Return a discipline without a rate as a queue; None if it is not a queue."""
     kind, words = node.kind, node.words
     limit = option(words, "limit")
     match kind:

@@ -1,4 +1,6 @@
-"""Words in lines of `tc`: rates, times, sizes and shares as iproute2 reads them, and the shell around them."""
+"""Parses words of `tc` lines: rates, times, sizes and shares as iproute2 reads them, and the surrounding shell
+script.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +18,18 @@ RATES = {
     "": 1, "bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9, "tbit": 10**12, "kibit": 2**10, "mibit": 2**20, "gibit": 2**30,
     "bps": 8, "kbps": 8 * 10**3, "mbps": 8 * 10**6, "gbps": 8 * 10**9, "kibps": 2**13, "mibps": 2**23, "gibps": 2**33,
 }  # fmt: skip
-"""Bit/s; a bare number is bit/s, and "bps" means bytes."""
+"""Factors to bit/s; a bare number is bit/s, and "bps" means bytes."""
 
 TIMES = {
     "": 10**3, "ns": 1, "nsec": 1, "nsecs": 1, "us": 10**3, "usec": 10**3, "usecs": 10**3, "ms": 10**6, "msec": 10**6, "msecs": 10**6,
     "s": 10**9, "sec": 10**9, "secs": 10**9,
 }  # fmt: skip
-"""ns; a bare number is microseconds."""
+"""Factors to ns; a bare number is microseconds."""
 
 SIZES = {
     "": 1, "b": 1, "k": 2**10, "kb": 2**10, "m": 2**20, "mb": 2**20, "g": 2**30, "gb": 2**30, "kbit": 2**7, "mbit": 2**17, "gbit": 2**27,
 }  # fmt: skip
-"""Bytes; their k is 1,024."""
+"""Factors to bytes, with k = 1,024."""
 
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([a-zA-Z]*)")
 
@@ -40,22 +42,22 @@ def _amount(text: str, units: dict[str, int], what: str) -> int:
 
 
 def bits(text: str) -> int:
-    """A rate, bit/s."""
+    """Return a rate, bit/s."""
     return _amount(text, RATES, "rate")
 
 
 def duration(text: str) -> int:
-    """A time, ns."""
+    """Return a time, ns."""
     return _amount(text, TIMES, "time")
 
 
 def size(text: str) -> int:
-    """A size, bytes. What stands behind a slash, the bytes of a cell, plays no part today."""
+    """Return a size, bytes. The cell size behind a slash is obsolete and ignored."""
     return _amount(text.partition("/")[0], SIZES, "size")
 
 
 def share(text: str) -> float:
-    """A percentage, with its sign or without, as a share."""
+    """Return a percentage, with its sign or without, as a share."""
     try:
         value = float(text.removesuffix("%")) / 100
     except ValueError:
@@ -71,7 +73,7 @@ _TC = re.compile(r"(?:^|[\s'\"(&|;/])(tc\s+(?:-\S+\s+)*(?:qdisc|class|filter|-n(
 
 
 def commands(text: str) -> Iterator[tuple[int, str, list[str]]]:
-    """The commands of `tc` in a script of a shell, or in strings of a Python program: line, namespace, words behind `tc`.
+    """Return the `tc` commands in a shell script, or in strings of a Python program: line, namespace, words after `tc`.
 
     Names with a value in the script are put in; a command with one that has none is refused.
     """
@@ -129,13 +131,13 @@ TC_LINK = (
     "burst",
     "latency_ms",
 )
-"""Options of Mininet's `TCLink` that say what the link does."""
+"""Options of Mininet's `TCLink` that describe the link."""
 
 
 def links_of_mininet(text: str) -> list[tuple[int, dict[str, object]]]:
-    """Options of the links in a program for Mininet, in the order of the calls: line, options.
+    """Return the options of the links in a Mininet program, in the order of the calls: line, options.
 
-    A call of `addLink` counts if it has such an option, in itself or in a dictionary that it is given with `**`.
+    A call of `addLink` counts if it has such an option, directly or in a dictionary passed with `**`.
     """
     try:
         tree = ast.parse(text)

@@ -30,15 +30,17 @@ if TYPE_CHECKING:
 __all__ = ["Capture", "end", "is_capture", "measured", "read_capture"]
 
 MAGICS = tuple(bytes.fromhex(magic) for magic in ("0a0d0d0a", "a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1"))
-"""How a capture begins."""
+"""First bytes of a capture."""
 
 GZIP, ZSTD = bytes.fromhex("1f8b"), bytes.fromhex("28b52ffd")
 
 MOST_UNPACKED = 1 << 33
-"""Bytes that a packed capture may hold: as a file they stand in the folder for temporary ones while it is read."""
+"""Largest size in bytes of a compressed capture's contents, which are unpacked into the temporary folder while it is
+read.
+"""
 
 MOST_MISSED = 0.01
-"""Share of a connection's data that a capture may have missed; beyond it, what it tells of losses is not to be trusted."""
+"""Share of a connection's data that a capture may have missed; beyond it, its losses are not reliable."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,7 +50,7 @@ class Capture:
     Parameters
     ----------
     name
-        The file's, without its suffix.
+        Name of the file without its suffix.
     connections
         A row for each direction of each connection, in the order of their first packets. `connection` numbers them, `way` is `client` or
         `server`: the end that sends. Counts of segments count what left as packets: a capture above the network card shows several as
@@ -67,23 +69,23 @@ class Capture:
     facts: dict[str, int] = field(default_factory=dict)
 
     def with_data(self) -> pl.DataFrame:
-        """The directions that carry data, most of it first."""
+        """Directions that carry data, the one with the most data first."""
         return self.connections.filter(self.connections["bytes"] > 0).sort(
             ["bytes", "connection"], descending=[True, False]
         )
 
     def missed(self, row: dict[str, Any]) -> float:
-        """Share of a direction's data that the capture has missed."""
+        """Return the share of a direction's data that the capture has missed."""
         return int(row["unseen_bytes"]) / max(1, int(row["bytes"]) + int(row["unseen_bytes"]))
 
 
 def end(address: str, port: int) -> str:
-    """An address and a port, in one word: of IPv6 in brackets (RFC 3986)."""
+    """Return an address and a port in one word; IPv6 addresses are in brackets (RFC 3986)."""
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def is_capture(path: Path) -> bool:
-    """Whether a plain file begins as a capture does."""
+    """Return whether a plain file begins like a capture."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             return False
@@ -140,7 +142,7 @@ def read_capture(
 
 
 def _opened(path: Path) -> bool:
-    """Whether a file packed with gzip holds a capture."""
+    """Return whether a gzip file holds a capture."""
     try:
         with gzip.open(path) as file:
             return file.read(4) in MAGICS
@@ -221,7 +223,7 @@ def _size(path: Path) -> int:
 
 
 def _without_addresses(connections: pl.DataFrame) -> pl.DataFrame:
-    """Connections under other names, in the order of their appearance."""
+    """Return connections under other names, in the order of their appearance."""
     import polars as pl
 
     known: dict[str, str] = {}
@@ -241,18 +243,18 @@ def _without_addresses(connections: pl.DataFrame) -> pl.DataFrame:
 
 
 INTERVALS = 200
-"""Intervals over which the goodput of a capture is averaged."""
+"""Number of intervals over which the goodput of a capture is averaged."""
 
 MOST_SAMPLES = 20_000
 
 
 def measured(path: Path) -> Measured:
-    """The direction with most data of a capture, to be drawn beside a run.
+    """Return the direction of a capture with the most data, to be drawn beside a run.
 
     Raises
     ------
     InputError
-        If it is no capture, or holds no data.
+        If it is not a capture, or holds no data.
     """
     import numpy as np
     import polars as pl

@@ -1,8 +1,8 @@
-"""A data file of flent (`.flent.gz`, or unpacked): what its tests have measured of each TCP flow.
+"""Reads flent's data files (`.flent.gz`, or unpacked): its measurements of each TCP flow.
 
-JSON with `raw_values`, by series what the tools said: of netperf `t` (s, the end of an interval), `dur` and `val` (Mbit/s); of the socket statistics that flent
-collects with `ss`, `t`, `tcp_cwnd` (segments) and `tcp_rtt` (ms). Files of version 1 and 2 have only `x_values` and `results`, at a fixed step. Source: flent's
-`doc/data-format.rst`.
+JSON with `raw_values`, the tools' output by series: from netperf `t` (s, the end of an interval), `dur` and `val`
+(Mbit/s); from the socket statistics that flent collects with `ss`, `t`, `tcp_cwnd` (segments) and `tcp_rtt` (ms). Files
+of version 1 and 2 have only `x_values` and `results`, at a fixed step. Source: flent's `doc/data-format.rst`.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ __all__ = ["is_flent", "read"]
 KEYS = {"x_values", "results"}
 
 RATE = "Mbits/s"
-"""Unit of the series that are rates."""
+"""Unit of series that are rates."""
 
 COMPUTED = (" avg", " sum", " totals")
-"""Ends of the names of series that flent computes of others."""
+"""Suffixes of series that flent computes from others."""
 
 INNER = "::tcp_"
-"""Between the name of a flow and what `ss` told of it."""
+"""Text between the name of a flow and the name of a value from `ss`."""
 
 
 def is_flent(value: Mapping[str, Any]) -> bool:
-    """Whether it is such a file."""
+    """Return whether it is a flent file."""
     return set(value) >= KEYS
 
 
 def read(value: Mapping[str, Any], *, name: str) -> Measured:
-    """TCP flows of the file.
+    """Return the TCP flows of the file.
 
     Parameters
     ----------
     value
-        The file's object.
+        Object in the file.
     name
-        What figures call it.
+        Name in figures.
 
     Raises
     ------
     InputError
-        If it holds no flow of TCP.
+        If it holds no TCP flow.
     """
     raw = value.get("raw_values") or {}
     about = value.get("metadata") or {}

@@ -1,4 +1,5 @@
-"""`iperf3 -J`: a JSON object with `start`, `intervals` and `end`; since iperf3 3.17 (`--json-stream`) also a line for each.
+"""Reads and writes `iperf3 -J`: a JSON object with `start`, `intervals` and `end`; since iperf3 3.17 (`--json-stream`)
+also one line for each.
 
 A stream's interval has `bytes`, `bits_per_second` and, at a sender over TCP, `retransmits`, `snd_cwnd` (bytes), `rtt` and `rttvar`
 (microseconds) as the socket had them at its end. The congestion window becomes segments of `start.tcp_mss_default`.
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["read", "result"]
 
 MSS = 1448
-"""Where the file does not name it: of Ethernet, with timestamps."""
+"""Payload of a segment if the file does not give it: Ethernet, with timestamps."""
 
 BLOCK = 131_072
 """Bytes that iperf3 writes at once over TCP."""
@@ -75,7 +76,7 @@ def _socket(stream: Mapping[str, Any], mss: int) -> dict[str, Any]:
 
 
 def _whole(text: str) -> dict[str, Any]:
-    """The result, put together if it came as events, a line each."""
+    """Return the whole result, assembled if it came as events, a line each."""
     try:
         told = DECODER.decode(text)
     except InputError:
@@ -97,7 +98,7 @@ def _whole(text: str) -> dict[str, Any]:
 
 
 def result(run: Run, group: int, *, mss: int) -> dict[str, Any]:
-    """A group of flows over TCP as iperf3 would tell of it, one stream each.
+    """Return a group of TCP flows as an iperf3 result, one stream per flow.
 
     Parameters
     ----------
@@ -154,8 +155,8 @@ def result(run: Run, group: int, *, mss: int) -> dict[str, Any]:
 
 
 def _intervals(run: Run, flow: Mapping[str, Any], mss: int) -> list[dict[str, Any]]:
-    """Values of one flow in each interval, from its start; null states are left out, as iperf3 does where it cannot
-    tell.
+    """Return the values of one flow in each interval, from its start; null states are left out, as iperf3 does for
+    unknown values.
     """
     number, begin = flow["flow"], flow["start_s"]
     samples = [row for row in run.rows("samples") if row["flow"] == number]

@@ -1,4 +1,4 @@
-"""Measurements made elsewhere, in the columns of a run: `samples` and `goodput`, whatever file they come from."""
+"""Measurements made elsewhere, in the columns of a run: `samples` and `goodput`, whatever their file format."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 __all__ = ["Measured", "frames", "of_run", "read"]
 
 LARGEST = 2**27
-"""Bytes of a file that is read."""
+"""Largest size in bytes of a file that is read."""
 
 MOST_FLOWS = 1000
 
 GZIP = b"\x1f\x8b"
 
 TCPTRACE, LOOK = "tcptrace -- version", 2**12
-"""Mark of tcptrace's listing among its first lines, and within how many characters."""
+"""Mark of tcptrace's listing among its first lines, and the number of characters searched for it."""
 
 ALLOWED = "one of iperf3 -J, of ss -tin with times, of qlog, flent, tcp_probe or NDT7"
 
 LONGEST_NAME = 60
-"""Characters of a flow's name."""
+"""Largest length of a flow's name."""
 
 BOUNDS = {
     "t_s": (-1e9, 1e9),
@@ -49,28 +49,28 @@ BOUNDS = {
     "rwnd_limited_s": (0.0, 1e12),
     "sndbuf_limited_s": (0.0, 1e12),
 }
-"""Least and most of each quantity that a connection can have."""
+"""Bounds of each quantity of a connection."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measured:
-    """Flows that were measured elsewhere.
+    """Flows measured elsewhere.
 
     Parameters
     ----------
     name
-        What figures call it.
+        Name in figures.
     kind
-        The format that it was read from.
+        Format of its file.
     flows
-        What each flow is called.
+        Names of the flows.
     samples
         Columns `t_s`, `flow`, `cwnd` and `ssthresh` (segments), `srtt_s`, `in_flight` (segments), `retransmissions` (so far);
         null where the file does not tell. Times are seconds from the beginning of the measurement.
     goodput
         Columns `t_s` (end of the interval), `flow`, `goodput_bps`.
     run
-        All of it, if it is a run of ours.
+        The whole run, if it is one of ours.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Measured:
     run: Run | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Shorten names and make them printable: they come from files of strangers, and figures show them."""
+        """Shorten names and make them printable, because they come from strangers' files and appear in figures."""
         object.__setattr__(self, "name", shown(self.name)[:LONGEST_NAME])
         object.__setattr__(self, "flows", tuple(shown(flow)[:LONGEST_NAME] for flow in self.flows))
 
@@ -89,18 +89,18 @@ class Measured:
 NUMBERS = ("cwnd", "ssthresh", "srtt_s", "in_flight", "retransmissions", "rwnd")
 
 TIMES = ("busy_s", "rwnd_limited_s", "sndbuf_limited_s")
-"""Times by the kernel's stop watches, where the format tells."""
+"""Times of the kernel's stopwatches, if the format has them."""
 
 
 def frames(
     samples: Sequence[Mapping[str, Any]], goodput: Sequence[Mapping[str, Any]]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The two tables of a `Measured` from rows; keys that a row lacks are null.
+    """Return the two tables of a `Measured` from rows; keys that a row lacks are null.
 
     Raises
     ------
     InputError
-        If a number is none that a connection can have: not a number, infinite, or out of all bounds.
+        If a value is impossible for a connection: not a number, infinite, or out of bounds.
     """
     import polars as pl
 
@@ -118,14 +118,14 @@ def _check(rows: Sequence[Mapping[str, Any]]) -> None:
     for row in rows:
         for key, value in row.items():
             low, high = BOUNDS.get(key, (0.0, float(MOST_FLOWS - 1)))
-            if not low <= value <= high:  # nor is what is no number
+            if not low <= value <= high:  # nor is a non-number
                 if key == "flow":
                     raise InputError(f"found more than {MOST_FLOWS:,} flows; allowed: at most so many")
                 raise InputError(f"found {quote(value)} as {key}; allowed: a number from {low:g} to {high:g}")
 
 
 def read(path: str | Path) -> Measured:
-    """Read what another tool has measured; its format is seen from its content.
+    """Read another tool's measurements; the format is recognised from the content.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def read(path: str | Path) -> Measured:
     Raises
     ------
     InputError
-        If it is none of them, or holds nothing that can be drawn.
+        If it is in none of these formats, or holds nothing that can be drawn.
     """
     from ackclock.formats import capture
 
@@ -181,7 +181,7 @@ def _unpacked(path: Path) -> str:
 
 
 def parse(text: str, path: Path) -> Measured:
-    """Result of `read` for a file's text, in time that grows with its length."""
+    """Return the result of `read` for a file's text, in time that grows with its length."""
     from ackclock.formats import flent, iperf3, ndt7, qlog, ss, tcp_probe
 
     try:
@@ -221,11 +221,11 @@ def _refuse(constant: str) -> float:
 
 
 DECODER = json.JSONDecoder(parse_constant=_refuse)
-"""Decoder of JSON without NaN and Infinity, which Python would take."""
+"""JSON decoder that refuses NaN and Infinity, which Python would accept."""
 
 
 def _objects(text: str) -> Iterator[Mapping[str, Any]]:
-    """The JSON objects of the text, one after the other; a list of them is as good."""
+    """Yield the JSON objects of the text, one after the other; a list of them is accepted as well."""
     at = 0
     while at < len(text):
         while at < len(text) and (text[at].isspace() or text[at] == ","):
@@ -237,20 +237,20 @@ def _objects(text: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _first(text: str) -> Mapping[str, Any]:
-    """The first JSON value of the text: of the whole file, or of its first line."""
+    """Return the first JSON value of the text: of the whole file, or of its first line."""
     value, _ = DECODER.raw_decode(text.lstrip())
     return value if isinstance(value, Mapping) else {}
 
 
 def of_run(run: Run, *, name: str = "") -> Measured:
-    """A run of ours, to be drawn beside another one.
+    """Return a run of ours, to be drawn beside another one.
 
     Parameters
     ----------
     run
-        That has recorded samples or goodput.
+        Run that has recorded samples or goodput.
     name
-        What figures call it.
+        Name in figures.
     """
     import polars as pl
 

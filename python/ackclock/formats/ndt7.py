@@ -1,4 +1,4 @@
-"""A row of M-Lab's NDT7: what the server's kernel said of a download, or of an upload.
+"""Reads rows of M-Lab's NDT7: the server kernel's values during a download or an upload.
 
 JSON: the archived result, `{"Download": {"ServerMeasurements": [{"TCPInfo": {...}}, ...]}}`, a row of `ndt.ndt7` as BigQuery exports it, the same below `raw`, or
 the measurements of a client, one object a line. `ElapsedTime` counts us from the beginning of the test; `RTT`, `BusyTime`, `RWndLimited` and
@@ -18,13 +18,13 @@ __all__ = ["is_ndt7", "read"]
 WAYS = ("Download", "Upload")
 
 INFINITE = 0x7FFF_FFFF
-"""Threshold of the kernel where there is none."""
+"""The kernel's ssthresh when there is none."""
 
 CLOCKS = {"BusyTime": "busy_s", "RWndLimited": "rwnd_limited_s", "SndBufLimited": "sndbuf_limited_s"}
 
 
 def is_ndt7(value: Mapping[str, Any]) -> bool:
-    """Whether it is such a row, or one measurement."""
+    """Return whether it is such a row, or one measurement."""
     inner = value.get("raw") if isinstance(value.get("raw"), Mapping) else value
     assert inner is not None
     return any(isinstance(inner.get(way), Mapping) and "ServerMeasurements" in inner[way] for way in WAYS) or (
@@ -33,19 +33,19 @@ def is_ndt7(value: Mapping[str, Any]) -> bool:
 
 
 def read(values: Iterable[Mapping[str, Any]], *, name: str) -> Measured:
-    """Tests of the file.
+    """Return the tests of the file.
 
     Parameters
     ----------
     values
-        The file's objects: rows, or measurements of one test.
+        Objects of the file: rows, or measurements of one test.
     name
-        What figures call it.
+        Name in figures.
 
     Raises
     ------
     InputError
-        If none holds what a kernel said.
+        If none holds values of a kernel.
     """
     tests: list[tuple[str, list[Mapping[str, Any]]]] = []
     loose: list[Mapping[str, Any]] = []

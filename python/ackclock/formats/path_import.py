@@ -1,7 +1,8 @@
-"""Recordings of paths as a scenario: each rate, delay and share of losses that was measured is a step of a link's schedule.
+"""Recordings of paths as a scenario: each measured rate, delay and share of losses becomes a step of a link's schedule.
 
-Rates stand in the bottleneck; delays and losses in the link behind it (`egress`), so that a trace of Mahimahi and a recording of delays go together, as
-LeoReplayer and CellReplay join them. A delay holds from its time to the next one, and packets keep their order when it falls.
+Rates go into the bottleneck; delays and losses into the link behind it (`egress`), so that a Mahimahi trace and a
+recording of delays combine as in LeoReplayer and CellReplay. A delay holds until the next one, and packets keep their
+order when it falls.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ackclock.scenario import Scenario
 __all__ = ["ImportedPath", "make"]
 
 LOSS_S = 1.0
-"""Time over which lost probes are counted."""
+"""Seconds over which lost probes are counted."""
 MOST_STEPS = 100_000
 UNKNOWN = "1 Gbit/s"
 """Rate of a bottleneck that was not recorded."""
@@ -29,16 +30,16 @@ UNKNOWN = "1 Gbit/s"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportedPath:
-    """A scenario of a recorded path, what the recording tells of it, and what is not in it.
+    """Scenario of a recorded path, what the recording shows, and what it lacks.
 
     Parameters
     ----------
     scenario
-        It loads and runs; a flow of CUBIC crosses the path.
+        Valid scenario in which a CUBIC flow crosses the path.
     about
-        What was measured, a line each.
+        Measured quantities, a line each.
     missing
-        What the recording does not tell, and what stands for it.
+        Quantities that the recording lacks, and their substitutes.
     """
 
     scenario: Scenario
@@ -46,27 +47,27 @@ class ImportedPath:
     missing: tuple[str, ...]
 
     def to_toml(self) -> str:
-        """The scenario as a file, with what is known of it as its first lines."""
+        """Return the scenario as a file, with the known facts in its first lines."""
         lines = (*self.about, *(f"not recorded: {line}" for line in self.missing))
         return "".join(f"# {line}\n" for line in lines) + self.scenario.to_toml()
 
 
 def make(files: Sequence[tuple[Path, Recording]], *, upward: bool = False, every_ns: int = 0) -> ImportedPath:
-    """Make a scenario of recordings that were made together.
+    """Make a scenario from recordings made together.
 
     Parameters
     ----------
     files
-        Each with what it holds. What one has of rates, delays and losses the others may not have.
+        Files with their formats. No two files may hold the same quantity of rates, delays and losses.
     upward
-        Data goes from the user into the network. Default: to the user.
+        Whether data flows from the user into the network. Default: to the user.
     every_ns
-        One step each so long, of the median of what was measured in it. Default: one for each measurement.
+        Length of a step, which gets the median of its measurements. Default: one step per measurement.
 
     Raises
     ------
     InputError
-        If two files tell the same, or there are too many steps.
+        If two files hold the same quantity, or there are too many steps.
     """
     about = tuple(_told(path, made) for path, made in files)
     whole = round(min(made.length_s for _, made in files) * 1e9)
@@ -99,7 +100,7 @@ def make(files: Sequence[tuple[Path, Recording]], *, upward: bool = False, every
 
 @dataclass(slots=True)
 class _Ways(Way):
-    """One way of the path; the file of its opportunities, and whether its probes went both ways."""
+    """One direction of the path; the file of its opportunities, and whether its probes covered both directions."""
 
     trace: Path | None = None
     round_trip: bool = False
@@ -109,7 +110,7 @@ NAMES = {"trace": "opportunities", "rates": "rates", "delays": "delays", "probes
 
 
 def _add(paths: list[_Ways], path: Path, made: Recording, upward: bool, missing: list[str]) -> None:
-    """Add what a file tells, to the way that it tells of. Of two files that name no way the second is the way back."""
+    """Add the contents of a file to its direction. Of two files without a direction the second is the return path."""
     ways = [made.up, made.down] if upward else [made.down, made.up]
     for name in NAMES:
         both = path if name == "trace" and made.trace else getattr(made.both, name, None)
@@ -133,12 +134,12 @@ def _add(paths: list[_Ways], path: Path, made: Recording, upward: bool, missing:
 
 
 TRIPS = frozenset({"ping", "irtt", "lens"})
-"""Forms that measure round trips."""
+"""Formats that measure round trips."""
 HALVES = {"delays": "half of the round-trip time", "probes": "as much"}
 
 
 def _link(way: _Ways, every_ns: int, whole: int, *, forward: bool) -> dict[str, Any]:
-    """The links of one way."""
+    """Return the links of one direction."""
     steps: dict[int, dict[str, Any]] = {}
     for at, delay in _delays(way.delays, every_ns):
         steps.setdefault(at, {})["delay"] = time_of(delay)
@@ -154,7 +155,7 @@ def _link(way: _Ways, every_ns: int, whole: int, *, forward: bool) -> dict[str, 
 
 
 def _binned(points: Points, every_ns: int) -> list[tuple[int, float]]:
-    """Steps by time in ns: of several at one time the last one, or of each interval the median."""
+    """Return steps by time in ns: the last one of several at one time, or the median of each interval."""
     if not every_ns:
         return sorted({round(t * 1e9): value for t, value in points}.items())
     groups: dict[int, list[float]] = {}
@@ -178,7 +179,7 @@ def _rated(points: Points, every_ns: int, whole: int) -> dict[str, Any]:
 
 
 def _delays(points: Points, every_ns: int) -> list[tuple[int, int]]:
-    """Steps of the delay; the first one measured holds from the beginning."""
+    """Return the steps of the delay; the first measurement holds from the beginning."""
     steps = _changes([(at, round(delay * 1e9)) for at, delay in _binned(points, every_ns)])
     return [(0, steps[0][1]), *steps[1:]] if steps else []
 
@@ -204,12 +205,12 @@ def _scheduled(steps: list[dict[str, Any]], whole: int) -> dict[str, Any]:
 
 
 def _schedule(steps: list[dict[str, Any]], whole: int) -> dict[str, Any]:
-    """A cycle, so that a longer run goes on; the duration of the scenario is one."""
+    """Return a cyclic schedule, so that a longer run can continue; the scenario lasts one cycle."""
     return {"kind": "schedule", "steps": steps, "repeat": time_of(whole)}
 
 
 def _told(path: Path, made: Recording) -> str:
-    """Measurements of a file, in one line."""
+    """Return the measurements of a file, in one line."""
     parts = [f"{made.length_s:g} s"]
     for name, way in (("", made.both), (" down", made.down), (" up", made.up)):
         if way.rates:

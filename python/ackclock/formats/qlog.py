@@ -40,23 +40,25 @@ __all__ = ["contained", "read", "sequence"]
 SEPARATOR = "\x1e"
 
 DATAGRAM = 1200
-"""Bytes of a QUIC packet where a file does not name them (RFC 9000 §14)."""
+"""Bytes of a QUIC packet if a file does not give them (RFC 9000 §14)."""
 
 FOREIGN = {"quinn": "QUIC"}
-"""Stack that others have written, as controllers begin with its name -> what it speaks; None of a library, which does not say so."""
+"""Foreign stack, by the prefix of its controllers' names -> its protocol; None for a library, which does not report
+it.
+"""
 
 _METRICS = ("min_rtt", "smoothed_rtt", "rtt_variance", "congestion_window", "bytes_in_flight", "ssthresh")
 
 
 def contained(run: Run, *, mss: Callable[[int], int]) -> dict[str, Any]:
-    """All flows as the traces of one qlog object.
+    """Return all flows as the traces of one qlog object.
 
     Parameters
     ----------
     run
-        Has recorded traces (every event), or samples (metrics alone).
+        Run that has recorded traces (every event), or samples (metrics alone).
     mss
-        Payload of a full segment of a group, bytes, by its number.
+        Group number -> payload of a full segment, bytes.
     """
     return {
         "qlog_version": "0.3",
@@ -71,7 +73,7 @@ def contained(run: Run, *, mss: Callable[[int], int]) -> dict[str, Any]:
 
 
 def sequence(run: Run, *, mss: Callable[[int], int]) -> list[str]:
-    """The only flow of a run as records of JSON-SEQ: about the trace, then an event each."""
+    """Return the only flow of a run as records of JSON-SEQ: a trace header, then one event each."""
     flows = _flows(run)
     if len(flows) != 1:
         raise InputError(f"found {len(flows)} flows; allowed: one in JSON-SEQ (.sqlog), or a name that ends in .qlog")
@@ -118,7 +120,7 @@ def _trace(run: Run, flow: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _foreign(controller: str) -> str | None:
-    """Protocol of the flow's stack, if others have written it; "": it does not say."""
+    """Return the protocol of the flow's foreign stack; "" if it does not report one."""
     stack, apart, _ = controller.partition(":")
     if not apart or stack not in (*FOREIGN, "stack"):
         return None
@@ -152,7 +154,7 @@ def _events(run: Run, flow: Mapping[str, Any], mss: int) -> Iterator[dict[str, A
 
 
 def _of_foreign(run: Run, flow: Mapping[str, Any], size: int) -> Iterator[dict[str, Any]]:
-    """Events of a stack that others have written; its tables count in full datagrams of `size` bytes."""
+    """Return the events of a foreign stack, whose tables count full datagrams of `size` bytes."""
     import polars as pl
 
     yield _event(flow["start_s"], "recovery:parameters_set", {"max_datagram_size": size})
@@ -177,7 +179,7 @@ def _of_foreign(run: Run, flow: Mapping[str, Any], size: int) -> Iterator[dict[s
 
 
 def _windows(row: Mapping[str, Any], in_flight: str, segment: float) -> dict[str, Any]:
-    """In bytes; a kernel does not tell all of them in each row."""
+    """Return windows in bytes; a kernel does not report all of them in each row."""
     named = {"congestion_window": "cwnd", "bytes_in_flight": in_flight, "ssthresh": "ssthresh"}
     return {name: None if row[column] is None else row[column] * segment for name, column in named.items()}
 
@@ -190,7 +192,7 @@ def _sampled(row: Mapping[str, Any], mss: int) -> dict[str, Any]:
 
 
 class _Metrics:
-    """Values told last: only what has changed is told again, as the drafts want it."""
+    """Last reported values: only changes are reported again, as the drafts require."""
 
     def __init__(self) -> None:
         self.told: dict[str, Any] = {}
@@ -218,11 +220,11 @@ class _Sender:
         self.metrics = _Metrics()
         self.next = 0
         self.latest: dict[int, tuple[int, int]] = {}
-        """Outstanding segments, by the offset of their first byte: the one behind their last byte, number of the latest transmission."""
+        """Outstanding segments: offset of the first byte -> end offset, number of the latest transmission."""
         self.sacked: dict[int, int] = {}
-        """Segments acknowledged by SACK: offset of the first byte, and the one behind the last."""
+        """Segments acknowledged by SACK: offset of the first byte -> end offset."""
         self.reached: dict[int, int] = {}
-        """SACK blocks by their left edge: how far they have been looked at."""
+        """Left edge of a SACK block -> end of its processed part."""
 
     def events(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         for row in rows:
@@ -256,7 +258,9 @@ class _Sender:
         yield from self.metrics.changed(row["t_s"], values)
 
     def _newly(self, row: Mapping[str, Any]) -> Iterator[int]:
-        """Numbers of the packets that this ACK is the first to acknowledge; segments were sent in order, so the oldest stand first."""
+        """Return the numbers of the packets that this ACK is the first to acknowledge; segments were sent in order, so
+        the oldest come first.
+        """
         done = []
         for start, (end, _) in self.latest.items():
             if end > row["seq"]:
@@ -286,7 +290,7 @@ def _header(number: int) -> dict[str, Any]:
 
 
 def _ranges(numbers: list[int]) -> list[list[int]]:
-    """Runs of following numbers, first and last of each."""
+    """Return runs of successive numbers, first and last of each."""
     made: list[list[int]] = []
     for number in numbers:
         if made and number == made[-1][1] + 1:
@@ -326,9 +330,7 @@ def _traces(text: str) -> Iterator[Mapping[str, Any]]:
         yield from _sequence([DECODER.decode(record.strip()) for record in text.split(SEPARATOR)[1:]])
         return
     whole, ends = DECODER.raw_decode(text.strip())
-    if text.strip()[
-        ends:
-    ].strip():  # an object each line (NDJSON), as drafts have it, or JSON-SEQ that has lost its separators
+    if text.strip()[ends:].strip():  # one object per line (NDJSON), as in drafts, or JSON-SEQ without its separators
         yield from _sequence([DECODER.decode(line) for line in text.splitlines() if line.strip()])
         return
     if isinstance(whole, list):
@@ -341,19 +343,21 @@ def _traces(text: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _sequence(records: list[Any]) -> Iterator[Mapping[str, Any]]:
-    """A head, and an event in each record."""
+    """Read a header, and an event in each record."""
     head, *events = records
     yield _named({**head.get("trace", {}), "events": events})
 
 
 RENAMED = {"cwnd": "congestion_window", "metric_update": "metrics_updated", "latest_rtt": "latest_rtt"}
-"""Names of drafts 00 and 01 -> today's."""
+"""Names in drafts 00 and 01 -> current names."""
 
 UNITS_MS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 
 
 def _named(trace: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A trace whose events have names and times in ms: those of drafts 00 and 01 are arrays, and `event_fields` says of what."""
+    """Return a trace whose events have names and times in ms: those of drafts 00 and 01 are arrays described by
+    `event_fields`.
+    """
     events = trace["events"]
     fields = [str(one).lower() for one in trace.get("event_fields", ())]
     if not any(isinstance(event, list) for event in events):
@@ -412,13 +416,13 @@ def _metrics_of(trace: Mapping[str, Any], flow: int) -> tuple[list[dict[str, Any
 
 
 PART_S = 0.1
-"""Interval over which the bytes acknowledged are counted."""
+"""Interval over which acknowledged bytes are counted, s."""
 
 MOST_PARTS = 1_000_000
 
 
 def _rates(trace: Mapping[str, Any], flow: int, zero: float) -> list[dict[str, Any]]:
-    """Goodput from packets sent and acknowledged, where the trace has both."""
+    """Return goodput from packets sent and acknowledged, if the trace has both."""
     sent: dict[str, dict[int, int]] = {}
     for event in trace["events"]:
         data = event.get("data", {})
@@ -445,22 +449,26 @@ def _kind(event: Mapping[str, Any]) -> str:
 
 
 def _space(header: Mapping[str, Any]) -> str:
-    """Initial, handshake and application packets are numbered apart from each other (RFC 9000 §12.3)."""
+    """Return the packet number space: Initial, handshake and application packets are numbered separately (RFC 9000
+    §12.3).
+    """
     space = str(header.get("packet_type", "1RTT"))
     return "1RTT" if space == "0RTT" else space
 
 
 class _Unacknowledged:
-    """Packets of one space. Each is taken once, so that all ACKs together take time in proportion to packets and ranges."""
+    """Packets of one space. Each is taken once, so that all ACKs together take time in proportion to packets and
+    ranges.
+    """
 
     def __init__(self, payload: Mapping[int, int]) -> None:
         self._numbers = sorted(payload)
         self._payload = [payload[number] for number in self._numbers]
         self._next = list(range(len(self._numbers) + 1))
-        """Position -> the first one from there on that is not yet taken, or a step towards it."""
+        """Position -> the next packet not yet taken, or a step towards it."""
 
     def take(self, first: int, last: int) -> int:
-        """Bytes of the packets from `first` to `last` that were not acknowledged before."""
+        """Return the bytes of the packets from `first` to `last` that were not acknowledged before."""
         total = 0
         end = bisect_right(self._numbers, last)
         at = self._from(bisect_left(self._numbers, first))

@@ -1,7 +1,7 @@
-"""Shell scripts (bash): the only two ways in which text from outside gets into one, and a gate at the end.
+"""Shell scripts (bash): two ways to insert text from outside, and a final check.
 
-A scenario's names may come from strangers, and a script is run, often as root. So a text becomes either a comment, in which what is no
-printable character is shown as text, or a word, quoted so that the shell takes it as it is.
+A scenario's names may come from strangers, and the script is executed, often as root. So a text becomes either a
+comment, in which unprintable characters are shown as text, or a word, quoted so that the shell takes it literally.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["comment", "join", "script", "word"]
 
 
 def comment(text: str) -> str:
-    r"""A line that the shell ignores.
+    r"""Return a line that the shell ignores.
 
     Examples
     --------
@@ -27,12 +27,13 @@ def comment(text: str) -> str:
 
 
 def word(text: str) -> str:
-    r"""One word, whatever it holds; control characters as `$'...'`, so that the script stays printable.
+    r"""Return one word with any content; control characters are written as `$'...'`, so that the script stays
+    printable.
 
     Raises
     ------
     InputError
-        If it holds a NUL, which no word of a command can.
+        If it contains a NUL, which no word of a command can hold.
 
     Examples
     --------
@@ -47,17 +48,17 @@ def word(text: str) -> str:
 
 
 def join(words: Iterable[str]) -> str:
-    """Words of a command, each quoted."""
+    """Return the words of a command, each quoted."""
     return " ".join(word(one) for one in words)
 
 
 def script(lines: Iterable[str]) -> str:
-    """The file: lines that hold nothing but printable characters, so that none of them can be two.
+    """Return the file: lines of printable characters only, so that no line can become two.
 
     Parameters
     ----------
     lines
-        Each our own text, with what is not ours from `comment`, `word` or `join`.
+        Lines of our own text, in which foreign text comes from `comment`, `word` or `join`.
     """
     made = list(lines)
     for line in made:

@@ -1,4 +1,4 @@
-"""`ss -tin`, taken again and again: what the kernel's TCP knew of each connection.
+"""Reads and writes repeated output of `ss -tin`: the kernel's TCP state of each connection.
 
 `ss` prints no time, so each look is preceded by a line that holds nothing but the time in seconds:
 
@@ -24,25 +24,29 @@ if TYPE_CHECKING:
 __all__ = ["lines", "read"]
 
 LEAST = 10_000
-"""Bytes that a connection has sent; those that never come to it carry control messages, as iperf3's own, and are left out."""
+"""Minimum of bytes sent; connections below it carry control messages, such as iperf3's own, and are left out."""
 
 EPOCH = 1e8
-"""Times above this count from 1970 and are taken from the first of them; smaller ones count from the beginning of a run."""
+"""Times above this count from 1970 and become relative to the first of them; smaller ones count from the beginning of a
+run.
+"""
 
 _TIME = re.compile(r"#?\s*(\d+(?:[.,]\d+)?)\s*$")
 _KEY = re.compile(r"[a-z_0-9]+")
 
 TIMES = {"busy": "busy_s", "rwnd_limited": "rwnd_limited_s", "sndbuf_limited": "sndbuf_limited_s"}
-"""The kernel's stop watches: had data, held by the receiver's window, by the send buffer. `ss` leaves out those that never ran."""
+"""The kernel's stopwatches: had data, limited by the receiver's window, by the send buffer. `ss` omits those that never
+ran.
+"""
 
 _TIME_SPENT = re.compile(r"(\d{1,15})ms")
 
 LONGEST = 2**16
-"""Characters of a line; those of `ss` have some hundreds, and with the processes of a socket some thousands."""
+"""Characters of a line; lines of `ss` have several hundred, or several thousand with the processes of a socket."""
 
 
 def read(text: str, *, name: str) -> Measured:
-    """Read looks with the time before each."""
+    """Read samples, each preceded by its time."""
     now: float | None = None
     zero: float | None = None
     ends: str | None = None
@@ -58,7 +62,7 @@ def read(text: str, *, name: str) -> Measured:
             zero = (now if now > EPOCH else 0.0) if zero is None else zero
         elif not line[0].isspace():
             ends = _ends(line)
-            if ends is not None and "cwnd:" in line:  # `ss -O` has all on one line
+            if ends is not None and "cwnd:" in line:  # `ss -O` has everything on one line
                 _look(line.partition("\t")[2] or line, ends, now, zero, found, labels)
         elif ends is not None and "cwnd:" in line:
             _look(line, ends, now, zero, found, labels)
@@ -84,7 +88,7 @@ def read(text: str, *, name: str) -> Measured:
 
 
 def _ends(line: str) -> str | None:
-    """Both addresses of a connection that carries data; None for what listens.
+    """Return both addresses of a connection that carries data; None for listening sockets.
 
     They are the first two words in a row with a colon inside: the state before them is missing where `ss` was asked for one state alone.
     """
@@ -136,19 +140,19 @@ def _look(
     words = line.split()
     far = ends.split()[1]
     words = words[words.index(far) + 1 :] if far in words else words  # `ss -O` has the ends on the same line
-    # after the flags `ts`, `sack`, `ecn` comes the controller's name, the last word before the first pair
+    # the controller's name follows the flags `ts`, `sack`, `ecn` as the last word before the first pair
     labels[ends] = next((word for word, after in pairwise(words) if ":" in after and ":" not in word), "tcp")
 
 
 def lines(run: Run, *, mss: Callable[[int], int]) -> list[str]:
-    """The samples of a run as `ss -tin` would have shown them at those times.
+    """Return the samples of a run as `ss -tin` would have shown them at those times.
 
     Parameters
     ----------
     run
-        Has recorded samples.
+        Run that has recorded samples.
     mss
-        Payload of a full segment of a group, bytes, by its number.
+        Group number -> payload of a full segment, bytes.
 
     Returns
     -------
@@ -195,7 +199,7 @@ def _info(row: Mapping[str, Any], controller: str, mss: int) -> str:
 
 
 def _busy(row: Mapping[str, Any]) -> list[str]:
-    """The kernel's stop watches, in milliseconds, those that ran with their share of the first."""
+    """Return the kernel's stopwatches in milliseconds, those that ran with their share of the first."""
     busy = int(row["busy_s"] * 1e3)
     parts = [f"busy:{busy}ms"] if busy else []
     for name in ("rwnd_limited", "sndbuf_limited"):

@@ -1,4 +1,5 @@
-"""A scenario for a real testbed: a shell script that lays the network out of namespaces with `ip` and `tc`, and runs the flows with iperf3.
+"""A scenario for a real testbed: a shell script that builds the network from namespaces with `ip` and `tc`, and runs
+the flows with iperf3.
 
 sender - router - ... - router - receiver, as the linux backend lays it (`linux/guest/src/network.rs`): the links' disciplines sit on
 routers alone, so that a host's own queue never holds its sender back. A link is as many hops as it needs disciplines in a row: loss, then
@@ -35,24 +36,24 @@ PORT = 5201
 MOST_FLOWS = 200
 
 WORKLOADS = ("bulk", "transfer", "constant-rate", "voice")
-"""Workloads that iperf3 can carry out."""
+"""Workloads that iperf3 can run."""
 
 NEWEST = "7.3"
-"""The kernel whose settings the script has: what an older one lacks, it says when it is run there."""
+"""Kernel version whose settings the script uses; an older kernel reports what it lacks when the script runs there."""
 
 Stages = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Exported:
-    """A script, and what it leaves out.
+    """Script, and what it leaves out.
 
     Parameters
     ----------
     text
         The script, for bash.
     missing
-        What has no counterpart, a line each: key, what was asked, what is done instead.
+        Keys without a counterpart, a line each: key, requested value, substitute.
     """
 
     text: str
@@ -65,7 +66,7 @@ def export(scenario: Scenario) -> Exported:
     Parameters
     ----------
     scenario
-        A chain, dumbbell or wishbone.
+        Scenario with a chain, dumbbell or wishbone.
 
     Returns
     -------
@@ -143,7 +144,9 @@ def _flows(scenario: Scenario, compiled: Mapping[str, Any], missing: list[str]) 
 
 
 def _host(group: dict[str, Any], i: int, missing: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Settings of a group's hosts as the linux backend makes them; one after the other, what no kernel has is dropped."""
+    """Return the settings of a group's hosts as the linux backend makes them; those that no kernel has are dropped one
+    by one.
+    """
     group = copy.deepcopy(group)
     asked = group["congestion_control"]
     if asked.startswith("custom:"):
@@ -177,7 +180,7 @@ def _host(group: dict[str, Any], i: int, missing: list[str]) -> tuple[dict[str, 
 def _client(group: Mapping[str, Any], host: Mapping[str, Any], seconds: float) -> str:
     workload = group["workload"]
     words = ["-J", "-i", "0.1"]
-    length = ["-t", str(max(math.ceil(seconds), 1))]  # iperf3 takes whole seconds
+    length = ["-t", str(max(math.ceil(seconds), 1))]  # iperf3 accepts whole seconds
     if workload["kind"] == "constant-rate":
         return shell.join([*words, "-u", "-b", str(workload["rate"]), "-l", str(workload["payload"]), *length])
     if workload["kind"] == "voice":
@@ -193,7 +196,7 @@ def _client(group: Mapping[str, Any], host: Mapping[str, Any], seconds: float) -
 
 @dataclass(kw_only=True, slots=True)
 class _Hop:
-    """A wire between two namespaces; a discipline on either end, or none."""
+    """Link between two namespaces, with a discipline on either end or none."""
 
     left: str
     right: str
@@ -203,7 +206,7 @@ class _Hop:
 
 @dataclass(slots=True)
 class _Plan:
-    """Namespaces, wires, and the way of each flow over them."""
+    """Namespaces, links between them, and the path of each flow."""
 
     network: Mapping[str, Any]
     flows: Sequence[_Flow]
@@ -213,7 +216,7 @@ class _Plan:
     ways: dict[int, list[int]] = field(default_factory=dict)
     """Flow -> hops from its sender to its receiver."""
     hosts: dict[str, _Flow] = field(default_factory=dict)
-    """Namespace of a host -> a flow that has it."""
+    """Namespace of a host -> a flow of that host."""
 
     def __post_init__(self) -> None:
         own = self.network["topology"] != "chain" and any(
@@ -236,7 +239,7 @@ class _Plan:
             self.ways[flow.number] = [*first, *trunk, *last]
 
     def _branch(self, flow: _Flow, key: int, own: bool) -> tuple[list[int], list[int]]:
-        """A host on either side, with the links that are its own."""
+        """Add a host on either side, with its own links."""
         sender, receiver = f"s{key}", f"d{key}"
         self.hosts[sender] = self.hosts[receiver] = flow
         listed = self.network.get("access_list") or []
@@ -258,7 +261,7 @@ class _Plan:
         return len(self.hops) - 1
 
     def _link(self, name: str, link: Mapping[str, Any], left: str, right: str, key: int) -> list[int]:
-        """A link as hops: the k-th discipline of each way sits where its packets come to the k-th of its hops."""
+        """Add a link as hops: the k-th discipline of each direction sits where its packets reach the k-th hop."""
         back = (self.network.get("reverse") or {}).get(name.partition("_")[0]) or link
         there = self._stages(link, f"network.{name}")
         here = self._stages(back, f"network.{name}" if back is link else f"network.reverse.{name}")
@@ -304,7 +307,7 @@ class _Plan:
         return [stage["qdisc"] for stage in stages]
 
     def _mean(self, place: str) -> int | None:
-        """The mean rate of a link that changes, bit/s, by its key."""
+        """Return the mean rate of a link that changes, bit/s, by its key."""
         from ackclock.scenario._parts import mean_bps
 
         link: Any = self.scenario
@@ -431,13 +434,13 @@ def _wire(k: int, hop: _Hop, plan: _Plan) -> Iterator[str]:
 
 
 def _address(host: str) -> str:
-    """Address of a host: 10.0 are those that send, 10.1 those that receive."""
+    """Return the address of a host: 10.0.* sends, 10.1.* receives."""
     number = int(host[1:])
     return f"10.{int(host[0] == 'd')}.{number // 250}.{number % 250 + 1}"
 
 
 def _routes(plan: _Plan) -> Iterator[str]:
-    """At every namespace of a flow's way, where its two hosts are."""
+    """Add routes to a flow's two hosts at every namespace on its path."""
     said: set[str] = set()
     for flow in plan.flows:
         way = plan.ways[flow.number]

@@ -1,10 +1,10 @@
-"""A network of `tc` (iproute2) or of Mininet as a scenario: the disciplines of a script, in the order in which packets meet them, become links.
+"""A `tc` (iproute2) or Mininet network as a scenario: a script's disciplines become links in their order.
 
 A device's disciplines are walked from its root: a shaper (HTB, TBF, netem's rate) is a link's rate, what hangs below it the link's queue, and netem's
 delay, loss, jitter and reordering stand where packets meet them. The first device is the way there, the second, if there is one, the way back.
 
-Sources: the man pages tc(8), tc-netem(8), tc-tbf(8), tc-htb(8), Mininet's documentation of TCIntf; what the words of `tc` become for the kernel is
-said beside each queue of the engine. What has no counterpart is told, a line each.
+Sources: the man pages tc(8), tc-netem(8), tc-tbf(8), tc-htb(8), Mininet's documentation of TCIntf; the meaning of `tc`
+words in the kernel is described beside each queue of the engine. A line reports everything without a counterpart.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ from ackclock.scenario import Scenario
 __all__ = ["Imported", "read_script"]
 
 ETHERNET = "1 Gbit/s"
-"""Rate of a link whose queue is described and whose rate is not."""
+"""Rate of a link with a described queue and no rate."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Imported:
-    """A scenario, and what of the script it does not have.
+    """Scenario, and the parts of the script that it lacks.
 
     Parameters
     ----------
     scenario
-        It loads and runs.
+        Valid scenario.
     missing
-        What was not kept, a line each: where it stood, what it was, what is there instead.
+        Parts that were not kept, a line each: position, original, substitute.
     """
 
     scenario: Scenario
     missing: tuple[str, ...]
 
     def to_toml(self) -> str:
-        """The scenario as a file, with what was not kept as its first lines."""
+        """Return the scenario as a file, with the omissions in its first lines."""
         return "".join(f"# not kept: {line}\n" for line in self.missing) + self.scenario.to_toml()
 
 
@@ -108,13 +108,13 @@ class _Device:
         return [node for node in self.nodes.values() if node.parent == handle]
 
     def inside(self, node: Discipline) -> list[Discipline]:
-        """Disciplines below a discipline, whichever of its classes they name."""
+        """Return the disciplines below a discipline, in any of its classes."""
         major = node.handle.partition(":")[0]
         others = (of for of in self.nodes.values() if of is not node and of.parent != "root")
         return [of for of in others if of.parent == node.handle or _same(of.parent.partition(":")[0], major)]
 
     def chain(self, missing: list[str]) -> list[Op]:
-        """Operations that packets meet, in order."""
+        """Return the operations that packets meet, in order."""
         ops = [policed(line, words) for line, words in self.policers]
         roots = self.below("root")
         if roots:
@@ -142,7 +142,7 @@ class _Device:
         return [] if queue is None else [Op("queue", queue)]
 
     def _shaped(self, made: Link, children: list[Discipline], missing: list[str]) -> list[Op]:
-        """A shaper, with its queue, or with what hangs below it."""
+        """Return a shaper with its queue, or with its children."""
         ops: list[Op] = []
         for child in children[-1:]:
             for op in self._walk(child, missing, rate=1):
@@ -155,7 +155,7 @@ class _Device:
         return [*ops, Op("rate", made)]
 
     def _classes(self, node: Discipline, missing: list[str]) -> list[Op]:
-        """The class of a classful shaper that all packets go to: its default, or the only one."""
+        """Return the class of a classful shaper that gets all packets: its default, or the only one."""
         leaves = [
             of
             for of in self.nodes.values()
@@ -180,7 +180,7 @@ class _Device:
             own = option(words, "rate") or option(words, "m2") or option(words, "sc")
             ceil = option(words, "ceil") or option(words, "ul")
             above = next((of for of in self.nodes.values() if of.kind == "class" and _same(of.handle, at.parent)), None)
-            limit = ceil if above is not None and ceil else own  # without a parent there is nothing to borrow
+            limit = ceil if above is not None and ceil else own  # without a parent there is nothing to borrow from
             if limit is not None:
                 rates.append(bits(limit))
             at = above
@@ -196,14 +196,14 @@ class _Device:
 
 
 def _told(op: Op, missing: list[str], node: Discipline) -> bool:
-    """A limit of netem in front of a shaper's own is left out, and told if it was asked for."""
+    """Omit a limit of netem in front of a shaper's own, and report it if it was given explicitly."""
     if option(node.words, "limit") is not None:
         missing.append(f"line {node.line}: netem limit {op.value}: left out beside the limit of the shaper below")
     return False
 
 
 def _devices(text: str) -> list[_Device]:
-    """Devices in the order in which they get their first discipline."""
+    """Return devices in the order in which they get their first discipline."""
     made: dict[str, _Device] = {}
     number = 0
     for line, place, words in commands(text):
@@ -242,7 +242,7 @@ def _devices(text: str) -> list[_Device]:
         number += 1
         handle = handle or f"#{number}:"
         if what == "qdisc" and parent == "root":
-            device.nodes = {}  # a new root replaces all that was there
+            device.nodes = {}  # a new root replaces all earlier disciplines
         if action in ("change", "replace") and what == "qdisc":
             old = next(
                 (key for key, node in device.nodes.items() if _same(node.parent, parent) and node.kind == kind), None
@@ -254,7 +254,7 @@ def _devices(text: str) -> list[_Device]:
 
 
 def _same(a: str, b: str) -> bool:
-    """Whether two handles name the same: `1:` is `1:0`, and numbers are hexadecimal."""
+    """Return whether two handles are equal: `1:` is `1:0`, and numbers are hexadecimal."""
 
     def parts(handle: str) -> tuple[str, str]:
         major, _, minor = handle.partition(":")
@@ -266,13 +266,13 @@ def _same(a: str, b: str) -> bool:
 def _ways(
     devices: list[_Device], forward: str | None, backward: str | None, missing: list[str]
 ) -> tuple[list[_Device], list[_Device]]:
-    """Devices of the way there and of the way back, in order."""
+    """Return the devices of the forward and the return path, in order."""
     by_name = {device.name: device for device in devices}
     for key, name in (("--forward", forward), ("--backward", backward)):
         if name is not None and name not in by_name:
             raise InputError(f"{key}: found {quote(name)}; allowed: {one_of(name, list(by_name))}")
     wires = [re.fullmatch(r".*/w(\d+)([lr])", name) for name in by_name]
-    if forward is None and backward is None and all(wires):  # as `ackclock export` lays them
+    if forward is None and backward is None and all(wires):  # as `ackclock export` builds them
         order = sorted(
             ((int(m[1]), m[2], device) for m, device in zip(wires, devices, strict=True) if m), key=lambda of: of[0]
         )
@@ -287,7 +287,7 @@ def _ways(
 
 
 def _network(ops: Sequence[Op], missing: list[str], *, reverse: bool = False) -> Link:
-    """Up to three links for what packets meet: in each, loss, then the queue with its rate, then what comes behind."""
+    """Return up to three links for the operations on packets, each with loss, then the queue with its rate, then the rest."""
     links = _links(list(ops), missing)
     if not any("rate" in link for link in links):
         for link in links:
@@ -322,7 +322,7 @@ def _network(ops: Sequence[Op], missing: list[str], *, reverse: bool = False) ->
 
 
 def _links(ops: list[Op], missing: list[str]) -> list[Link]:
-    """Links in a row. A constant delay may stand anywhere; what is drawn for each packet stands where it was."""
+    """Return links in a row. A constant delay may move anywhere; values drawn per packet keep their position."""
     links: list[Link] = []
     stage = 9
     delay = sum(op.value for op in ops if op.kind == "delay")
@@ -364,12 +364,12 @@ def _links(ops: list[Op], missing: list[str]) -> list[Link]:
             and "rate" not in link
             and link.get("delay", "0 s") == "0 s"
         ):
-            del link["queue"]  # nothing is held
+            del link["queue"]  # nothing is delayed
     return [link for link in links if link]
 
 
 def _joined(links: list[Link]) -> list[Link]:
-    """A link that only limits what netem holds belongs to the one that has the jitter in front of it."""
+    """Join a link that only limits netem's packets with the one before it that has the jitter."""
     made: list[Link] = []
     for link in links:
         last = made[-1] if made else None
@@ -402,7 +402,7 @@ def _reverse(ops: Sequence[Op], missing: list[str]) -> Link:
 
 
 def _of_mininet(links: list[tuple[int, dict[str, object]]], missing: list[str]) -> Link:
-    """Links of Mininet are alike both ways. The slowest is the bottleneck, what stands before and behind it access and egress."""
+    """Return a network of symmetric Mininet links: the slowest is the bottleneck, its neighbours access and egress."""
     made = [_tc_link(line, options, missing) for line, options in links]
     rates = [
         (bits(link["rate"].replace(" ", "").replace("/s", "")), at) for at, link in enumerate(made) if "rate" in link
@@ -423,7 +423,7 @@ def _of_mininet(links: list[tuple[int, dict[str, object]]], missing: list[str]) 
 
 
 def _tc_link(line: int, options: dict[str, object], missing: list[str]) -> Link:
-    """As Mininet's TCIntf lays it: a shaper, and netem with the limit below it."""
+    """Return a link as Mininet's TCIntf builds it: a shaper, and netem with the limit below it."""
     link: Link = {}
 
     def time(value: object) -> int:
@@ -468,7 +468,7 @@ _IPERF = re.compile(r"^[^#\n]*?\biperf3?\b([^\n|&;]*\s-c\b[^\n|&;]*)|^flow ([^\n
 
 
 def _flows(text: str) -> Link:
-    """Flows of the clients of iperf in the script, or one for ever."""
+    """Return the flows of the script's iperf clients, or one endless flow."""
     groups: list[Link] = []
     longest = 0.0
     for match in _IPERF.finditer(text):

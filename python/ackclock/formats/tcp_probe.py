@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 __all__ = ["is_probe", "lines", "read", "times"]
 
 INFINITE = 0x7FFF_FFFF
-"""Threshold of the kernel where there is none."""
+"""The kernel's ssthresh when there is none."""
 
 REDUCED = ("Recovery", "CWR")
-"""States in which cwnd is on its way to ssthresh."""
+"""States in which cwnd moves towards ssthresh."""
 
 
 def lines(run: Run) -> Iterator[str]:
-    """A line for each ACK in the trace of a run, in the order of time."""
+    """Return a line for each ACK in the trace of a run, in the order of time."""
     header = {
         row["flow"]: 20 + 12 * (run.scenario.flows[row["group"]].stack.timestamps is not False)
         for row in run.rows("flows")
@@ -55,7 +55,7 @@ def lines(run: Run) -> Iterator[str]:
             cwnd = row["cwnd_before"]
             known = threshold.get(flow, INFINITE)
             current = known if state.get(flow, "Open") in REDUCED else max(known, 3 * cwnd // 4)
-            # SACK blocks come after two bytes of padding and the option's own two
+            # SACK blocks come after two bytes of padding and two bytes of option header
             length = header[flow] + (4 + 8 * row["sack_blocks"] if row["sack_blocks"] else 0)
             host = f"{flow // 256}.{flow % 256 + 1}"
             ends = f"10.0.{host}:5001 10.1.{host}:5201"
@@ -71,7 +71,9 @@ def lines(run: Run) -> Iterator[str]:
 
 
 def times(run: Run) -> Iterator[str]:
-    """Seconds that each fetch or transaction took which was complete, as curl prints its `time_total`: connect and all."""
+    """Return the seconds of each completed fetch or transaction, as curl prints its `time_total`, connection setup
+    included.
+    """
     for table in ("fetches", "transactions"):
         for row in run.rows(table):
             if row["total_s"] is not None:
@@ -91,13 +93,13 @@ _EVENT = re.compile(
 WRAP = 1 << 32
 
 LEAST_BYTES = 10_000
-"""Least bytes of a connection that carries data: what moves less is a control connection."""
+"""Minimum number of bytes of a data connection: a smaller one is a control connection."""
 
 LONGEST_LINE = 2**12
 
 
 def is_probe(text: str) -> bool:
-    """Whether the first lines are of tcp_probe."""
+    """Return whether the first lines are from tcp_probe."""
     head = [line for line in text[: 2**16].splitlines()[:200] if line.strip() and not line.startswith("#")]
     return any(_match(line) for line in head[:40])
 
@@ -107,12 +109,12 @@ def _match(line: str) -> re.Match[str] | None:
 
 
 def read(text: str, *, name: str) -> Measured:
-    """Read what tcp_probe has written.
+    """Read a tcp_probe log.
 
     Raises
     ------
     InputError
-        If no connection of it carries data.
+        If none of its connections carries data.
     """
     found: dict[str, list[dict[str, Any]]] = {}
     event = False
@@ -153,14 +155,14 @@ def read(text: str, *, name: str) -> Measured:
 
 
 def _in_us(rows: list[dict[str, Any]]) -> bool:
-    """Whether srtt is us: what was sent at most when an ACK came is acknowledged a round trip later."""
+    """Return whether srtt is in us: the data sent when an ACK arrived is acknowledged a round trip later."""
     unas = [row["una"] for row in rows]
     trips = []
     for row in rows[:: max(len(rows) // 200, 1)]:
         at = bisect_left(unas, row["nxt"])
         if at < len(rows) and row["srtt"] and rows[at]["t"] > row["t"]:
             trips.append(math.log10(row["srtt"] / (rows[at]["t"] - row["t"])))
-    return bool(trips) and median(trips) > 4.5  # 3 where it is ms, 6 where it is us
+    return bool(trips) and median(trips) > 4.5  # 3 for ms, 6 for us
 
 
 INTERVAL_S = 0.1

@@ -1,4 +1,4 @@
-"""A run, or a scenario, written as another tool has it."""
+"""Writes a run or a scenario in another tool's format."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ FORMATS = ("curl", "iperf3", "qlog", "ss", "tcp-probe")
 
 
 def write(run: Run, kind: str, path: str | Path, *, group: int | None = None) -> Path:
-    """Write a run as another tool would have.
+    """Write a run in another tool's format.
 
     Parameters
     ----------
     run
-        Has recorded what the format tells: goodput for "iperf3", samples for "ss", the trace or samples for "qlog", the trace for
-        "tcp-probe", fetches or transactions for "curl".
+        Run that has recorded the data of the format: goodput for "iperf3", samples for "ss", the trace or samples for
+        "qlog", the trace for "tcp-probe", fetches or transactions for "curl".
     kind
         One of `FORMATS`.
     path
@@ -53,7 +53,7 @@ def write(run: Run, kind: str, path: str | Path, *, group: int | None = None) ->
 
 
 def segment(scenario: Scenario, group: int) -> int:
-    """Payload of a full segment of a group of flows, bytes; of a transport that others have written, of a full datagram."""
+    """Return the payload of a full segment of a flow group, bytes; for a foreign transport, of a full datagram."""
     from ackclock import units
 
     flow = scenario.flows[group]

@@ -25,7 +25,7 @@ class Verdict(StrEnum):
 
     @property
     def symbol(self) -> str:
-        """One character, so that no reader depends on colour."""
+        """Symbols of one character, so that reports do not depend on colour."""
         return {
             "holds": "✓",
             "negligible": "≈",
@@ -86,13 +86,14 @@ class Bound:
 
     @property
     def asked(self) -> Place:
-        """The place that a claim with this bound asks for."""
+        """Place that a claim with this bound requires."""
         if math.isinf(self.low) == math.isinf(self.high):
             return Place.WITHIN
         return Place.BELOW if math.isinf(self.low) else Place.ABOVE
 
     def place(self, value: float) -> Place:
-        """The place of one value.
+        """Return the place of one value: below, within or above two bounds. For a bound that is open on one side,
+        "within" is closer to it than the margin, and empty without a margin.
 
         Between two bounds a value is below, within or above them. Of a bound that is open on one side, within is what is nearer to
         it than the margin: nothing, if there is none.
@@ -160,7 +161,7 @@ def number(value: float, unit: str = "") -> str:
 
 
 def interval(low: float, high: float) -> str:
-    """Write an interval: `1.2 to 3.4`, or that there is none."""
+    """Format an interval: `1.2 to 3.4`, or that there is none."""
     if math.isnan(low) or math.isnan(high):
         return "no data"
     return f"{number(low)} to {number(high)}"

@@ -1,4 +1,4 @@
-"""How often the judge's intervals hold the truth, and how often looking again decides by mistake: by simulation.
+"""Coverage of the judge's intervals, and mistakes by repeated looks, measured by simulation.
 
     python tools/coverage.py
 
@@ -33,13 +33,13 @@ class Case:
     Parameters
     ----------
     estimator, data
-        In words.
+        Description.
     sizes
         Numbers of runs.
     truth
-        Of the estimator with endlessly many runs.
+        Limit of the estimator for infinitely many runs.
     of
-        Estimates from so many runs, drawn anew.
+        Function that estimates from this many newly drawn runs.
     """
 
     estimator: str

@@ -82,7 +82,7 @@ def heavy(influence: Array) -> bool:
     a tail without a finite variance has it at each.
     """
     n = influence.size
-    if n < TAIL:  # too few to look at a tail; where most runs are alike, `spread` widens instead
+    if n < TAIL:  # too few for a tail estimate; if most runs are equal, `spread` widens instead
         return False
     size = np.sort(np.abs(influence - np.median(influence)))[::-1]  # the mean is where the few have drawn it
     total = float((size**2).sum())
@@ -93,7 +93,7 @@ def heavy(influence: Array) -> bool:
 
 
 def _tail_index(size: Array, k: int) -> float:
-    """Hill's index of the `k` largest of sizes in falling order; infinite where so many do not lie above the rest."""
+    """Return Hill's index of the `k` largest of sizes in falling order; infinite if fewer lie above the rest."""
     size = size[size > 0]  # counts differ from their median in a few runs, by one or two
     k = min(k, size.size - 1)
     logs = float(np.log(size[:k] / size[k]).mean()) if k > 0 else 0.0
@@ -142,7 +142,7 @@ def _known(
         return NOTHING
     if alike is not None and any(
         heavy(part[~alike]) for part in parts.values()
-    ):  # made of others: these were looked at
+    ):  # made from others, which were examined
         return Estimate(
             value=value, low=0.0 if positive else -math.inf, high=math.inf, level=0.95, n=n, parts=dict(parts)
         )
@@ -160,7 +160,7 @@ def _known(
 
 
 def _ends(value: float, down: float, up: float, *, positive: bool) -> tuple[float, float]:
-    """Ends of an interval; of what cannot be negative, on the scale of logarithms."""
+    """Return the ends of an interval; on a logarithmic scale if the quantity cannot be negative."""
     if not positive:
         return value - down, value + up
     if value <= 0:
@@ -262,12 +262,12 @@ def scaled(e: Estimate, factor: float, shift: float = 0.0) -> Estimate:
 
 
 def gain(base: Array, other: Array, *, runs: str = "") -> Estimate:
-    """How much less `other` is than `base`, in percent of `base`; paired."""
+    """Return by how much `other` is smaller than `base`, in percent of `base`; paired."""
     return scaled(ratio(other, base, runs=runs), -100, 100)
 
 
 def percent_more(x: Array, base: Array, *, runs: str = "") -> Estimate:
-    """How much more the sum of `x` is than that of `base`, in percent of `base`; paired."""
+    """Return by how much the sum of `x` exceeds that of `base`, in percent of `base`; paired."""
     return scaled(ratio(x, base, runs=runs), 100, -100)
 
 
@@ -302,7 +302,7 @@ def remaining(with_it: tuple[Array, Array], without: tuple[Array, Array], *, joi
 def _remaining_apart(
     of: Callable[[Array, Array], Array], with_it: tuple[Array, Array], without: tuple[Array, Array], draws: int = 1000
 ) -> Estimate:
-    """As `remaining`, for runs that are paired within an arm and not between the two states."""
+    """See `remaining`, for runs paired within an arm and not between the two states."""
     rng = np.random.Generator(np.random.PCG64(20110601))
     n, m = with_it[0].size, without[0].size
     if min(n, m) < 2:

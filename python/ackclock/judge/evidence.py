@@ -1,4 +1,4 @@
-"""One measured number and the range that a claim requires; the verdict on several of them."""
+"""A measured number and the range that a claim requires, and the verdict on several such numbers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Quantity:
     trend: Estimate | Settling | None = None
 
     def asked(self, bound: Bound) -> Evidence:
-        """The number as evidence for a claim that asks for `bound`."""
+        """Return the number as evidence for a claim that requires `bound`."""
         if not isinstance(self.estimate, Estimate):
             return Evidence(
                 label=self.label, value=self.estimate, bound=bound, unit=self.unit, key=self.key, weighs=self.weighs
@@ -106,12 +106,12 @@ class Evidence:
     estimate: Estimate | None = field(default=None, repr=False, compare=False)
 
     def check(self) -> None:
-        """Refuse what a user's measure has put in the place of a text or a number.
+        """Refuse a value of another type from a user's measure.
 
         Raises
         ------
         InputError
-            If it has.
+            If the type is wrong.
         """
         for name, found, kind in (
             *((name, getattr(self, name), str) for name in ("label", "unit", "key")),
@@ -213,7 +213,7 @@ class Evidence:
 
     @property
     def change(self) -> Estimate | None:
-        """From the first half of the measured window to the second; None if the number is no mean over time."""
+        """Change from the first half of the measured window to the second; None if the number is no mean over time."""
         return self.trend.change if isinstance(self.trend, Settling) else self.trend
 
     @property
@@ -301,7 +301,7 @@ class Evidence:
 
 
 def wider(among: int, seeds: int) -> float:
-    """How many times as wide an interval at 1 - 0.05 / among is as one at 95 % (Student's t)."""
+    """Return the ratio of the widths of an interval at 1 - 0.05 / among and one at 95 % (Student's t)."""
     from scipy.special import stdtrit
 
     freedom = max(seeds - 1, 1) if seeds else math.inf

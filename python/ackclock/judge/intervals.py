@@ -212,7 +212,7 @@ def bootstrap_mean(values: Values, *, level: float = 0.95, resamples: int = 2000
         return plain
     rng = np.random.default_rng(seed)
     means = np.empty(resamples)
-    # In pieces, so that many observations do not take much memory.
+    # In chunks, so that many observations take little memory.
     step = max(1, 2_000_000 // n)
     for at in range(0, resamples, step):
         means[at : at + step] = x[rng.integers(0, n, (min(step, resamples - at), n))].mean(axis=1)

@@ -1,4 +1,5 @@
-"""One word for a sentence over many cells, where its publication names none: the rule as data, and what it makes of numbers.
+"""One verdict for a sentence over many cells of which its publication selects none: the rule as data, and its
+evaluation.
 
 `docs/studies/tolerance.md` prints the same rule, and a test compares the two.
 """
@@ -54,9 +55,9 @@ def general(evidence: Sequence[Evidence], looks: int = 1) -> OverCells:
     Parameters
     ----------
     evidence
-        Numbers that weigh are the cells; others stand beside.
+        Numbers that weigh are the cells; others are shown only.
     looks
-        As for `Evidence.judge`.
+        See `Evidence.judge`.
     """
     cells = [e for e in evidence if e.weighs]
     beside = [e for e in evidence if not e.weighs]
@@ -87,7 +88,9 @@ def general(evidence: Sequence[Evidence], looks: int = 1) -> OverCells:
 
 
 def _way(e: Evidence, among: int, looks: int) -> int:
-    """1 if a cell is significantly as asked, -1 if it is significantly the other way round, else 0: on the bound itself it is neither."""
+    """Return 1 if a cell is significantly as claimed, -1 if it is significantly the other way round, else 0, which
+    includes the bound itself.
+    """
     verdict = e.judge(among, always=True, looks=looks)
     if verdict is Verdict.HOLDS:
         return 1
@@ -119,7 +122,9 @@ def _estimate(e: Evidence) -> Estimate:
 
 
 def _parted(cells: Sequence[Evidence], ways: Sequence[int]) -> str:
-    """The variable whose values tell the two sides apart best: the most cells on the side that is the commoner one for their value."""
+    """Return the variable whose values best separate the two sides: most cells lie on the majority side of their
+    value.
+    """
     names = {name: None for e in cells for name in e.cell}
 
     def right(name: str) -> int:

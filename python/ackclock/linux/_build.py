@@ -1,4 +1,6 @@
-"""From an archive or a tree to a kernel in the cache: unpack, patch, configure, make; and the guest program beside it."""
+"""Builds a kernel in the cache from an archive or a tree: unpack, patch, configure, make; and the guest program beside
+it.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,13 @@ __all__ = ["build"]
 Progress = Callable[[str, float], None]
 
 STEPS = 1300
-"""Lines that a full build prints, roughly: for the bar only."""
+"""Approximate number of lines that a full build prints, for the progress bar."""
 
 GUESTS = 16
-"""Guest programs that are kept: source trees side by side share the cache."""
+"""Number of guest programs that are kept: parallel source trees share the cache."""
 
 OUR_FILES = ("ackclock_bbr.c", "ackclock_recovery.c", "ackclock_relay.c", _facts.FACTS_FILE)
-"""Files of `linux/modules`, and the header that is made beside them."""
+"""Files of `linux/modules`, and the generated header beside them."""
 
 OURS = "net/ipv4/ackclock"
 """Folder of the tree for controllers: ours and the user's."""
@@ -42,7 +44,9 @@ IDENTITY = {
     "KBUILD_BUILD_HOST": "ackclock",
     "KBUILD_BUILD_VERSION": "1",
 }
-"""Variables by which a kernel names its own making, the number of the build included: it is mixed into its randomness."""
+"""Variables with which a kernel records how it was built, including the build number, because they are mixed into its
+randomness.
+"""
 
 
 def build(
@@ -69,23 +73,23 @@ def build(
     patches
         Patches of the tree, in order. They are built in a copy of the built tree, in seconds.
     name
-        Name of the kernel, by which runs ask for it; None: runs use it from now on.
+        Name by which runs select the kernel; None: runs use it from now on.
     jobs
         Processes of `make`.
     progress
         Called with a text and the share done.
     told
-        Called with a line about the source, before anything of it is unpacked or copied: its version, and what it lacks.
+        Called with a line about the source, its version and missing features, before it is unpacked or copied.
 
     Returns
     -------
     Kernel
-        Which runs use from now on, unless it has a name.
+        Kernel that runs use from now on, unless it has a name.
 
     Raises
     ------
     InputError
-        If the archive is no kernel, or a controller or patch cannot be read or compiled.
+        If the archive is not a kernel, or a controller or patch cannot be read or compiled.
     UnavailableError
         If something is missing on this machine, or the disk is full.
     """
@@ -120,7 +124,7 @@ def build(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Asked:
-    """Parts of a kernel beside its source."""
+    """Requested parts of a kernel besides its source."""
 
     patches: tuple[tuple[str, bytes], ...]
     config: Path
@@ -131,23 +135,23 @@ class _Asked:
     told: Callable[[str], None]
 
     def patches_of(self, tree: Path) -> list[tuple[str, bytes]]:
-        """Our patches that concern this tree: all but those whose line "Where: FILE has TEXT" does not hold."""
+        """Return our patches for this tree: all except those whose line "Where: FILE has TEXT" does not hold."""
         return [(name, text) for name, text in self.patches if _facts.concerns(tree, text)]
 
     def tree_key(self, digest: str) -> str:
-        """Key of a tree with our patches and configuration."""
+        """Return the key of a tree with our patches and configuration."""
         identity = repr(sorted(IDENTITY.items())).encode()
         return _cache.hash_of(
             [digest.encode(), identity, self.config.read_bytes(), *(text for _, text in self.patches)]
         )
 
     def key(self, digest: str) -> str:
-        """Key of the kernel."""
+        """Return the key of the kernel."""
         parts = (part for file, text in [*self.extra, *self.mine] for part in (file.encode(), text))
         return _cache.hash_of([self.tree_key(digest).encode(), *parts])
 
     def about(self, name: str, digest: str, tree: str) -> dict[str, object]:
-        """Entries of `kernel.json`."""
+        """Return the entries of `kernel.json`."""
         return {
             "source": name,
             "source_sha256": digest,
@@ -162,7 +166,7 @@ class _Asked:
         _make(tree, self.jobs, self.progress, [name for name, _ in self.extra if name not in OUR_FILES])
 
     def check(self, tree: Path, where: str, name: str) -> None:
-        """Refuse a source that cannot be built, and say what it lacks; `tree` may be a part of it."""
+        """Refuse a source that cannot be built, and report what it lacks; `tree` may be a part of it."""
         _facts.oldest(where, tree)
         try:
             _patched.applied(tree, self.patches_of(tree))
@@ -178,7 +182,7 @@ class _Asked:
 
 
 def _of_archive(here: Path, source: str | None, asked: _Asked) -> Path:
-    """A kernel of an archive; its tree is unpacked and built once, and copied for patches."""
+    """Return a kernel of an archive; its tree is unpacked and built once, and copied for patches."""
     found = _source.find(source)
     place = here / f"kernel-{asked.key(found.digest)}"
     if (place / "kernel.json").is_file():
@@ -207,7 +211,7 @@ def _of_archive(here: Path, source: str | None, asked: _Asked) -> Path:
 
 
 def _of_tree(here: Path, folder: Path, asked: _Asked) -> Path:
-    """A kernel of the user's tree, in a copy that follows it."""
+    """Return a kernel of the user's tree, in a copy that follows it."""
     found = _tree.find(folder)
     where = f"--tree {folder}"
     made = here / f"followed-{_cache.hash_of([os.fsencode(found.place)])}"
@@ -240,7 +244,7 @@ def _of_tree(here: Path, folder: Path, asked: _Asked) -> Path:
 
 
 def _does_not_fit(where: str, said: str) -> InputError:
-    """A tree that a patch of ours does not fit; `said` is of `_patched`."""
+    """Return the error for a tree to which one of our patches does not apply; `said` comes from `_patched`."""
     patch, _, rest = said.removeprefix("--patch ").partition(": found one that does not fit ")
     reason = rest.partition("; allowed")[0]
     return InputError(f"{where}: found a tree that {patch} does not fit {reason}; allowed: Linux 6.1 or later")
@@ -256,7 +260,7 @@ def _need_tools() -> None:
 
 @contextmanager
 def one_at_a_time(here: Path) -> Iterator[None]:
-    """Two builds would write into one tree."""
+    """Lock the tree, because two builds would write into it."""
     import fcntl
 
     with (here / "lock").open("w") as lock:
@@ -269,7 +273,7 @@ def one_at_a_time(here: Path) -> Iterator[None]:
 
 @contextmanager
 def _explained(here: Path) -> Iterator[None]:
-    """Errors of the file system as one line."""
+    """Report file system errors in one line."""
     try:
         yield
     except OSError as error:
@@ -303,7 +307,7 @@ def _read_controllers(ours: Sequence[Path], files: Sequence[Path]) -> list[tuple
 
 
 def _prepare(found: _source.Source, tree: Path, asked: _Asked) -> None:
-    """Unpack, patch and configure beside the place, then move there: a tree is whole or absent."""
+    """Unpack, patch and configure in another folder, then move it into place: a tree is whole or absent."""
     part = Path(tempfile.mkdtemp(prefix=".tree-", dir=tree.parent))
     try:
         fresh = part / "tree"
@@ -324,7 +328,7 @@ def _prepare(found: _source.Source, tree: Path, asked: _Asked) -> None:
 
 
 def _configure(tree: Path, config: Path, part: Path, where: str, name: str) -> None:
-    """Configure a tree with our fragment and nothing else; `part` is a folder for what that needs."""
+    """Configure a tree with our fragment and nothing else; `part` is a folder for temporary files."""
     done = _call(["make", "-s", "ARCH=um", f"KCONFIG_ALLCONFIG={_clean_config(config, part)}", "allnoconfig"], tree)
     if done.returncode:
         _full_disk(done.stderr, tree)
@@ -337,7 +341,7 @@ def _configure(tree: Path, config: Path, part: Path, where: str, name: str) -> N
 
 
 def _clean_config(config: Path, part: Path) -> Path:
-    """The fragment without its remarks."""
+    """Return the fragment without its comments."""
     lines = [line.partition(" # ")[0] for line in config.read_text(encoding="utf-8").splitlines()]
     place = part / "allno.config"
     place.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -345,7 +349,9 @@ def _clean_config(config: Path, part: Path) -> Path:
 
 
 def _put_controllers(tree: Path, files: Sequence[tuple[str, bytes]]) -> None:
-    """Make the folder hold exactly these files; what is unchanged keeps its date, so that it is not compiled again."""
+    """Make the folder hold exactly these files; unchanged ones keep their dates, so that they are not compiled
+    again.
+    """
     place = tree / OURS
     place.mkdir(exist_ok=True)
     objects = [name.removesuffix(".c") + ".o" for name, _ in files if name.endswith(".c")]
@@ -361,7 +367,7 @@ def _put_controllers(tree: Path, files: Sequence[tuple[str, bytes]]) -> None:
 
 
 def _make(tree: Path, jobs: int, progress: Progress, theirs: Sequence[str] = ()) -> None:
-    """Build; what of the user's (`theirs`) does not compile is told as such, what of ours does not as ours."""
+    """Run make; an error in the user's files (`theirs`) is reported as such, an error in ours as ours."""
     command = ["make", "ARCH=um", f"-j{jobs}", "linux"]
     log = tree / "ackclock-build.log"
     lines = 0
@@ -397,7 +403,7 @@ def _make(tree: Path, jobs: int, progress: Progress, theirs: Sequence[str] = ())
 
 
 def _install(tree: Path, place: Path, about: dict[str, object], jobs: int) -> None:
-    """Put kernel, config and description in place at once."""
+    """Put kernel, config and description into place at once."""
     part = Path(tempfile.mkdtemp(prefix=".kernel-", dir=place.parent))
     try:
         done = _call(["strip", "-o", str(part / "linux"), str(tree / "linux")], tree)
@@ -425,7 +431,7 @@ def _install(tree: Path, place: Path, about: dict[str, object], jobs: int) -> No
 
 
 def _asked_itself(kernel: Kernel, jobs: int) -> tuple[list[str], dict[str, Any]]:
-    """Names of the controllers that are built in, and what else it has: the kernel is started and asked, by the guest program."""
+    """Start the kernel and let the guest program list the built-in controllers and other features."""
     _build_guest(_cache.repository(), jobs)
     with _guest.ran({}, 1, kernel=kernel, cpu=min(os.sched_getaffinity(0)), wall_limit_s=60) as (out, _):
         report = json.loads((out / "report.json").read_bytes())
@@ -433,13 +439,13 @@ def _asked_itself(kernel: Kernel, jobs: int) -> tuple[list[str], dict[str, Any]]
 
 
 def _build_guest(linux: Path, jobs: int) -> None:
-    """Compile the guest program, linked statically: the guest has no libraries."""
+    """Compile the guest program with static linking, because the guest has no libraries."""
     place = _cache.folder() / f"guest-{_cache.guest_key()}"
     if place.is_file():
         return
     target = "x86_64-unknown-linux-gnu"
-    # a folder of this checkout: Cargo takes the crates of two checkouts for the same, and would mix what it made of
-    # them
+    # a folder of this checkout: Cargo treats the crates of two checkouts as the same, and would mix their build
+    # products
     made_in = linux.parent / "target" / "linux"
     command = [
         "cargo", "build", "--quiet", "--locked", "--profile", "guest", "-p", "ackclock-guest", "--target", target,

@@ -1,4 +1,4 @@
-"""Files that are kept between runs: sources, build trees, kernels, the guest program.
+"""Files kept between runs: sources, build trees, kernels, the guest program.
 
     <cache>/ackclock/linux/sources/       archives as downloaded
     <cache>/ackclock/linux/tree-<key>/    a patched, configured, built tree, for quick rebuilds with other controllers
@@ -32,7 +32,7 @@ from ackclock.errors import InputError, UnavailableError, one_of, quote
 __all__ = ["Kernel", "folder", "guest_path", "hash_of", "installed", "repository"]
 
 CHOSEN = "ACKCLOCK_KERNEL"
-"""Variable of the environment that names the kernel of runs; empty: the current one."""
+"""Environment variable that names the kernel of runs; empty: the current one."""
 
 CHECKOUT = Path(__file__).resolve().parents[3] / "linux"
 """Where a checkout has its folder `linux/`."""
@@ -45,12 +45,12 @@ BUILD_IT = "run `ackclock linux build`, which needs what `ackclock doctor` lists
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kernel:
-    """A kernel in the cache.
+    """Kernel in the cache.
 
     Parameters
     ----------
     path
-        The executable.
+        Executable of the kernel.
     about
         release, source, config (hash), patches (name -> hash), controllers, seccomp: what `kernel.json` holds.
     """
@@ -70,15 +70,15 @@ class Kernel:
 
 
 def folder() -> Path:
-    """Folder of everything; may not exist yet."""
+    """Return the root folder of the cache, which may not exist yet."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "ackclock" / "linux"
 
 
 def repository() -> Path:
-    """Folder `linux/` of our sources: patches, configuration, controllers, guest program; the crates are beside it.
+    """Return our folder `linux/`: patches, configuration, controllers, guest program; the crates are beside it.
 
-    In a checkout it is the checkout's own. A wheel holds the sources packed, and they are unpacked into the cache.
+    A checkout uses its own. A wheel holds the sources packed, and they are unpacked into the cache.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def _unpacked(archive: Path) -> Path:
 
 
 def hash_of(parts: Iterable[bytes]) -> str:
-    """Key of something made of these parts."""
+    """Return the key of something made from these parts."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(len(part).to_bytes(8, "little"))
@@ -119,13 +119,13 @@ def hash_of(parts: Iterable[bytes]) -> str:
 
 
 def check_name(name: str) -> None:
-    """Refuse what cannot be the name of a kernel."""
+    """Refuse an invalid name of a kernel."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9_.-]{0,63}", name):
         raise InputError(f"--name: found {quote(name)}; allowed: up to 64 of a-z, 0-9, _, - and .")
 
 
 def set_name(name: str, kernel: str) -> None:
-    """Make runs that ask for this name use this kernel."""
+    """Make runs that select this name use this kernel."""
     names = folder() / "names"
     names.mkdir(exist_ok=True)
     part = names / f".{name}-{os.getpid()}"
@@ -134,7 +134,7 @@ def set_name(name: str, kernel: str) -> None:
 
 
 def use(name: str) -> None:
-    """From now on, in this process and those that it starts, runs use the kernel of this name.
+    """Make runs in this process and its children use the kernel of this name from now on.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def check_known(name: str) -> None:
 
 
 def installed(name: str | None = None) -> Kernel:
-    """The kernel that runs use, or the one of a name.
+    """Return the kernel that runs use, or the one of a name.
 
     Raises
     ------
@@ -184,7 +184,7 @@ def installed(name: str | None = None) -> Kernel:
 
 
 def guest_key() -> str:
-    """Hash of the sources of the guest program and of the crates whose work it does."""
+    """Return the hash of the sources of the guest program and of the crates that it uses."""
     linux = repository()
     files = [linux.parent / "Cargo.lock"]
     for root in (
@@ -196,12 +196,12 @@ def guest_key() -> str:
 
 
 def guest_path() -> Path:
-    """The guest program.
+    """Return the guest program.
 
     Raises
     ------
     UnavailableError
-        If it is not built, or was built of other sources than these.
+        If it is not built, or was built from other sources.
     """
     place = folder() / f"guest-{guest_key()}"
     if not place.is_file():
@@ -217,7 +217,7 @@ def set_current(name: str) -> None:
 
 
 def writable() -> Path:
-    """The folder, made if absent.
+    """Return the folder, created if absent.
 
     Raises
     ------
@@ -236,7 +236,7 @@ def writable() -> Path:
 
 
 def hash_file(parts: Iterable[bytes]) -> str:
-    """SHA-256 of parts, in full."""
+    """Return the full SHA-256 of parts."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(hashlib.sha256(part).digest())
@@ -244,7 +244,7 @@ def hash_file(parts: Iterable[bytes]) -> str:
 
 
 def sha256(path: Path) -> str:
-    """SHA-256 of a file.
+    """Return the SHA-256 of a file.
 
     Raises
     ------

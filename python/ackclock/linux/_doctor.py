@@ -1,4 +1,4 @@
-"""Needs of the linux backend on this machine, and which of them are missing."""
+"""Requirements of the linux backend on this machine, and those that are missing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ackclock.linux import _cache
 __all__ = ["Finding", "missing"]
 
 DISK = 4 * 2**30
-"""Bytes that a build takes at most: archive, tree with objects, kernel."""
+"""Largest disk use of a build in bytes: archive, tree with objects, kernel."""
 
 TOOLS = {
     "make": "make",
@@ -31,23 +31,23 @@ TOOLS = {
     "tar": "tar",
     "xz": "xz-utils",
 }
-"""Program -> Debian package. Rust is not among them: Debian's is too old."""
+"""Program -> Debian package. Rust is excluded: Debian's is too old."""
 
 HEADERS = {"/usr/include/gelf.h": "libelf-dev", "/usr/include/openssl/evp.h": "libssl-dev"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One thing that is missing.
+    """Missing requirement.
 
     Parameters
     ----------
     what
-        One line.
+        Description in one line.
     needed
         "build" or "run".
     package
-        Debian's package that mends it; None: something else does.
+        Debian package that provides it; None: no package does.
     """
 
     what: str
@@ -56,12 +56,12 @@ class Finding:
 
 
 def missing(*, build: bool = True) -> list[Finding]:
-    """Everything that is missing, in the order in which it is best mended.
+    """Return everything that is missing, in the best order for installing it.
 
     Parameters
     ----------
     build
-        Also what only `ackclock linux build` needs.
+        Whether to include what only `ackclock linux build` needs.
     """
     out: list[Finding] = []
     if sys.platform != "linux" or platform.machine() != "x86_64":
@@ -117,7 +117,7 @@ def _has_header(header: str) -> bool:
 
 
 def _executable_memory() -> str | None:
-    """User-Mode Linux maps its memory from a file in TMPDIR or /dev/shm, and executes from it."""
+    """Check that a file in TMPDIR or /dev/shm can be mapped and executed, as User-Mode Linux does with its memory."""
     import mmap
 
     place = os.environ.get("TMPDIR") or ("/dev/shm" if Path("/dev/shm").is_dir() else "/tmp")
@@ -137,7 +137,7 @@ def _executable_memory() -> str | None:
 
 
 def _may_confine() -> str | None:
-    """Whether seccomp filters may be installed, or else a child be traced."""
+    """Return whether seccomp filters may be installed, or a child may be traced instead."""
     libc = ctypes.CDLL(None, use_errno=True)
     pr_get_seccomp = 21
     if libc.prctl(pr_get_seccomp, 0, 0, 0, 0) >= 0:

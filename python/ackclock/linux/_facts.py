@@ -1,6 +1,6 @@
-"""Features of a kernel: asked of its source before it is built, and of the kernel itself once it runs.
+"""Features of a kernel: read from its source before the build, and queried from the running kernel.
 
-Nothing here is decided by a version's number, but that no kernel before 6.1 is tried: distributions carry changes back.
+No feature is decided by a version number, because distributions backport changes; only kernels before 6.1 are excluded.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from ackclock.errors import InputError
 __all__ = ["FACTS_FILE", "PARTS", "Has", "concerns", "header", "lacks", "oldest", "release"]
 
 OLDEST = (6, 1)
-"""The first version that is tried."""
+"""Oldest version that is tried."""
 
 FACTS_FILE = "ackclock_tree.h"
-"""Header beside our modules: what the tree has of what they use."""
+"""Header beside our modules that lists the tree's features which they use."""
 
 PARTS = (
     "Makefile", "Kbuild", "Kconfig*", "arch/um/*", "arch/x86/um/*", "include/net/tcp.h", "include/linux/hrtimer.h", "include/linux/netdevice.h",
     "include/trace/events/tcp.h", "net/ipv4/sysctl_net_ipv4.c", "net/ipv4/tcp_input.c", "fs/hostfs/*",
 )  # fmt: skip
-"""Files of an archive that are looked at before it is unpacked."""
+"""Files of an archive that are read before it is unpacked."""
 
 _FACTS = {
     "HAS_HRTIMER_SETUP": ("include/linux/hrtimer.h", r"\bhrtimer_setup\("),
@@ -34,7 +34,7 @@ _FACTS = {
     "HAS_TX_START": ("include/net/tcp.h", r"\(\*cwnd_event_tx_start\)"),
     "CONTROL_HAS_FLAG": ("include/net/tcp.h", r"\(\*cong_control\)\([^;]*\bint flag\b"),
 }
-"""Macro -> file and pattern; what our modules ask for."""
+"""Macro -> file and pattern of a feature that our modules query."""
 
 _LACKING = {
     "the queue dualpi2": ("net/sched/Kconfig", r"^config NET_SCH_DUALPI2\b"),
@@ -44,7 +44,7 @@ _LACKING = {
         r"TRACE_EVENT\(tcp_rcvbuf_grow\b",
     ),
 }
-"""Features that a source may lack, in words -> where they would be."""
+"""Features that a source may lack, in words -> their places."""
 
 
 def _found(tree: Path, file: str, pattern: str) -> bool:
@@ -56,27 +56,29 @@ def _found(tree: Path, file: str, pattern: str) -> bool:
 
 
 def concerns(tree: Path, patch: bytes) -> bool:
-    """Whether a patch of ours is for this tree: its line "Where: FILE has TEXT", if there is one, holds."""
+    """Return whether a patch of ours is meant for this tree: its line "Where: FILE has TEXT", if there is one,
+    holds.
+    """
     wanted = re.search(rb"^Where: (\S+) has (.+)$", patch, re.MULTILINE)
     return wanted is None or _found(tree, wanted[1].decode(), re.escape(wanted[2].decode()))
 
 
 def header(tree: Path) -> bytes:
-    """Header that says which of the features that our modules use a tree has."""
+    """Return the header that lists which of our modules' optional features a tree has."""
     lines = ["/* What this tree has. Made by ackclock. */", "#pragma once"]
     lines += [f"#define {name} 1" for name, (file, pattern) in _FACTS.items() if _found(tree, file, pattern)]
     return ("\n".join(lines) + "\n").encode()
 
 
 def lacks(tree: Path, config: Path) -> list[str]:
-    """Features that a kernel of this source will lack, in words.
+    """Return features that a kernel of this source will lack, in words.
 
     Parameters
     ----------
     tree
-        The tree, or those of its files that `PARTS` names.
+        Tree, or those of its files that `PARTS` names.
     config
-        Our fragment: an option that no Kconfig file knows is lacking, too.
+        Our configuration fragment: an option that no Kconfig file defines counts as lacking, too.
     """
     said = [what for what, (file, pattern) in _LACKING.items() if not _found(tree, file, pattern)]
     known = set()
@@ -91,7 +93,7 @@ def lacks(tree: Path, config: Path) -> list[str]:
 
 
 def release(tree: Path) -> str:
-    """Release by the makefile, e.g. "6.1.192"; "" if it is no kernel's."""
+    """Return the release in the makefile, e.g. "6.1.192"; "" if it is not a kernel's."""
     try:
         text = (tree / "Makefile").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -100,12 +102,12 @@ def release(tree: Path) -> str:
 
 
 def oldest(where: str, tree: Path) -> None:
-    """Refuse a tree that is older than what is tried.
+    """Refuse a tree that is too old.
 
     Raises
     ------
     InputError
-        If it is, or says no version.
+        If it is too old, or has no version.
     """
     found = release(tree)
     if not found:
@@ -116,20 +118,20 @@ def oldest(where: str, tree: Path) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Has:
-    """Features of a built kernel, by its own word.
+    """Features that a built kernel reports.
 
     Parameters
     ----------
     release
-        Its version.
+        Version of the kernel.
     controllers
-        Names of its congestion controllers.
+        Names of the congestion controllers.
     queues
-        Kinds of its queueing disciplines; None: not known, whatever is asked for is tried.
+        Kinds of its queueing disciplines; None: unknown, so every request is tried.
     sysctls
-        Names below /proc/sys/net/ipv4; None: not known.
+        Names below /proc/sys/net/ipv4; None: unknown.
     accecn
-        `tcp_ecn` takes 3.
+        Whether `tcp_ecn` accepts 3.
     """
 
     release: str
@@ -140,7 +142,7 @@ class Has:
 
     @classmethod
     def of(cls, about: Mapping[str, Any]) -> Has:
-        """As `kernel.json` has it."""
+        """Return the features listed in `kernel.json`."""
         has = about.get("has", {})
         return cls(
             release=str(about["release"]),
@@ -152,19 +154,19 @@ class Has:
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """Name in messages."""
         return f"Linux {self.release}"
 
     def is_of(self, version: str) -> bool:
-        """Whether it is of this version, such as "7.3"."""
+        """Return whether it has this version, such as "7.3"."""
         return re.findall(r"\d+", self.release)[:2] == version.split(".")
 
     def queue(self, kind: str) -> bool:
-        """Whether it has a discipline, by the kernel's name."""
+        """Return whether it has a discipline, by the kernel's name."""
         return self.queues is None or kind in self.queues or kind in ("bfifo", "pfifo", "pfifo_fast", "noqueue")
 
     def sets(self, name: str, value: str) -> bool:
-        """Whether it has a setting below /proc/sys, and takes the value."""
+        """Return whether it has a setting below /proc/sys that accepts the value."""
         short = name.removeprefix("net/ipv4/")
         if self.sysctls is not None and short != name and short not in self.sysctls:
             return False

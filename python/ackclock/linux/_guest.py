@@ -1,4 +1,4 @@
-"""One run of the guest: a folder that is its root, a User-Mode Linux on one CPU, a limit of wall-clock time."""
+"""One run of the guest: a folder as its root, a User-Mode Linux on one CPU, a limit of wall-clock time."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from ackclock.linux._watch import ALONE_S, Watch
 __all__ = ["LimitError", "Outcome", "command_line", "play", "ran", "tables"]
 
 MEMORY = "1G"
-"""Memory that the guest may use; the host gives what is touched."""
+"""Memory that the guest may use; the host allocates only touched pages."""
 
 BOOT = 1_700_000_000_000_000_000
 """Wall clock of the guest at boot, ns."""
 
 GRACE_S = 2.0
-"""Seconds that a guest that is asked to end may still take."""
+"""Seconds within which a guest has to end after the request."""
 
 Columns = dict[str, tuple[str, Any]]
 
 
 class LimitError(UnavailableError):
-    """A guest that did not end within its limit of wall-clock time."""
+    """A guest did not end within its limit of wall-clock time."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,11 +47,11 @@ class Outcome:
     Parameters
     ----------
     tables
-        As the engine hands them over.
+        Tables in the engine's form.
     digest
         SHA-256 of tables and capture.
     wall_s
-        Time that it took.
+        Wall-clock time of the run.
     """
 
     tables: dict[str, Columns]
@@ -60,7 +60,7 @@ class Outcome:
 
 
 def command_line(kernel: Kernel, *, ipv6: bool = False) -> list[str]:
-    """Arguments of the kernel, the same for every run: they are mixed into its randomness."""
+    """Return the arguments of the kernel, equal for every run because they are mixed into its randomness."""
     return [
         f"mem={MEMORY}", "umid=guest", "uml_dir=./", "root=/dev/root", "rootfstype=hostfs",
         "rootflags=/proc/self/cwd/.", "rw", "init=/init", "con=null", "con0=null,fd:1", "quiet", "panic=-1",
@@ -77,22 +77,22 @@ def play(
     Parameters
     ----------
     job
-        As `_translate.job` makes it.
+        Job from `_translate.job`.
     seed
         Seed of the kernel's randomness.
     kernel
-        What to run.
+        Kernel to run.
     cpu
-        CPU to stay on.
+        CPU to run on.
     wall_limit_s
         Seconds after which the guest is ended.
     capture
-        Where to put the capture.
+        Destination of the capture.
 
     Raises
     ------
     UnavailableError
-        If the guest does not come to its end, or reports an error.
+        If the guest does not finish, or reports an error.
     """
     with ran({"job.json": json.dumps(job)}, seed, kernel=kernel, cpu=cpu, wall_limit_s=wall_limit_s) as (out, wall):
         data = (out / "tables.bin").read_bytes()
@@ -111,27 +111,27 @@ def ran(
     watch: Watch | None = None, rescue: Callable[[Path], None] | None = None,
     words: Sequence[str] = (), variables: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[Path, float]]:  # fmt: skip
-    """Run the guest to its end, `files` in its root.
+    """Run the guest to its end with `files` in its root.
 
     Parameters
     ----------
     files
         Name -> text.
     seed, kernel, cpu, wall_limit_s
-        As for `play`.
+        See `play`.
     ipv6
         Whether the kernel has IPv6.
     watch
-        Who notices a program that never sleeps.
+        Detector of programs that never sleep.
     rescue
-        Called with the folder of what a guest left that did not come to its end.
+        Called with the folder of a guest that did not finish.
     words, variables
-        Of the kernel, beside those that every run has.
+        Further arguments and environment variables of the kernel.
 
     Yields
     ------
     tuple of Path and float
-        The folder of what it left, which is removed afterwards; seconds that it took.
+        Folder of its output, which is removed afterwards, and the duration in seconds.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def _execute(
     arguments: list[str], kernel: Kernel, folder: Path, variables: dict[str, str], cpu: int, wall_limit_s: float,
     watch: Watch | None,
 ) -> None:  # fmt: skip
-    """Start the kernel and wait for its end; whatever happens, nothing of it is left running."""
+    """Start the kernel and wait for its end; no process of it survives an error."""
     environment = dict(variables)
     for name in ("TMPDIR", "PATH"):
         if name in os.environ:
@@ -204,11 +204,11 @@ def _execute(
 
 
 LOOK_S = 1.0
-"""Between two looks at a guest with programs."""
+"""Seconds between two checks of a guest with programs."""
 
 
 def _wait(process: _child.Popen[bytes], wall_limit_s: float, watch: Watch | None) -> None:
-    """Wait for the end of the kernel, and look for a program that keeps it from ending."""
+    """Wait for the end of the kernel, and check for a program that prevents it."""
     if watch is None:
         process.wait(timeout=wall_limit_s)
         return
@@ -229,22 +229,26 @@ def _wait(process: _child.Popen[bytes], wall_limit_s: float, watch: Watch | None
 
 
 NO_RANDOM_ADDRESSES = 0x0040000
-"""Personality of a process whose memory lies where it always does. Kernels before 7.x size their hash tables by it, and do not ask for it."""
+"""Personality of a process whose memory is always at the same addresses. Kernels before 7.x size their hash tables by
+them.
+"""
 
 
 def _personality(wanted: int | None) -> int:
-    """The personality of this thread before; None: only ask."""
+    """Set the personality of this thread and return the former one; None: only return it."""
     libc = ctypes.CDLL(None, use_errno=True)
     return int(libc.personality(ctypes.c_ulong(0xFFFFFFFF if wanted is None else wanted)))
 
 
 WATCH = 'read -r _ || { kill -s KILL -- "-$1"; rm -rf -- "$2"; }'
-"""A line says that the guest has ended. Without one, the pipe closes because this process was killed."""
+"""Shell program that ends the guest: a line means that the guest has ended; without one, the pipe closes because this
+process was killed.
+"""
 
 
 @contextmanager
 def _ended(process: _child.Popen[bytes], folder: Path) -> Iterator[None]:
-    """End the guest afterwards; a shell does it, and removes the folder, if this process is killed before."""
+    """End the guest afterwards. A shell does so, and removes the folder, if this process is killed first."""
     watch = None
     try:
         watch = _child.start(
@@ -259,7 +263,7 @@ def _ended(process: _child.Popen[bytes], folder: Path) -> Iterator[None]:
 
 
 def _end(process: _child.Popen[bytes]) -> None:
-    """End the kernel and the processes that it made for the guest's."""
+    """End the kernel and its processes for the guest's programs."""
     if process.poll() is None:
         process.terminate()
         with suppress(_child.TimeoutExpired):

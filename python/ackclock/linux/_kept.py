@@ -1,4 +1,4 @@
-"""Contents of the cache: kernels by their names, the trees that they were built in; and how to be rid of them."""
+"""Contents of the cache: kernels by their names, and the trees in which they were built; and their removal."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ TREES = ("tree-*", "patched-*", "followed-*")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kept:
-    """A kernel in the cache.
+    """Kernel in the cache.
 
     Parameters
     ----------
     names
-        Names that the user gave it; may be none.
+        Names that the user gave it, if any.
     current
-        Runs use it where they name no other.
+        Whether runs use it by default.
     folder
-        Of the kernel.
+        Folder of the kernel.
     release, source
-        Version, and where it came from.
+        Version and origin.
     own
-        Patches and controllers of the user's.
+        Patches and controllers of the user.
     tree
-        Folder that it was built in; "" if that is not known (built before it was written down) or gone.
+        Folder in which it was built; "" if unknown (built before it was recorded) or removed.
     """
 
     names: tuple[str, ...]
@@ -47,7 +47,7 @@ class Kept:
     tree: str
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return {
             "names": list(self.names),
             "current": self.current,
@@ -61,7 +61,7 @@ class Kept:
 
 
 def kept() -> list[Kept]:
-    """Every kernel, the current one first, then by release and name."""
+    """Return every kernel, the current one first, then by release and name."""
     here = _cache.folder()
     names: dict[str, list[str]] = {}
     for file in sorted((here / "names").glob("[!.]*")):
@@ -90,12 +90,13 @@ def kept() -> list[Kept]:
 
 
 def remove(names: Sequence[str]) -> list[str]:
-    """Forget names; a kernel that has no other and is not the current one goes, and its tree if no other kernel was built there.
+    """Forget names. A kernel without another name that is not the current one is removed, and so is its tree if no
+    other kernel was built there.
 
     Returns
     -------
     list of str
-        The folders that were removed.
+        Removed folders.
 
     Raises
     ------
@@ -120,14 +121,16 @@ def remove(names: Sequence[str]) -> list[str]:
 
 
 def unused() -> list[str]:
-    """Folders and guest programs that no kernel with a name, and not the current one, needs; and sources of other versions of ours."""
+    """Return folders and guest programs that neither a named kernel nor the current one needs, and our sources of other
+    versions.
+    """
     here = _cache.folder()
     every = kept()
     used = [one for one in every if _is_used(one)]
     found = [one.folder for one in every if not _is_used(one)]
-    if all(one.tree for one in used):  # else one of these may be what a kernel was built in
+    if all(one.tree for one in used):  # otherwise one of these may be the tree of a kernel
         needed = {one.tree for one in used}
-        # a copy with patches is made of the tree of the same key
+        # a copy with patches is made from the tree of the same key
         needed |= {f"tree-{tree.removeprefix('patched-')}" for tree in needed}
         found += sorted(place.name for kind in TREES for place in here.glob(kind) if place.name not in needed)
     guest, ours = f"guest-{_cache.guest_key()}", _cache.repository().parent.name
@@ -143,7 +146,7 @@ def remove_unused() -> list[str]:
 
 
 def size(place: Path) -> int:
-    """Bytes of a file, or of all files below a folder; what two names have in common counts once."""
+    """Return the bytes of a file, or of all files below a folder; hard-linked files count once."""
     if not place.is_dir():
         return place.stat().st_size if place.exists() else 0
     seen: dict[tuple[int, int], int] = {}

@@ -1,4 +1,4 @@
-"""`ackclock live`: programs of the user's, unmodified, in the guest's hosts, over the simulator's links, in virtual time."""
+"""`ackclock live`: the user's unmodified programs in the guest's hosts, over the simulator's links, in virtual time."""
 
 from __future__ import annotations
 
@@ -23,39 +23,43 @@ from ackclock.scenario import Scenario
 __all__ = ["HOSTS", "Live", "live"]
 
 HOSTS = ("server", "client")
-"""Hosts at the two ends of the path: from the first to the second leads the way forward."""
+"""Hosts at the two ends of the path, whose forward direction leads from the first to the second."""
 
 QUIET_S = 150.0
-"""After so many seconds without a packet and without a program that ran nothing will happen any more: TCP's longest timeout is 120 s."""
+"""Seconds without a packet and without a running program after which nothing more will happen: TCP's longest timeout is
+120 s.
+"""
 
 WALL_S = 120.0
 """Default limit of wall-clock time."""
 
 
 KERNEL_WORDS = ("ackclock_programs", "ipv6.disable_ipv6=1")
-"""The kernel lets time pass for programs that ask again and again (patch 0006); sockets of IPv6 carry IPv4, and no interface has another address."""
+"""Kernel arguments: time passes for programs that poll it repeatedly (patch 0006); IPv6 sockets carry IPv4, and no
+interface has another address.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Live:
-    """A run of programs.
+    """Run of programs.
 
     Parameters
     ----------
     run
-        The tables of links, and of the scenario's own flows if there are any.
+        Tables of links, and of the scenario's own flows if there are any.
     programs
-        What became of each program, in the order in which they were given.
+        Outcome of each program, in the given order.
     end_s
-        When the run ended, seconds of the run.
+        End of the run, seconds of the run.
     quiet_s
-        The last time at which something happened, to within a fraction of `QUIET_S`.
+        Time of the last event, to within a fraction of `QUIET_S`.
     why
-        What ended it: "programs", "duration" or "quiet".
+        Reason of the end: "programs", "duration" or "quiet".
     flows
         Whether the scenario has flows of its own.
     wall_s
-        Seconds that it took.
+        Wall-clock time of the run, seconds.
     """
 
     run: Run
@@ -100,23 +104,23 @@ def live(
     programs
         At least one.
     flows
-        Whether the scenario's flows are wanted; a scenario cannot be without one.
+        Whether to run the scenario's flows; every scenario has at least one.
     seed
-        Of the kernel's randomness and of the links' random streams.
+        Seed of the kernel's randomness and of the links' random streams.
     out
         Folder for a folder of each host: captures, what programs printed, files that they wrote.
     root
         Folder that programs see as `/`; None: the machine's.
     environment
-        Variables of the programs beside or in place of `ENVIRONMENT`.
+        Variables of the programs, added to `ENVIRONMENT` or replacing its values.
     sysctls
         Settings of their hosts, below /proc/sys.
     parameters
-        Of the kernel's modules: "tcp_cubic.hystart" -> "0".
+        Parameters of the kernel's modules: "tcp_cubic.hystart" -> "0".
     path
-        Name of the path between the two hosts, where the network is a graph; None: its first.
+        Name of the path between the two hosts if the network is a graph; None: its first.
     cpu
-        CPU to stay on; None: any.
+        CPU to run on; None: any.
     wall_limit_s
         Seconds of wall-clock time after which the guest is ended; None: 120.
 
@@ -194,9 +198,7 @@ def _job(
     has = Has.of(kernel.about)
     plain = {**compiled, "flows": [_plain_flow(compiled)]}
     host = _translate.job(plain, seed, "relay", has)["hosts"][0]
-    kept = {
-        name: value for name, value in host["sysctl"] if name != "net/ipv4/tcp_ecn"
-    }  # programs ask for what they want
+    kept = {name: value for name, value in host["sysctl"] if name != "net/ipv4/tcp_ecn"}  # programs set this themselves
     host = {**host, "sysctl": sorted({**kept, **sysctls}.items())}
     made = _translate.job(compiled if flows else plain, seed, "relay", has)
     if not flows:
@@ -234,9 +236,7 @@ def _job(
 
 
 def _seen(option: str, file: str, folder: str) -> str:
-    """Return `file`; refuse it where programs see a folder of their own, but for what lies in the folder in which they
-    begin.
-    """
+    """Return `file`; refuse it if programs see another folder in its place, except below their working folder."""
     place, here = Path(file), Path(folder)
     seen = place.is_relative_to(here) and any(here != Path(own) and here.is_relative_to(own) for own in INNER)
     if not seen and any(place.is_relative_to(own) for own in INNER):
@@ -248,7 +248,7 @@ def _seen(option: str, file: str, folder: str) -> str:
 
 
 def _plain_flow(compiled: Mapping[str, Any]) -> dict[str, Any]:
-    """A flow as it is without a key, whose host's settings those of programs are."""
+    """Return a flow without a given key, whose host settings apply to the programs."""
     least = Scenario.from_dict({"duration": "1 s", "network": {"bottleneck": {"rate": "1 Mbit/s"}}, "flows": [{}]})
     flow = json.loads(least.to_engine_json(capture=None))["flows"][0]
     ways = [one["name"] for one in compiled["network"].get("paths", [])]
@@ -271,14 +271,16 @@ def _ended(program: Program, entry: Mapping[str, Any], told: Mapping[str, Any], 
 
 
 def _contents(left: Path) -> list[bytes]:
-    """Everything that programs left, with its name, in order."""
+    """Yield all files that the programs left, with their names, in order."""
     files = sorted(place for host in HOSTS for place in (left / host).rglob("*") if place.is_file())
     told = [part for file in files for part in (os.fsencode(file.relative_to(left)), file.read_bytes())]
     return [*told, (left / "programs.json").read_bytes()]
 
 
 def _check(out: Path) -> None:
-    """Refuse a folder in which a host's would replace what no such run has written: its capture shows it."""
+    """Refuse a folder in which a host's folder would replace files that no such run has written, as its capture
+    shows.
+    """
     for host in HOSTS:
         there = out / host
         if os.path.lexists(there) and (there.is_symlink() or not (there / f"{host}.pcapng").is_file()):
@@ -288,7 +290,7 @@ def _check(out: Path) -> None:
 
 
 def _keep(left: Path, out: Path) -> None:
-    """Put the folders of the hosts into the user's, in place of those of an earlier run."""
+    """Move the hosts' folders into the user's, replacing those of an earlier run."""
     for host in HOSTS:
         target = out / host
         shutil.rmtree(target, ignore_errors=True)
@@ -297,7 +299,7 @@ def _keep(left: Path, out: Path) -> None:
 
 
 def _hashed(program: Program, entry: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
-    """Identity of a program: its file, its words, its variables."""
+    """Return the identity of a program: its file, its arguments, its variables."""
     place = Path(about["root"]) / entry["file"].lstrip("/")
     return {
         "host": program.host,

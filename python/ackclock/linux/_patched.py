@@ -1,4 +1,4 @@
-"""A kernel with the user's patches: built in a copy of the built tree, so that a patch costs the files that it touches."""
+"""A kernel with the user's patches, built in a copy of the built tree so that only the touched files are compiled."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ackclock.errors import InputError, UnavailableError
 __all__ = ["applied", "compiled", "copied", "patched", "put", "read", "touched"]
 
 TOUCHED = ".ackclock-patched"
-"""File of a copy that lists what the last patches touched."""
+"""File of a copy that lists the files touched by the last patches."""
 
 
 def read(files: Sequence[Path]) -> list[tuple[str, bytes]]:
-    """Names and texts of patches.
+    """Return the names and texts of patches.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def read(files: Sequence[Path]) -> list[tuple[str, bytes]]:
 
 
 def copied(tree: Path, place: Path) -> None:
-    """Copy a built tree, dates included; a copy is whole or absent."""
+    """Copy a built tree with its dates; a copy is whole or absent."""
     if place.is_dir():
         return
     part = Path(tempfile.mkdtemp(prefix=".patched-", dir=place.parent))
@@ -55,17 +55,17 @@ def copied(tree: Path, place: Path) -> None:
 
 
 def patched(tree: Path, place: Path, patches: Sequence[tuple[str, bytes]], make: Callable[[], None]) -> None:
-    """Give the copy these patches in place of those that it has, and build it.
+    """Replace the copy's patches by these, and build it.
 
     Raises
     ------
     InputError
-        If one does not fit, or what it makes does not compile.
+        If one does not apply, or the result does not compile.
     """
     texts = applied(tree, patches)
     record = place / TOUCHED
     before = record.read_text(encoding="utf-8").split("\n") if record.is_file() else []
-    # written first: a build that is stopped leaves nothing that the next one does not know of
+    # written first, so that the next build knows of everything that an interrupted one left
     record.write_text("\n".join(sorted({*before, *texts} - {""})), encoding="utf-8")
     for name in {*before} - {*texts, ""}:
         original = tree / name
@@ -77,7 +77,7 @@ def patched(tree: Path, place: Path, patches: Sequence[tuple[str, bytes]], make:
 
 
 def compiled(patches: Sequence[tuple[str, bytes]], make: Callable[[], None]) -> None:
-    """Build; what does not compile is said to be of the patches.
+    """Build; errors are attributed to the patches.
 
     Raises
     ------
@@ -94,12 +94,12 @@ def compiled(patches: Sequence[tuple[str, bytes]], make: Callable[[], None]) -> 
 
 
 def applied(tree: Path, patches: Sequence[tuple[str, bytes]]) -> dict[str, bytes | None]:
-    """Files that patches touch, by name: the text after them, or None if it is removed. The tree stays as it is.
+    """Return the files that patches touch, by name: the text after them, or None if removed. The tree stays unchanged.
 
     Raises
     ------
     InputError
-        If one does not fit.
+        If one does not apply.
     """
     names = sorted({name for _, text in patches for name in touched(text)})
     with tempfile.TemporaryDirectory() as folder:
@@ -121,7 +121,7 @@ def applied(tree: Path, patches: Sequence[tuple[str, bytes]]) -> dict[str, bytes
 
 
 def put(file: Path, text: bytes | None) -> bool:
-    """Make a file hold this text, or be absent; what holds it keeps its date, so that it is not compiled again.
+    """Make a file hold this text, or be absent; a file with this text keeps its date, so that it is not compiled again.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def put(file: Path, text: bytes | None) -> bool:
 
 
 def touched(text: bytes) -> list[str]:
-    """Files of the tree that a patch makes, changes or removes."""
+    """Return the files of the tree that a patch creates, changes or removes."""
     names = re.findall(rb"^(?:---|\+\+\+) [^/\s]+/(\S+)", text, re.MULTILINE)
     found = sorted({name.decode(errors="replace") for name in names})
     if any(".." in Path(name).parts for name in found):

@@ -1,4 +1,4 @@
-"""Programs that the user names on the command line: found, judged before anything runs, and what became of them."""
+"""Programs named on the command line: found and checked before anything runs, and their outcomes."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ackclock.errors import InputError, quote
 __all__ = ["ENVIRONMENT", "FOLDERS", "INNER", "Ended", "Program", "resolved"]
 
 FOLDERS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Folders where a program is looked for first, whatever the user's own PATH."""
+"""Folders searched first for a program, regardless of the user's own PATH."""
 
 ENVIRONMENT = {
     "PATH": FOLDERS, "HOME": "/tmp", "TMPDIR": "/tmp", "USER": "root", "LOGNAME": "root", "SHELL": "/bin/sh", "LANG": "C.UTF-8",
     "TZ": "UTC", "TERM": "dumb",
 }  # fmt: skip
-"""All variables of a program; the user's own stay outside."""
+"""All environment variables of a program; the user's own are not passed on."""
 
 INNER = ("/tmp", "/run", "/var/tmp", "/var/log", "/var/cache", "/var/lib/nginx")
-"""Folders of a host's own, in memory (`linux/guest/src/programs.rs`): what the machine has there programs do not see."""
+"""Folders that each host has in memory (`linux/guest/src/programs.rs`): programs do not see the machine's."""
 
 MACHINES = {
     3: "x86, 32 bits",
@@ -38,26 +38,26 @@ MACHINES = {
     243: "RISC-V",
     258: "LoongArch",
 }
-"""Numbers of ELF (e_machine) of programs that do not run here."""
+"""ELF machine numbers (e_machine) of programs that do not run here."""
 
 X86_64 = 62
 
 MOST_SCRIPTS = 4
-"""Interpreters of interpreters that the kernel follows."""
+"""Largest nesting of script interpreters that the kernel follows."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Program:
-    """A program of the user's.
+    """Program of the user.
 
     Parameters
     ----------
     host
-        Host on which it runs.
+        Host of the program.
     command
-        As the user has written it.
+        Command as the user wrote it.
     start_s
-        When it starts, seconds of the run.
+        Start time, seconds of the run.
     counts
         Whether the run goes on until it has ended.
     """
@@ -94,19 +94,19 @@ class Ended:
     Parameters
     ----------
     program
-        Which.
+        The program.
     name
-        Of its files of output.
+        Name of its output files.
     started_s, ended_s
-        Seconds of the run; None: it has not.
+        Start and end, seconds of the run; None if it did not start or end.
     code, signal
         Exit code, or number of the signal that ended it.
     asked
-        Whether it was ended with the run.
+        Whether it was ended together with the run.
     failed
-        Why it could not be started.
+        Reason why it could not be started.
     stdout, stderr
-        What it printed.
+        Its output.
     """
 
     program: Program
@@ -122,7 +122,7 @@ class Ended:
 
     @property
     def ok(self) -> bool:
-        """Whether the program did what was asked of it: it ended with 0, or with the run."""
+        """Whether the program succeeded: it ended with 0, or with the run."""
         return self.failed is None and (self.asked or self.code == 0)
 
     @property
@@ -143,7 +143,7 @@ class Ended:
 
     @property
     def last_line(self) -> str:
-        """The last line of what it printed, errors first."""
+        """Last line of its output, errors first."""
         for text in (self.stderr, self.stdout):
             lines = [line.strip() for line in text.decode(errors="replace").splitlines() if line.strip()]
             if lines:
@@ -160,20 +160,20 @@ class Ended:
 
 
 def resolved(words: Sequence[str], option: str, *, root: Path, folder: str, own: Mapping[str, str]) -> str:
-    """Place of a program as the guest sees it, judged here: found, executable, of this machine.
+    """Return the path of a program as the guest sees it, checked here: found, executable, for this machine.
 
     Parameters
     ----------
     words
         Name and arguments.
     option
-        For the message.
+        Option named in messages.
     root
-        What the guest sees as `/`.
+        Folder that the guest sees as `/`.
     folder
-        In which it begins.
+        Working folder of the program.
     own
-        Variables that the user gives it.
+        Variables given by the user.
 
     Raises
     ------
@@ -200,7 +200,7 @@ def resolved(words: Sequence[str], option: str, *, root: Path, folder: str, own:
 
 
 def _inside(root: Path, place: str) -> Path:
-    """A place of the guest on this machine; links below a root that is not `/` are followed there."""
+    """Return a guest path on this machine; links below a root that is not `/` are followed there."""
     if root == Path("/"):
         return Path(place)
     at = root / place.lstrip("/")

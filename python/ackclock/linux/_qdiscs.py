@@ -1,4 +1,6 @@
-"""A network of links as a chain of the kernel's queueing disciplines, or the part that they cannot carry out."""
+"""A network of links as a chain of the kernel's queueing disciplines, or a refusal of the part that they cannot
+represent.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,12 @@ from ackclock.scenario import Link
 __all__ = ["ENOUGH", "FRAME", "NotByQdiscError", "links_of", "merge", "qdiscs", "stages_of"]
 
 FRAME = 14
-"""Bytes of an Ethernet header, which the kernel's disciplines charge beyond the IP packet."""
+"""Bytes of an Ethernet header, which the kernel's disciplines charge in addition to the IP packet."""
 
 FULL_FRAME = 1500 + FRAME
 
 TX_QUEUE = 1000
-"""Packets of a host's queue of which the scenario says nothing."""
+"""Packets of a host's queue that the scenario does not specify."""
 
 NAMES = ("access", "bottleneck", "egress")
 """Links of a path, from the sender on."""
@@ -27,21 +29,21 @@ ENOUGH = 1_000_000
 
 LINK_KEYS = ("rate", "delay", "queue", "loss", "jitter", "reorder", "duplicate", "corrupt", "name")
 NEUTRAL = {"thin_acks": 1}
-"""Values of a link's keys that ask for nothing, beside 0 and absent."""
+"""Values of a link's keys that have no effect, besides 0 and absent."""
 
 NOT_COMPARED = ("pie",)
-"""Queues that the kernel has, too, but whose packets have not been compared with the simulator's."""
+"""Queues that the kernel also has, but whose packets have not been compared with the simulator's."""
 
 MININET_BURST = 15 * 1024
 """Bytes of HTB's burst as Mininet sets it."""
 
 
 class NotByQdiscError(Exception):
-    """A part of the network that the kernel's disciplines cannot carry out, though the relay can."""
+    """The kernel's disciplines cannot represent a part of the network, although the relay can."""
 
 
 def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Any]:
-    """The network as two rows of disciplines, if it is one path that all flows share."""
+    """Return the network as two rows of disciplines, if it is one path that all flows share."""
     network = scenario["network"]
     if any(group["workload"]["kind"] == "population" for group in scenario["flows"]):
         raise NotByQdiscError("flows.0.workload.kind", quote("population"))
@@ -57,7 +59,7 @@ def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed
         raise NotByQdiscError("flows.0.workload.common_random_numbers", "true")
     for place, link in links_of(network):
         for key in ("duplicate", "corrupt"):
-            if link.get(key):  # disciplines count such packets in another way than the tables of links
+            if link.get(key):  # disciplines count such packets differently from the tables of links
                 raise NotByQdiscError(f"{place}.{key}", _written(key, link[key]))
     back = network.get("reverse", {})
     whole = any(host["tso"] and not card["cuts"] for host in hosts for card in host["cards"])
@@ -86,7 +88,7 @@ def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed
             place = f"network.{name}" if way == "forward" else f"network.reverse.{name}"
             merging = link.get("merging")
             bare = {key: value for key, value in link.items() if key != "merging"}
-            # behind a card that merges a limit of packets counts packets, as the kernel's does
+            # behind a card that merges, a limit of packets counts packets, as the kernel's does
             by_bytes = whole and merging is None
             laid = stages_of(_by_bytes(bare) if by_bytes else bare, number[name, way], place, overhead)
             if merging is not None:
@@ -103,7 +105,9 @@ def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed
 def _lay_device(
     hosts: Sequence[Mapping[str, Any]], side: int, number: int, overhead: int, flows: int
 ) -> list[dict[str, Any]]:
-    """Give the cards of one side their own queue; what stands behind it on the way.
+    """Give the cards of one side their own queue, and put the stage behind it on the path. A shaper releases a packet
+    when its transmission starts, and a stage behind it takes the transmission time. If TCP ignores the queue, it is a
+    separate one behind the host.
 
     A shaper lets a packet go when its transmission starts, and a stage behind it takes the time of that. Where TCP does not
     look at its queue, the queue is foreign: it stands behind the host.
@@ -134,7 +138,7 @@ def _lay_device(
 
 
 def links_of(network: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The links and their keys."""
+    """Return the links and their keys."""
     named = {f"network.{name}": network.get(name) for name in NAMES}
     named |= {f"network.reverse.{name}": network.get("reverse", {}).get(name) for name in NAMES}
     for kind in ("links", "access_list"):
@@ -143,7 +147,7 @@ def links_of(network: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any
 
 
 def _card(link: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """The device of a router in front of a link that merges."""
+    """Return the router's device in front of a link that merges."""
     merging = link["merging"]
     if merging["receive_interval"]:
         raise NotByQdiscError(f"{place}.merging.receive_interval", quote(f"{merging['receive_interval']} ns"))
@@ -159,7 +163,9 @@ def _card(link: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def _by_bytes(link: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The link with a limit of its queue in bytes: a kernel's packet may hold many segments, of which the scenario counts each."""
+    """Return the link with its queue limit in bytes: a packet of the kernel may hold many segments, each of which the
+    scenario counts.
+    """
     queue = link.get("queue") or {}
     if queue.get("kind") != "drop-tail" or "packets" not in queue.get("limit", {}):
         return link
@@ -168,14 +174,14 @@ def _by_bytes(link: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _written(key: str, value: object) -> str:
-    """The value of a compiled key as a message shows it: times with their unit, tables by their kind."""
+    """Return the value of a compiled key as in messages: times with their unit, tables by their kind."""
     if isinstance(value, Mapping) and "kind" in value:
         return quote(value["kind"])
     return quote(Link.shown(key, value))
 
 
 def stages_of(link: Mapping[str, Any], number: int, place: str, overhead: int) -> list[dict[str, Any]]:
-    """One link as disciplines in a row: loss, queue with rate, delay."""
+    """Return one link as disciplines in a row: loss, queue with rate, delay."""
     for key, value in link.items():
         if value and value != NEUTRAL.get(key) and (key in ("jitter", "reorder") or key not in LINK_KEYS):
             raise NotByQdiscError(f"{place}.{key}", _written(key, value))
@@ -207,7 +213,7 @@ def stages_of(link: Mapping[str, Any], number: int, place: str, overhead: int) -
 
     queue = link.get("queue") or {"kind": "drop-tail"}
     kind = queue["kind"]
-    if "bandwidth" in queue:  # CAKE paces by itself
+    if "bandwidth" in queue:  # CAKE shapes its rate itself
         out.append(stage({"kind": "alone", "leaf": _leaf(queue, place)}, queues=True))
         out.append(stage(netem(rate=rate, delay_ns=delay)))
         return out
@@ -226,11 +232,11 @@ def stages_of(link: Mapping[str, Any], number: int, place: str, overhead: int) -
         if packets is None:
             out.append(stage(netem(rate=rate, delay_ns=delay), queues=True))
             return out
-        # netem's limit counts the packet in transmission, too.
+        # netem's limit includes the packet in transmission.
         out.append(stage(netem(rate=rate, limit=packets + 1), queues=True))
         out.append(stage(netem(delay_ns=delay)))
         return out
-    # The shaper lets a packet go when its transmission starts; the stage behind it adds the time that it takes.
+    # The shaper releases a packet when its transmission starts; the stage behind it adds the transmission time.
     out.append(stage(_shaper(rate, overhead, _leaf(queue, place)), queues=True))
     out.append(stage(netem(rate=rate, delay_ns=delay)))
     return out
@@ -260,7 +266,7 @@ def _shaper(rate: int, overhead: int, leaf: Mapping[str, Any], *, burst: int = 0
 
 
 def _leaf(queue: Mapping[str, Any], place: str, delay: int = 0) -> dict[str, Any]:
-    """A queue as the kernel has it, which the engine says (`qdisc` beside each queue in `crates/net`)."""
+    """Return a queue in the kernel's form, as the engine describes it (`qdisc` beside each queue in `crates/net`)."""
     if queue["kind"] in NOT_COMPARED:
         raise NotByQdiscError(f"{place}.queue.kind", quote(queue["kind"]))
     try:
@@ -271,7 +277,7 @@ def _leaf(queue: Mapping[str, Any], place: str, delay: int = 0) -> dict[str, Any
 
 
 def finished(qdisc: Mapping[str, Any]) -> dict[str, Any]:
-    """A discipline with its options, as guest and `tc` take it: a shaper, if there is one, and what waits for it."""
+    """Return a discipline with its options for guest and `tc`: a shaper, if there is one, and its queue."""
     if qdisc["kind"] == "netem":
         return {"shaper": None, "leaf": _engine.netem(**{k: v for k, v in qdisc.items() if k != "kind"})}
     shaper = {key: qdisc[key] for key in ("rate", "burst", "overhead")} if qdisc["kind"] == "shaper" else None
@@ -279,7 +285,9 @@ def finished(qdisc: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def merge(stages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Fewer hops: a pure delay goes into the next unlimited link, whose queue does not care when it is filled."""
+    """Reduce the hops: a pure delay moves into the next unlimited link, whose queue does not depend on when it is
+    filled.
+    """
     out: list[dict[str, Any]] = []
     for stage in stages:
         last = out[-1]["qdisc"] if out else None
@@ -316,12 +324,12 @@ def _is_delay(qdisc: Mapping[str, Any]) -> bool:
 
 
 def _share(p: float) -> int:
-    """A probability in 2^32."""
+    """Return a probability in 2^32."""
     return min(round(p * 2**32), 2**32 - 1)
 
 
 def _mix(seed: int, position: int) -> int:
-    """splitmix64: a seed of its own for each discipline."""
+    """Return a separate seed for each discipline (splitmix64)."""
     mask = 2**64 - 1
     z = (seed + (position + 1) * 0x9E3779B97F4A7C15) & mask
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask

@@ -1,4 +1,4 @@
-"""`run` and `run_batch` as the simulator has them, on the real kernel."""
+"""`run` and `run_batch` as in the simulator, on the real kernel."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["a_cpu", "check", "complete", "identity", "play", "provenance", "run"
 
 WALL_PER_VIRTUAL = 20
 WALL_LEAST_S = 120
-"""Default limit of wall-clock time: so much per virtual second, and at least so much."""
+"""Default limit of wall-clock time: seconds per virtual second, and minimum."""
 
 
 def run(
@@ -53,18 +53,18 @@ def run(
     seed
         Seed of the kernel's randomness and of the links' random streams.
     network
-        Who plays the network: "qdisc", the kernel's own queueing disciplines; "relay", the simulator's links, with
-        the simulator's very losses; "auto", the first where it can.
+        Network implementation: "qdisc", the kernel's own queueing disciplines; "relay", the simulator's links with
+        exactly the simulator's losses; "auto", the first if it can represent the network.
     pcap
-        File to write the packets of one side to (pcapng).
+        File for the packets of one side (pcapng).
     pcap_at
         The side.
     cpu
-        CPU to stay on; None: any.
+        CPU to run on; None: any.
     wall_limit_s
         Seconds of wall-clock time after which the guest is ended; None: 20 per virtual second, 120 at least.
     kernel
-        Name that the kernel was built under; None: the one that runs use.
+        Name under which the kernel was built; None: the current one.
 
     Returns
     -------
@@ -103,16 +103,16 @@ def play(
     capture: Path | None = None,
     kernel: str | None = None,
 ) -> Outcome:
-    """Run a compiled scenario; tables as the engine would have handed them over.
+    """Run a compiled scenario; returns tables in the engine's form.
 
     Parameters
     ----------
     text
-        Of `Scenario.to_engine_json`.
+        Text from `Scenario.to_engine_json`.
     cpu
-        CPU to stay on; None: any.
+        CPU to run on; None: any.
     seed, network, wall_limit_s, capture, kernel
-        As for `run`.
+        See `run`.
     """
     which = _cache.installed(kernel)
     job = _job(text, seed, network, which)
@@ -123,8 +123,8 @@ def play(
 
 
 def identity() -> str:
-    """Identity of everything that runs depend on beside scenario and seed: release, and a hash of kernel, command line
-    and guest program.
+    """Return the identity of everything besides scenario and seed on which runs depend: release, and a hash of kernel,
+    command line and guest program.
 
     Raises
     ------
@@ -156,7 +156,7 @@ def run_batch(
     jobs
         Runs at a time, at most one per CPU. The result does not depend on it.
     network, wall_limit_s
-        As for `run`.
+        See `run`.
     progress
         Called after each run with the number done.
 
@@ -204,7 +204,7 @@ def run_batch(
 
 
 def check(scenario: Scenario, *, network: NetworkKind = "auto") -> None:
-    """Whether the kernel can carry a scenario out.
+    """Refuse a scenario that the kernel cannot run.
 
     Raises
     ------
@@ -218,7 +218,7 @@ def check(scenario: Scenario, *, network: NetworkKind = "auto") -> None:
 
 
 def _text(scenario: Scenario, kernel: Kernel, capture: CapturePoint | None = None) -> str:
-    """The scenario compiled for this kernel: a controller in C goes by the name under which it is built in."""
+    """Return the scenario compiled for this kernel: a controller in C gets the name under which it is built in."""
     text = scenario.to_engine_json(capture=capture)
     for one in scenario.own():
         if not one.is_compiled:
@@ -253,13 +253,13 @@ def _limit(wanted: float | None, job: dict[str, Any]) -> float:
 
 
 def a_cpu() -> int:
-    """Any CPU; processes that start together get different ones."""
+    """Return any CPU; processes that start together get different ones."""
     available = sorted(os.sched_getaffinity(0))
     return available[os.getpid() % len(available)]
 
 
 def provenance(kernel: Kernel, job: dict[str, Any], seeds: Sequence[int], text: str) -> dict[str, Any]:
-    """Everything that the result depends on."""
+    """Return everything on which the result depends."""
     about = {
         "engine": f"linux {kernel.release}",
         "backend": "linux",
@@ -278,7 +278,7 @@ def provenance(kernel: Kernel, job: dict[str, Any], seeds: Sequence[int], text: 
 
 @cache
 def _schema() -> dict[str, dict[str, str]]:
-    """Every table of the simulator: column -> type."""
+    """Return every table of the simulator: column -> type."""
     least = Scenario.from_dict(
         {"duration": "1 ms", "network": {"bottleneck": {"rate": "1 Mbit/s"}}, "flows": [{}]}
     ).to_engine_json()
@@ -287,7 +287,9 @@ def _schema() -> dict[str, dict[str, str]]:
 
 
 def complete(tables: dict[str, Columns]) -> dict[str, Columns]:
-    """The simulator's tables and columns, in its order; what the kernel does not tell is null. Then what only the kernel tells."""
+    """Return the simulator's tables and columns in its order, with null for values that the kernel does not report,
+    followed by those that only the kernel has.
+    """
     out: dict[str, Columns] = {}
     for table, wanted in _schema().items():
         told = tables.get(table, {})
@@ -298,7 +300,7 @@ def complete(tables: dict[str, Columns]) -> dict[str, Columns]:
 
 
 def _nothing(kind: str, rows: int) -> Any:
-    """The buffer of a column that the kernel does not tell: of the simulator's type, all null."""
+    """Return the buffer of a column that the kernel does not report: of the simulator's type, all null."""
     if kind == "str":
         return [None] * rows
     return Missing(rows) if rows else b""
@@ -308,7 +310,7 @@ _SIZE = {"f8": 8, "i8": 8, "u4": 4, "n4": 4, "u1": 1, "bool": 1}
 
 
 def _strung(kind: str, parts: Sequence[Any]) -> Any:
-    """Buffers of one column, one behind the other; the kernel tells a column in all runs or in none."""
+    """Concatenate the buffers of one column; the kernel reports a column in all runs or in none."""
     if kind == "str":
         return [x for part in parts for x in part]
     if any(isinstance(part, Missing) for part in parts):
@@ -323,7 +325,7 @@ def _rows(columns: Columns) -> int:
 
 
 def _joined(seeds: Sequence[int], runs: Sequence[dict[str, Columns]]) -> dict[str, Columns]:
-    """The tables of several runs as one set, with a leading column `seed`."""
+    """Return the tables of several runs as one set, with a leading column `seed`."""
     import numpy as np
 
     out: dict[str, Columns] = {}

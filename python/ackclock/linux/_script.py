@@ -1,4 +1,4 @@
-"""Packet scripts against the real kernel: one boot per script, so that nothing is left of the one before."""
+"""Packet scripts against the real kernel: one boot per script, so that scripts do not influence each other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from ackclock.linux._run import a_cpu
 __all__ = ["play_script"]
 
 WALL_LIMIT_S = 60.0
-"""A script takes a quarter of a second; one that waits for ever in virtual time is ended."""
+"""Seconds of wall-clock time: a script takes a quarter of a second; one that waits for ever in virtual time is
+ended.
+"""
 
 SEED = 1
 
@@ -34,15 +36,15 @@ def play_script(
     text
         The script.
     tolerance_us, sysctls, defines, strict
-        As for `ackclock.script.play`.
+        See `ackclock.script.play`.
     cpu
-        CPU to stay on; None: any.
+        CPU to run on; None: any.
 
     Returns
     -------
     dict
-        As the engine's `play_script`: verdict, line, expected, actual, unsupported, blocks, deviation_s, trace; or only
-        `invalid`, if the text is no script.
+        Result of the engine's `play_script`: verdict, line, expected, actual, unsupported, blocks, deviation_s, trace;
+        or only `invalid` if the text is not a script.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Where the kernel's source comes from: a Debian package `linux-source-*`, or any archive of a kernel tree."""
+"""Origin of the kernel's source: a Debian package `linux-source-*`, or any archive of a kernel tree."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from ackclock.linux import _cache
 __all__ = ["Source", "find", "looked_at", "unpack"]
 
 SUITES = ("trixie-backports", "bookworm-security", "bookworm")
-"""Suites of Debian in which `linux-source-*` is looked for; of a package that is asked for, the newest version wins."""
+"""Debian suites in which `linux-source-*` is searched for; the newest version of a requested package wins."""
 
 PINNED = ("linux-source-7.3", "7.3.4-1~bpo13+1")
 PINNED_SHA256 = "76df1affb19f24926949369be1d74b60071c963c598ce8780bddd4bbf0fc3bc4"
-"""The kernel whose numbers the documentation prints: package, version, hash of the archive in it."""
+"""Kernel behind the documentation's numbers: package, version, hash of the archive in it."""
 
 MIRROR = "http://deb.debian.org/debian"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 NEEDED_FILES = ("Makefile", "Kbuild", "arch/um/Kconfig", "net/ipv4/tcp_input.c")
 NOT_THERE = re.compile(r"Not found in archive|Exiting with failure status due to previous errors")
-"""Words of tar for a name that an archive does not have."""
+"""tar's message for a name that is not in an archive."""
 ARCHIVES = ".tar.xz, .tar.gz, .tar.bz2 or .tar of a Linux source tree"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
-    """An archive of a kernel's source.
+    """Archive of a kernel's source.
 
     Parameters
     ----------
     archive
-        The file.
+        File of the archive.
     name
-        What it is called in provenance.
+        Name in provenance.
     digest
         SHA-256 of the archive.
     """
@@ -51,7 +51,7 @@ class Source:
 
 
 def find(wanted: str | None) -> Source:
-    """The archive that was asked for.
+    """Return the requested archive.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def find(wanted: str | None) -> Source:
     Raises
     ------
     InputError
-        If the file cannot be read, or there is no such package.
+        If the file cannot be read, or the package does not exist.
     UnavailableError
         If packages cannot be fetched here.
     """
@@ -84,7 +84,9 @@ def _archive(path: Path, name: str) -> Source:
 
 
 class _Apt:
-    """Debian's apt with lists of our own, so that neither rights nor the machine's lists are touched."""
+    """Debian's apt with package lists of our own, which needs no privileges and leaves the machine's lists
+    untouched.
+    """
 
     def __init__(self) -> None:
         if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
@@ -112,7 +114,7 @@ class _Apt:
         self._environment = _child.environment(APT_CONFIG=str(apt / "apt.conf"), LC_ALL="C")
 
     def call(self, *command: str, cwd: Path | None = None) -> str:
-        """Output of a command of apt's."""
+        """Return the output of an apt command."""
         done = _child.run(command, env=self._environment, cwd=cwd or self.sources)
         if done.returncode:
             lines = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
@@ -123,7 +125,7 @@ class _Apt:
         return said
 
     def kept(self, package: str, version: str) -> Path:
-        """Where the archive of a package is, once it was fetched."""
+        """Return the location of a fetched package's archive."""
         return self.sources / f"{package}_{version}.tar.xz".replace(":", "%3a").replace("~", "-")
 
     def versions(self, package: str) -> list[str]:
@@ -131,7 +133,7 @@ class _Apt:
         return re.findall(r"^Version: (\S+)", self.call("apt-cache", "show", package), re.MULTILINE)
 
     def fetch(self, package: str, version: str) -> Path:
-        """The archive in a package."""
+        """Return the archive in a package."""
         archive = self.kept(package, version)
         if archive.exists():
             return archive
@@ -152,7 +154,7 @@ class _Apt:
 
 
 def _pinned() -> Source:
-    """The kernel of the documentation, or a word that it is not to be had."""
+    """Return the kernel of the documentation, or report that it is unavailable."""
     package, version = PINNED
     name = f"{package}_{version}"
     apt = _Apt()
@@ -182,12 +184,12 @@ def _packages(apt: _Apt) -> list[str]:
 
 
 def _package(wanted: str) -> Source:
-    """The newest of a package."""
+    """Return the newest version of a package."""
     apt = _Apt()
     try:
         apt.call("apt-get", "-qq", "update")
     except UnavailableError:
-        # Without the network, what was fetched before serves again.
+        # Without the network, an archive fetched before is used.
         kept = max(apt.sources.glob(f"{wanted}_*.tar.xz"), key=_version, default=None)
         if kept is None:
             raise
@@ -204,21 +206,22 @@ def _version(archive: Path) -> list[int]:
 
 
 def looked_at(source: Source, place: Path, parts: Sequence[str]) -> None:
-    """Take a few files out of an archive, into `place`, which is made: seconds, where the whole is a minute and 1.5 GB.
+    """Extract a few files of an archive into the new folder `place`, which takes seconds; the whole takes a minute and
+    1.5 GB.
 
     Parameters
     ----------
     source
-        The archive.
+        Archive to read.
     place
         Folder for them.
     parts
-        Names as `tar --wildcards` has them; one that is not there is left out.
+        Patterns for `tar --wildcards`; missing ones are skipped.
 
     Raises
     ------
     InputError
-        If it is no archive of a kernel.
+        If it is not an archive of a kernel.
     OSError
         If it cannot be written.
     """
@@ -226,12 +229,12 @@ def looked_at(source: Source, place: Path, parts: Sequence[str]) -> None:
 
 
 def unpack(source: Source, place: Path) -> None:
-    """Unpack into `place`, which is made.
+    """Unpack into the new folder `place`.
 
     Raises
     ------
     InputError
-        If it is no archive of a kernel.
+        If it is not an archive of a kernel.
     OSError
         If it cannot be written.
     """
@@ -244,7 +247,7 @@ def _extract(source: Source, place: Path, chosen: Sequence[str]) -> None:
         raise InputError(refused % "no tar archive")
     place.mkdir()
     archive, into = source.archive.absolute(), place.absolute()
-    # a colon in a name would make it one of another machine, and start ssh
+    # tar would treat a name with a colon as a remote file, and start ssh
     command = [
         "tar",
         "-x",

@@ -21,22 +21,27 @@ NETWORKS = ("auto", "qdisc", "relay")
 
 START_NS = 5_088_000_000
 """Virtual time at which a run begins: after boot and set-up, on a tick of every level of the timer wheel up to that of
-32.768 s, as the simulator's runs begin. The kernel's ticks count from -300 s."""
+32.768 s, like the simulator's runs. The kernel's ticks count from -300 s.
+"""
 
 LEAST_WAY_NS = 3_100_000
-"""One way of a path on which a third of the RTT is longer than what holds ACKs back at most."""
+"""Least one-way delay at which a third of the RTT exceeds the longest delay of ACKs, ns."""
 
 RMEM = (4096, 131_072, 67_108_864)
-"""Bytes of a receive buffer: least, first, greatest (`tcp_rmem`)."""
+"""Bytes of a receive buffer: minimum, initial, maximum (`tcp_rmem`)."""
 
 LEAST_SEND_BUFFER, MOST_SEND_BUFFER = 4608, 2**31 - 2
-"""Bytes that SO_SNDBUF may stand for: two small packets (SOCK_MIN_SNDBUF), and what an int holds. The kernel keeps twice what is asked for."""
+"""Bytes that SO_SNDBUF may stand for: two small packets (SOCK_MIN_SNDBUF), and the maximum of an int. The kernel keeps
+twice the requested size.
+"""
 
 LEAST_WINDOW = 2600
-"""Bytes of a window whose buffer `tcp_rmem` takes on either network: Linux 7.3 has a least buffer of 4,096 bytes."""
+"""Smallest window in bytes whose buffer `tcp_rmem` accepts on either network: Linux 7.3 has a minimum buffer of 4,096
+bytes.
+"""
 
 UNBOUNDED = 2**61
-"""SO_MAX_PACING_RATE, bytes/s: all bits set would mean that pacing is not asked for."""
+"""SO_MAX_PACING_RATE, bytes/s: all bits set would mean no pacing."""
 
 PAYLOAD_SHARE = {"qdisc": 162, "relay": 160}
 """256ths of a buffer that full segments fill with payload (`scaling_ratio`), behind a veth and behind a TUN device."""
@@ -48,7 +53,7 @@ UDP_IP = 28
 """Bytes of the IPv4 and the UDP header."""
 
 CONTROLLERS = {"westwood-plus": "westwood", "westwood": ""}
-"""Our name -> the kernel's, where they differ; "": what the kernel calls so is another one."""
+"""Our name -> the kernel's, if they differ; "": the kernel's controller of that name is another one."""
 
 OURS = {
     "prr-linux-6": "",
@@ -60,39 +65,41 @@ OURS = {
     "prr-rfc9937": "prr_9937",
     "prr-linux-3.2": "prr_3_2",
 }
-"""Recovery rule -> the rule's part in the name of a controller of ours (linux/modules); "": the kernel's own."""
+"""Recovery rule -> the rule's part in the name of one of our controllers (linux/modules); "": the kernel's own."""
 
 DRAWN = "_drawn"
-"""End of the name of a controller that draws as the simulator's does, and is the kernel's in all else (linux/modules)."""
+"""Suffix of a controller that draws random numbers as the simulator does, and otherwise equals the kernel's
+(linux/modules).
+"""
 
 THIRD = "bbr3"
 KERNELS_FLAVOUR = "linux-v3"
-"""Version 3 of BBR, and the flavour of it that kernels have."""
+"""BBR version 3, in the flavour that kernels have."""
 
 RECORDED = (
     "trace", "capture", "sample_interval_ns", "queue_interval_ns", "goodput_interval_ns", "limits_interval_ns", "drops", "transactions",
     "warm_up_ns", "performance",
 )  # fmt: skip
 RECORD_DEFAULTS = {"controller": "none"}
-"""Keys of `record` that the guest carries out, and the values that the others must have."""
+"""Keys of `record` that the guest supports, and the values that the others must have."""
 
 WORKLOADS = ("bulk", "transfer", "fetch", "throttled", "population", "transactions", "conversation")
-"""Workloads over TCP and PCC that the guest carries out; of plain datagrams it carries out all."""
+"""Workloads over TCP and PCC that the guest supports; for plain datagrams it supports all."""
 BY_EVENTS = ("transactions", "conversation")
-"""Workloads among these whose ends live in one loop; those of the others are threads that block."""
+"""Workloads whose ends run in one event loop; the ends of the others are threads that block."""
 MOST_CLIENTS = 1000
-"""Flows of a group of fetches, whose ends are threads."""
+"""Largest number of flows in a group of fetches, whose ends are threads."""
 LEAST_PAYLOAD = 12
 """Bytes of a plain datagram that carry its number and time."""
 LARGEST_FEEDBACK = 128
-"""Datagrams that one report can tell of, on the wire."""
+"""Largest number of datagrams in one report on the wire."""
 BY_NAME = {
     "codel": "codel", "fq-codel": "fq_codel", "red": "red", "dualpi2": "dualpi2", "cake": "cake", "pie": "pie", "fq": "fq",
     "netem-limit": "netem",
 }  # fmt: skip
-"""Our name of a queue -> the kernel's, where it is a discipline of its own."""
+"""Our name of a queue -> the kernel's, if it is a discipline of its own."""
 PROFILES: dict[str, str | None] = {"linux-6": None, "linux-7.3": "7.3"}
-"""Profile -> version of the kernel that it is; None: the name says none, and is taken by every kernel."""
+"""Profile -> kernel version that it describes; None: the name has no version, and every kernel accepts it."""
 SACK, TIMESTAMPS = "net/ipv4/tcp_sack", "net/ipv4/tcp_timestamps"
 
 
@@ -119,33 +126,33 @@ SWITCHES: dict[str, dict[Any, dict[str, str]]] = {
         "accecn-accept": {"net/ipv4/tcp_ecn": "5"},
     },
     "mtu_probing": {
-        "off": {},  # a guest begins without
+        "off": {},  # a guest starts without it
         "after-timeouts": {"net/ipv4/tcp_mtu_probing": "1"},
         "always": {"net/ipv4/tcp_mtu_probing": "2"},
     },
     "accecn_option": {n: {"net/ipv4/tcp_ecn_option": str(n)} for n in range(4)},
 }
-"""Key of `stack` -> value -> what to set for it; other keys and values are refused."""
+"""Key of `stack` -> value -> settings for it; other keys and values are refused."""
 
 
 def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, kernel: Has) -> dict[str, Any]:
-    """The guest's job.
+    """Return the guest's job.
 
     Parameters
     ----------
     scenario
-        As compiled for the engine.
+        Scenario as compiled for the engine.
     seed
         Seed of the links' random streams.
     network
-        "qdisc", "relay", or "auto": by the kernel's disciplines where they can do it, else by the relay.
+        "qdisc", "relay", or "auto": the kernel's disciplines if they can represent the network, else the relay.
     kernel
-        What the kernel has.
+        Features of the kernel.
 
     Raises
     ------
     ScenarioError
-        If neither can, with the key.
+        If neither can, naming the key.
     """
     flows = scenario["flows"]
     recorded: tuple[str, ...] = RECORDED
@@ -202,7 +209,7 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, kernel: Ha
 
 
 def _compression(network: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Settings by which an ACK that is held back for 1 ms leaves at the end of that and of its slack of 10 us, whatever else happens.
+    """Return settings that release an ACK delayed by 1 ms exactly at the end of that time and of its slack of 10 us.
 
     Linux lets it leave within the slack when another timer fires. Here the timers of all hosts are those of one kernel, so the sender's pacing
     would decide when a receiver's ACK leaves. Where a third of the RTT may be shorter than 1 ms, nothing is set.
@@ -218,7 +225,7 @@ def _compression(network: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _flow(group: Mapping[str, Any]) -> dict[str, Any]:
-    """The group as the guest's reader of scenarios wants it: controllers it does not know are told to hosts only."""
+    """Return the group for the guest's scenario reader: controllers unknown to it are passed to hosts only."""
     return dict(group) if _is_pcc(group) else {**group, "congestion_control": "cubic", "congestion_control_options": {}}
 
 
@@ -231,7 +238,7 @@ def _is_plain(group: Mapping[str, Any]) -> bool:
 
 
 def kernel_controller(name: str, recovery: str | None) -> str:
-    """The kernel's name of a controller under a recovery rule; "" if there can be none."""
+    """Return the kernel's name of a controller under a recovery rule; "" if there is none."""
     base = name.removeprefix("kernel:")
     if base == name:
         base = CONTROLLERS.get(base, base)
@@ -240,7 +247,7 @@ def kernel_controller(name: str, recovery: str | None) -> str:
 
 
 def _check_queues(scenario: Mapping[str, Any], kernel: Has) -> None:
-    """Queueing disciplines that this kernel does not have."""
+    """Refuse queueing disciplines that this kernel does not have."""
     places = [(f"{place}.queue.kind", link.get("queue")) for place, link in links_of(scenario["network"])]
     places += [(f"hosts.{i}.queue.kind", one.get("queue")) for i, one in enumerate(scenario.get("hosts", []))]
     for key, queue in places:
@@ -254,7 +261,7 @@ def _check_queues(scenario: Mapping[str, Any], kernel: Has) -> None:
 
 
 def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
-    """Settings of the hosts of a group; every key of `stack` is carried out or refused."""
+    """Return the settings of a group's hosts; every key of `stack` is translated or refused."""
     # Length: one key after the other, in the order of the reference.
     controllers = kernel.controllers
 
@@ -313,7 +320,7 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
         "net/ipv4/tcp_no_metrics_save": "1",
     }
     if workload in BY_EVENTS:
-        sysctl["net/ipv4/tcp_max_syn_backlog"] = "4096"  # clients who come at once are not the attack that it is for
+        sysctl["net/ipv4/tcp_max_syn_backlog"] = "4096"  # simultaneous clients are not the attack that it is meant for
     cubic = group["congestion_control"] == "cubic"
     usual = HyStart(kind="hystart") if cubic else ClassicSlowStart(kind="classic")
     start = stack.pop("slow_start", None)
@@ -384,7 +391,9 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
 def _check_version(
     asked: str, options: dict[str, Any], controllers: Sequence[str], refuse: Callable[[str, object, str], ScenarioError]
 ) -> None:
-    """The kernel's bbr is version 1, or with Google's patch version 3, which draws under a name of its own (linux/modules)."""
+    """Check the version of bbr: the kernel's is version 1, or version 3 with Google's patch, which draws under a name
+    of its own (linux/modules).
+    """
     third = f"{THIRD}{DRAWN}" in controllers
     if asked == "bbr3" and not third:
         allowed = 'a kernel that was built with a patch of version 3 (`ackclock linux build --patch`), or "bbr"'
@@ -402,7 +411,7 @@ def _check_version(
 def _check_setting(
     kernel: Has, key: str, shown: object, known: Mapping[Any, Mapping[str, str]], wanted: Mapping[str, str]
 ) -> None:
-    """Refuse a value that this kernel has no setting for."""
+    """Refuse a value for which this kernel has no setting."""
     if _takes(kernel, wanted):
         return
     others = ", ".join(quote(value) for value, settings in known.items() if _takes(kernel, settings))
@@ -418,11 +427,11 @@ def _takes(kernel: Has, settings: Mapping[str, str]) -> bool:
 
 
 CARD = {"gro": False, "gro_flush_timeout": 0, "napi_defer_hard_irqs": 0}
-"""Properties of a host that the guest's devices carry out, and what they do without being told."""
+"""Properties of a host that the guest's devices support, and their defaults there."""
 
 
 def _card(name: str | None, machines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The device of the host of that name; what else a host may be is refused."""
+    """Return the device of the host with this name; its other properties are refused."""
     place, machine = next(((i, m) for i, m in enumerate(machines) if m["name"] == name), (0, {}))
     for key, value in machine.items():
         if key not in ("name", "shared", "slice", "batch_flush", "burst", "cuts_packets", "line_rate", "queue", *CARD) and value not in (
@@ -440,13 +449,13 @@ def _card(name: str | None, machines: Sequence[Mapping[str, Any]]) -> dict[str, 
 
 
 def _device(machine: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The host's own device as the scenario describes it; `qdiscs` makes a discipline of it."""
+    """Return the host's own device as the scenario describes it; `qdiscs` makes a discipline of it."""
     given = {key: machine[key] for key in ("line_rate", "queue") if machine.get(key) is not None}
     return {"shared": machine["shared"], **given} if given else None
 
 
 def _check_relay(network: Mapping[str, Any]) -> None:
-    """Refuse what the relay would not do with a packet: it delivers it, marks it, or loses it."""
+    """Refuse effects on a packet that the relay lacks: it delivers, marks or loses packets."""
     allowed = "where the network is --network relay"
     for place, link in links_of(network):
         if "merging" in link:
@@ -460,7 +469,7 @@ def _check_relay(network: Mapping[str, Any]) -> None:
 
 
 def _check_cards(hosts: Sequence[Mapping[str, Any]], network: str) -> None:
-    """Refuse what the wires between the devices cannot do."""
+    """Refuse effects that the links between the devices lack."""
     for i, host in enumerate(hosts):
         sends, receives = host["cards"]
         if network == "relay" and (sends["device"] or receives["device"]):
@@ -480,11 +489,12 @@ def _check_cards(hosts: Sequence[Mapping[str, Any]], network: str) -> None:
 
 
 UNNOTICED = {"batch": (1,), "catch_up": ("none",), "preset": ("clean",)}
-"""Values of a host's keys that change nothing."""
+"""Values of a host's keys that have no effect."""
 
 
 def _bound_buffer(host: dict[str, Any], network: str) -> None:
-    """A window is bound by its buffer, from the first one on.
+    """Bound the window by its buffer from the first segment on. TCP_WINDOW_CLAMP, which chooses the window scale, is
+    forgotten with the first segment (`tcp_measure_rcv_mss`).
 
     TCP_WINDOW_CLAMP, which chooses the window scale, is forgotten with the first segment (`tcp_measure_rcv_mss`).
     """
@@ -497,7 +507,9 @@ def _bound_buffer(host: dict[str, Any], network: str) -> None:
 
 
 def _datagram_host(group: Mapping[str, Any], refuse: Callable[[str, object, str], ScenarioError]) -> dict[str, Any]:
-    """Hosts of flows over datagrams; the guest holds their endpoints, and the kernel carries what they send."""
+    """Return the hosts of flows over datagrams; the guest runs their endpoints, and the kernel carries their
+    packets.
+    """
     for key, value in group.get("stack", {}).items():
         raise refuse(f"stack.{key}", Stack.shown(key, value), "no stack for flows over datagrams")
     options = group.get("congestion_control_options") or {}

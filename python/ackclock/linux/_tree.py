@@ -1,7 +1,9 @@
-"""A kernel of the user's own tree: a copy in the cache follows it, so that a changed file costs what depends on it.
+"""A kernel of the user's own tree: a copy in the cache follows it, so that a changed file costs only what depends on
+it.
 
-The tree itself is only read. The copy has the patches of the linux backend and its configuration, and is built in place. What a build makes
-(objects, another configuration) is not copied: in a checkout git says what that is, elsewhere the names do.
+The tree itself is only read. The copy gets the patches of the linux backend and its configuration, and is built in
+place. Build products (objects, another configuration) are not copied: in a checkout git identifies them, elsewhere
+their names do.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from ackclock.linux._source import NEEDED_FILES
 __all__ = ["Tree", "configured", "find", "followed", "version"]
 
 RECORD = ".ackclock-tree.json"
-"""File of a copy: size, date and hash of each file of the tree, and the files that patches changed."""
+"""File of a copy with size, date and hash of each file of the tree, and the files changed by patches."""
 
 IPV4 = "net/ipv4/Makefile"
 MADE = re.compile(r"^\.|\.(?:o|a|ko|mod|order|symvers|cmd)$|^(?:vmlinux|linux|System\.map|Module\.symvers)$")
@@ -35,16 +37,16 @@ ALLOWED = "a folder with the source tree of a Linux kernel"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tree:
-    """A kernel tree of the user's.
+    """Kernel tree of the user.
 
     Parameters
     ----------
     place
-        Its folder.
+        Folder of the tree.
     name
-        What it is called in provenance: the folder's name, and git's description of the commit.
+        Name in provenance: the folder's name, and git's description of the commit.
     files
-        Paths of its files, without what a build makes.
+        Paths of its files, without build products.
     """
 
     place: Path
@@ -58,13 +60,13 @@ class Tree:
 
 
 def version(place: Path) -> str:
-    """Version by the makefile of a tree, e.g. "7.3"."""
+    """Return the version in the makefile of a tree, e.g. "7.3"."""
     text = (place / "Makefile").read_text(encoding="utf-8", errors="replace")
     return ".".join(re.findall(r"^(?:VERSION|PATCHLEVEL) *= *(\d+)", text, re.MULTILINE))
 
 
 def find(folder: Path) -> Tree:
-    """The tree in a folder.
+    """Return the tree in a folder.
 
     Raises
     ------
@@ -87,7 +89,7 @@ def find(folder: Path) -> Tree:
 
 
 def _listed(place: Path, folder: Path) -> list[str]:
-    """Files of a checkout: what git knows, and what is new and not ignored."""
+    """Return the files of a checkout: those that git tracks, and new ones that are not ignored."""
     if shutil.which("git") is None:
         raise UnavailableError("git is not installed: apt install git")
     done = _git(place, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -99,7 +101,7 @@ def _listed(place: Path, folder: Path) -> list[str]:
 
 
 def _walked(place: Path) -> list[str]:
-    """Files of a folder, without what a build makes."""
+    """Return the files of a folder, without build products."""
     found = []
     for folder, below, names in os.walk(place):
         here = os.path.relpath(folder, place)
@@ -112,30 +114,30 @@ def _walked(place: Path) -> list[str]:
 def followed(
     tree: Tree, place: Path, base: Path | None, patches: Sequence[tuple[str, bytes]], told: Callable[[str], None]
 ) -> str:
-    """Make the copy what the tree is now, with patches.
+    """Update the copy to the tree's present state, with patches.
 
     Parameters
     ----------
     tree
-        The original.
+        Original tree.
     place
-        The copy; made if absent.
+        Folder of the copy, created if absent.
     base
-        A built tree to make the copy from, so that only what differs is compiled; None: there is none.
+        Built tree from which a new copy starts, so that only differences are compiled; None: no such tree.
     patches
-        In order.
+        Patches in order.
     told
-        Called with what is done.
+        Called with a description of each step.
 
     Returns
     -------
     str
-        A hash of the files of the tree.
+        Hash of the tree's files.
 
     Raises
     ------
     InputError
-        If a patch does not fit.
+        If a patch does not apply.
     """
     wanted = _patched.applied(tree.place, patches)
     ipv4 = wanted.get(IPV4) or (tree.place / IPV4).read_bytes()
@@ -146,7 +148,7 @@ def followed(
     record = place / RECORD
     known = json.loads(record.read_bytes())
     before: dict[str, list[int | str]] = known["files"]
-    # written first: a copy that is stopped half-way knows nothing, and compares every file the next time
+    # written first: an interrupted copy has no record, and compares every file the next time
     _write(record, {"files": {}, "others": sorted({*known["others"], *before, *wanted}), "configured": ""})
     told("comparing the tree")
     files: dict[str, list[int | str]] = {}
@@ -175,7 +177,7 @@ def followed(
 
 
 def configured(place: Path, config: str, make: Callable[[], None]) -> None:
-    """Configure the copy, unless it is with this configuration."""
+    """Configure the copy, unless it has this configuration already."""
     record = place / RECORD
     known = json.loads(record.read_bytes())
     if known["configured"] == config and (place / ".config").is_file():
@@ -185,7 +187,7 @@ def configured(place: Path, config: str, make: Callable[[], None]) -> None:
 
 
 def _begun(place: Path, base: Path | None) -> None:
-    """A copy to begin with: empty, or that of a built tree, all of whose sources are compared."""
+    """Start a copy: empty, or from a built tree, all of whose sources are then compared."""
     part = Path(tempfile.mkdtemp(prefix=".followed-", dir=place.parent))
     try:
         fresh = part / "tree"
@@ -195,7 +197,7 @@ def _begun(place: Path, base: Path | None) -> None:
             done = _child.run(["cp", "-a", "--reflink=auto", str(base.absolute()), str(fresh.absolute())])
             if done.returncode:
                 raise UnavailableError(f"{base}: cannot be copied: {done.stderr.strip()[:200]}")
-        # files that only the base has stay: no makefile of the tree names them
+        # files that only the base has remain: no makefile of the tree names them
         _write(fresh / RECORD, {"files": {}, "others": [], "configured": ""})
         fresh.replace(place)
     finally:
@@ -203,7 +205,7 @@ def _begun(place: Path, base: Path | None) -> None:
 
 
 def _copied(original: Path, copy: Path) -> tuple[bool, str]:
-    """Make a copy hold what the original does; whether it changed, and a hash of it."""
+    """Make a copy equal to the original; return whether it changed, and its hash."""
     if not original.is_symlink():
         text = original.read_bytes()
         changed = _patched.put(copy, text)
@@ -230,7 +232,7 @@ def _write(file: Path, content: object) -> None:
 
 
 def _git(place: Path, *arguments: str) -> _child.CompletedProcess[bytes]:
-    # the tree's own settings may name programs that git starts
+    # the tree's own git settings may name programs that git would start
     settings = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
     environment = _child.environment(GIT_OPTIONAL_LOCKS="0")
     return _child.run(["git", *settings, *arguments], cwd=place, env=environment, text=False)

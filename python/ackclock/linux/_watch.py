@@ -1,7 +1,9 @@
-"""Which program never sleeps: in virtual time nothing goes on while one computes, and one that computes for ever ends nothing.
+"""Finds a program that never sleeps: virtual time stands still while a program computes, so one that computes for ever
+blocks the run.
 
-Seen from outside: each program is a process of the machine, beside that of the kernel. Where one of them takes processor time and the kernel takes none,
-the program makes no call. Its name stands at the end of its stack (AT_EXECFN).
+Observed from outside: each program is a process of the machine, beside that of the kernel. If one of them uses
+processor time and the kernel uses none, the program makes no system call. Its name is at the end of its stack
+(AT_EXECFN).
 """
 
 from __future__ import annotations
@@ -14,18 +16,18 @@ from pathlib import Path
 __all__ = ["ALONE_S", "Watch"]
 
 ALONE_S = 20.0
-"""Processor time that a program may take without a call."""
+"""Seconds of processor time that a program may use without a system call."""
 
 PROC = Path("/proc")
 
 
 class Watch:
-    """Looks at a guest from outside.
+    """Observes a guest from outside.
 
     Parameters
     ----------
     titles
-        Name of each program's files of output -> how messages call it.
+        Name of each program's output files -> its name in messages.
     """
 
     def __init__(self, titles: Mapping[str, str]) -> None:
@@ -36,7 +38,9 @@ class Watch:
         self._now: dict[int, float] = {}
 
     def look(self, kernel: int) -> str | None:
-        """How a message calls the program that has made no call for `ALONE_S` of processor time; None as long as there is none."""
+        """Return the message's name of the program that has made no call for `ALONE_S` of processor time; None if there
+        is none.
+        """
         used = _times(kernel)
         own = used.pop(kernel, -1.0)
         self._before = used if not self._now else self._now
@@ -50,7 +54,9 @@ class Watch:
         return None
 
     def busiest(self) -> str | None:
-        """The program that took the most processor time between the last two looks; None if none took a tenth of a second."""
+        """Return the program that used the most processor time between the last two checks; None if none used a tenth
+        of a second.
+        """
         spent = {process: seconds - self._before.get(process, 0) for process, seconds in self._now.items()}
         for process in sorted(spent, key=lambda one: spent[one], reverse=True):
             if spent[process] >= 0.1 and _name(process) != "/init":
@@ -67,7 +73,7 @@ class Watch:
 
 
 def _times(session: int) -> dict[int, float]:
-    """Processor time of each process of a session, seconds."""
+    """Return the processor time of each process of a session, seconds."""
     tick = os.sysconf("SC_CLK_TCK")
     found = {}
     for place in PROC.glob("[0-9]*/stat"):
@@ -81,7 +87,7 @@ def _times(session: int) -> dict[int, float]:
 
 
 def _name(process: int) -> str | None:
-    """The file that a program was started from, read from the end of its stack."""
+    """Return the file from which a program was started, read from the end of its stack."""
     try:
         maps = (PROC / str(process) / "maps").read_text(errors="replace")
         with (PROC / str(process) / "mem").open("rb", buffering=0) as memory:

@@ -1,4 +1,4 @@
-"""The time-sequence graph of a captured connection: what was sent, what was acknowledged, and where the other side's window ends."""
+"""Time-sequence graph of a captured connection: transmissions, acknowledgements, and the end of the peer's window."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_MARKS = 20_000
 """Marks of one kind; beyond them every n-th is drawn."""
 
 BEFORE, SPAN = 2, 10
-"""Round trips before the first segment that was sent again, and in all, that a graph shows unless asked."""
+"""Round trips shown by default: before the first retransmission, and in total."""
 
 AGAIN = ("retransmission", "needless", "late")
 

@@ -43,7 +43,7 @@ MOST = 100
 
 
 def check(wanted: str) -> tuple[str | None, str, Path]:
-    """Parse what to draw, "FILE" or "TABLE.COLUMN=FILE": table (None for a short name), column, file.
+    """Parse "FILE" or "TABLE.COLUMN=FILE": return table (None for a short name), column, file.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A figure as a value: what it shows, how it is drawn, and its data."""
+"""A figure as a value: its statement, its drawing, and its data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CSV_ROWS = 20_000
 """Tables with more rows than this are written as Parquet."""
 
 FORMATS = ("pdf", "png", "svg")
-"""In this order: the layout is computed by the first one."""
+"""Imported in this order: the first one computes the layout."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,7 +63,7 @@ class Figure:
         return files
 
     def svg(self) -> str:
-        """Draw it as SVG, to stand in a page: without the lines that begin a file."""
+        """Draw it as SVG to be embedded in a page: without the header lines of a file."""
         with styled(self.rc):
             text = saved(plain(self.draw()), "svg").decode()
         return text[text.index("<svg") :]

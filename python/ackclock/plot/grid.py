@@ -35,7 +35,7 @@ class Line:
 
 
 def series(labels: Sequence[str]) -> list[Series]:
-    """One look per label; colours, markers and dashes run through cycles of different lengths."""
+    """Styles by label; colours, markers and dashes cycle with different lengths."""
     found = colours() or _COLOURS
     return [
         Series(
@@ -49,7 +49,7 @@ def series(labels: Sequence[str]) -> list[Series]:
 
 
 def wide(values: Sequence[float]) -> bool:
-    """Whether values span so much that a logarithmic axis shows them better."""
+    """Return whether values span so many orders that a logarithmic axis shows them better."""
     return min(values) > 0 and max(values) / min(values) >= 15
 
 

@@ -73,7 +73,7 @@ def bands(acks: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def shade(begin: float, end: float, colour: str) -> dict[str, Any]:
-    """A stretch of time behind the curves, over the whole height."""
+    """Shade a time interval behind the curves, over the whole height."""
     return {
         "type": "rect",
         "xref": "x",

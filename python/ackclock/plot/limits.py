@@ -1,4 +1,4 @@
-"""Causes that held senders back over time: a band for each, which together fill the time."""
+"""Causes that limited senders over time: a band for each, which together fill the time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOOKS = {
     "timeout": (GREY, "|"),
     "idle": (PALE, ""),
 }
-"""Colour and pattern of each cause: no two are told apart by colour alone, but those without a pattern."""
+"""Colour and pattern of each cause: colour is never the only difference, except between those without a pattern."""
 
 LABELS = {
     "handshake": "handshake",
@@ -56,7 +56,7 @@ def _parts(limits: pl.DataFrame) -> tuple[np.ndarray[Any, Any], dict[str, np.nda
 
 
 def _begins(ends: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Where intervals of one length begin."""
+    """Return the starts of intervals of one length."""
     first = max(0.0, 2 * ends[0] - ends[1]) if len(ends) > 1 else 0.0
     return np.concatenate([[first], ends[:-1]])
 

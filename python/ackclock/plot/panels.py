@@ -26,7 +26,7 @@ CROWD = 8
 """Flows above which a panel shows how they are spread, group by group, in place of each."""
 
 APART = 0.1
-"""Part by which a flow's greatest goodput lies above what arrived in any interval, if that is to be drawn, too."""
+"""Factor by which a flow's maximum goodput must exceed the arrivals of any interval for these to be drawn, too."""
 
 POINTS = 1200
 """Points of a curve on the screen."""
@@ -195,7 +195,9 @@ IDLE = 0.1
 
 
 def busy_until(drawn: Sequence[Panel]) -> float | None:
-    """Where figures may end, s: all that follows is zero, for a tenth of the run or more; None if something happens until the end."""
+    """Return the end of figures, s, if the last tenth of the run or more is zero; None if something happens until the
+    end.
+    """
     curves = [curve for panel in drawn for curve in panel.curves if curve.t.size]
     last = max((float(curve.t[-1]) for curve in curves), default=0.0)
     busy = [float(curve.t[above[-1]]) for curve in curves if (above := np.flatnonzero(curve.y > 0)).size]
@@ -214,12 +216,14 @@ def _whole(goodput: pl.DataFrame) -> pl.DataFrame:
 
 
 def _apart(arrived: np.ndarray[Any, Any], acknowledged: np.ndarray[Any, Any]) -> bool:
-    """Whether more was acknowledged in some interval than ever arrived in one: what waited behind a gap counted at once."""
+    """Return whether more was acknowledged in some interval than ever arrived in one: data waiting behind a gap counts
+    at once.
+    """
     return bool(acknowledged.max() > (1 + APART) * arrived.max())
 
 
 def _second(curve: Curve, what: str) -> Curve:
-    """The curve as one of second rank beside the flow's own, whose dashes it must not have."""
+    """Return the curve as a secondary one beside the flow's own, with other dashes."""
     dash: Any = DOTS if curve.look.dash != DOTS else "-"
     return replace(curve, look=replace(curve.look, label=f"{curve.look.label} {what}", dash=dash), faint=True)
 
@@ -260,7 +264,7 @@ class _Flows:
 
     def delivered(self, goodput: pl.DataFrame) -> tuple[Curve, ...]:
         """Data that arrived, in order or not, of the flows whose goodput shows more."""
-        if not self.few or "delivered_bps" not in goodput.columns:  # the kernel does not tell
+        if not self.few or "delivered_bps" not in goodput.columns:  # the kernel does not report it
             return ()
         acknowledged = {curve.look.label: curve.y for curve in self.curves(goodput, "goodput_bps", 1e-6)}
         return tuple(
@@ -414,7 +418,7 @@ def draw(ax: Any, panel: Panel) -> None:
     ax.set_ylim(bottom=0)
     ax.margins(x=0.01)
     named = sum(not curve.faint for curve in panel.curves)
-    if named > 1:  # above the axes, where no curve is
+    if named > 1:  # above the axes, where there is no curve
         narrow = ax.figure.get_size_inches()[0] < 5
         ax.legend(ncols=min(named, 2 if narrow else 4), loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
 

@@ -134,7 +134,7 @@ def read_style(file: str | Path) -> dict[str, Any]:
     except OSError as error:
         told = f"an unreadable file ({(error.strerror or str(error)).lower()})"
         raise InputError(f"--style {file}: found {told}; allowed: {allowed}") from None
-    except ValueError as error:  # no UTF-8, or a value that the setting may not have
+    except ValueError as error:  # not UTF-8, or a value that the setting does not accept
         raise InputError(
             f"--style {file}: found {quote(str(error).strip().splitlines()[0])}; allowed: {allowed}"
         ) from None
@@ -170,11 +170,11 @@ _LOOKS = frozenset(
         "ytick",
     ]
 )
-"""First words of settings that change how a figure looks; a style sets nothing else, as windows or folders."""
+"""Prefixes of settings that change a figure's appearance; a style sets nothing else, such as windows or folders."""
 
 
 def colours() -> tuple[str, ...]:
-    """Colours of series that the user's style asks for; none if it asks for none."""
+    """Return the series colours of the user's style; none if it sets none."""
     return _COLOURS.get()
 
 

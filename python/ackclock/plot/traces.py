@@ -20,7 +20,7 @@ _BLUE, _RED, _GREEN = OKABE_ITO["blue"], OKABE_ITO["vermilion"], OKABE_ITO["gree
 
 
 def thin(table: pl.DataFrame, most: int) -> pl.DataFrame:
-    """Every k-th row, so that at most `most` remain; the last row is kept."""
+    """Return every k-th row, so that at most `most` remain; the last row is kept."""
     if table.height <= most:
         return table
     step = -(-table.height // most)
@@ -101,7 +101,7 @@ def sequence(acks: pl.DataFrame) -> dict[str, pl.DataFrame]:
         Tables "new", "rtx" (t_s, seq, len, seg_no, rexmit) and "ack" (t_s, seq).
     """
     columns = ["t_s", "seq", "len", "seg_no", "rexmit"]
-    # A FIN counts as one byte; alone it is no data.
+    # A FIN counts as one byte; alone it is not data.
     sent = acks.filter(pl.col("event").is_in(["send", "rtx"]) & (pl.col("len") > 1))
     return {
         "new": sent.filter(pl.col("rexmit") == 0).select(columns),

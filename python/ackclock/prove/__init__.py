@@ -1,4 +1,5 @@
-"""Every case of a finite adversary: what becomes of a run, whatever is lost, marked or late among the first packets.
+"""Every case of a finite adversary: the run's outcome for any combination of lost, marked or late packets among the
+first ones.
 
 A search finds bad cases, and a mean over seeds says "about". Where the adversary is finite the engine looks at every case, so a sentence
 about all of them is proven, or refuted by its smallest case.

@@ -1,4 +1,4 @@
-"""Adversaries as data: about which packets one is asked, what becomes of a packet, and which answers it may give."""
+"""Adversaries as data: the packets on which one decides, the fate of a packet, and the permitted answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ADVERSARIES = {
     "marks": ("originals", "marked", "ECN marks among the first {first} first transmissions of data"),
     "start": ("originals", "lost", "the second flow starts at each of {first} ticks of {tick}"),
 }
-"""By name: packets, fate, and what it does in words."""
+"""Name -> packets, fate, and description of the effect."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,17 +74,17 @@ class Adversary:
 
     @property
     def late_ns(self) -> int:
-        """How late a packet is, or how far ticks are apart, ns."""
+        """Delay of a packet, or distance of ticks, ns."""
         return 0 if self.late is None else int(parse(self.late, DURATION)[0])
 
     @property
     def is_limited(self) -> bool:
-        """Whether cases are left out because it may say yes so often only."""
+        """Whether cases are left out because the number of yes is limited."""
         return self.length is None and self.most is not None and self.most < self.first and self.name != "late"
 
     @property
     def engine(self) -> tuple[str, str, int, int, int | None, int | None]:
-        """As the engine takes it."""
+        """Return the adversary in the engine's form."""
         asks, fate, _ = ADVERSARIES[self.name]
         most = 1 if self.name == "late" else self.most
         return asks, fate, self.late_ns if fate == "late" else 0, self.first, most, self.length

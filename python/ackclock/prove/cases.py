@@ -40,9 +40,9 @@ class Cases:
     Parameters
     ----------
     columns
-        By the names of `FIELDS`.
+        Columns by the names of `FIELDS`.
     cuts
-        By question.
+        Cuts by question.
     """
 
     columns: Mapping[str, Any]
@@ -56,7 +56,7 @@ class Cases:
 
     @classmethod
     def of_engine(cls, raw: Mapping[str, Any]) -> Cases:
-        """From what the engine hands out."""
+        """Return the cases from the engine's output."""
         columns = {}
         for name, kind in FIELDS.items():
             given, buffer = raw[name]
@@ -66,13 +66,13 @@ class Cases:
 
     @classmethod
     def joined(cls, parts: Sequence[Cases]) -> Cases:
-        """One after the other."""
+        """Return the concatenation of several."""
         columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in FIELDS}
         return cls(columns, merged([part.cuts for part in parts]))
 
     @cached_property
     def yes(self) -> Any:
-        """How often the adversary says yes in each case."""
+        """Return the number of yes in each case."""
         return np.bitwise_count(self["answers"]).astype("u1") + np.bitwise_count(self["answers_above"]).astype("u1")
 
     def answers(self, at: int) -> int:
@@ -89,7 +89,7 @@ class Cases:
 
     @classmethod
     def unpacked(cls, data: bytes, rows: int, cuts: Sequence[Sequence[int]], place: str) -> Cases:
-        """From compressed columns of so many rows."""
+        """Return cases from compressed columns of this many rows."""
         size = sum(np.dtype(kind).itemsize for kind in FIELDS.values())
         try:
             unpacker = zlib.decompressobj()
@@ -139,7 +139,9 @@ def pattern(answers: int, asked: int) -> str:
 
 
 def whole(cases: Cases, first: int, *, burst: int | None) -> bool:
-    """Whether the cases are all there are: none begins another, and the shares of all, and of what was left out, add up to one."""
+    """Return whether the cases are complete: none is a prefix of another, and the shares of all, with the omitted ones,
+    add up to one.
+    """
     if burst is not None:
         return len(cases) == len({(cases.answers(i)) for i in range(len(cases))}) and len(cases) <= first + 1
     asked = np.minimum(cases["asked"], first)
@@ -150,7 +152,7 @@ def whole(cases: Cases, first: int, *, burst: int | None) -> bool:
 
 
 def _ordered(cases: Cases) -> bool:
-    """Whether each case comes behind the one before, and none begins the next one."""
+    """Return whether the cases are in order, and none is a prefix of the next."""
     low, high = _mirrored(cases["answers"]), _mirrored(cases["answers_above"])
     after = (low[1:] > low[:-1]) | ((low[1:] == low[:-1]) & (high[1:] > high[:-1]))
     return bool(after.all())

@@ -1,4 +1,4 @@
-"""The certificate: what was enumerated, what it says, and the roots of the trees of hashes; and its check.
+"""The certificate of an enumeration: its content, its statements, and the roots of the hash trees; and its check.
 
 A check makes every printed number again from the cases, and runs some cases, drawn, or all of them anew.
 """
@@ -26,19 +26,19 @@ from ackclock.scenario import Scenario
 SCHEMA = "ackclock.proof/1"
 FILE = "proof.json"
 DRAWN = 200
-"""Cases that a check runs anew."""
+"""Number of cases that a check runs again."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Certificate:
-    """A proof that is written down.
+    """A proof written down.
 
     Parameters
     ----------
     proof
         All cases.
     chances
-        Losses for which an expectation is told.
+        Losses for which an expectation is given.
     """
 
     proof: Proof
@@ -109,11 +109,11 @@ class Checked:
     cases
         Cases of all targets.
     drawn
-        Of them, those that were run anew; with `--all` all.
+        Number of those run again; all with `--all`.
     seed
-        By which they were drawn.
+        Seed of the draw.
     faults
-        What is wrong, a line each; none: everything holds.
+        Faults, a line each; none: everything holds.
     """
 
     cases: int
@@ -123,7 +123,7 @@ class Checked:
 
     @property
     def words(self) -> str:
-        """In a sentence."""
+        """Result as a sentence."""
         if self.faults:
             return f"refused: {self.faults[0]}" + (
                 f" (and {len(self.faults) - 1} more)" if len(self.faults) > 1 else ""
@@ -138,7 +138,7 @@ class Checked:
 
 
 def escapes(cases: int, drawn: int, wrong: int) -> float:
-    """The probability that none of so many wrong cases is among those drawn."""
+    """Return the probability that none of this many wrong cases is drawn."""
     chance = 1.0
     for i in range(drawn):
         chance *= max(cases - wrong - i, 0) / max(cases - i, 1)
@@ -155,20 +155,20 @@ def check(
     progress: Progress | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Checked:
-    """Hold a certificate against its cases, and cases against new runs.
+    """Compare a certificate with its cases, and cases with new runs.
 
     Parameters
     ----------
     folder
-        Of the certificate.
+        Folder of the certificate.
     every
-        All cases are run anew, not only some.
+        Whether to run all cases again.
     drawn
-        How many are run anew.
+        Number of cases to run again.
     seed
-        By which they are drawn; None: drawn so that it cannot be known before.
+        Seed of the draw; None: unpredictable.
     jobs, progress, stopped
-        As of `prove`; of `every`.
+        See `prove`; used with `every`.
     """
     import numpy as np
 

@@ -33,7 +33,7 @@ class Bernoulli:
 
     @property
     def words(self) -> str:
-        """In words."""
+        """Description in words."""
         return f"loss {self.p * 100:g} %"
 
     def weights(self, cases: Cases) -> Any:
@@ -60,7 +60,7 @@ class GilbertElliott:
 
     @property
     def words(self) -> str:
-        """In words."""
+        """Description in words."""
         return f"Gilbert-Elliott, p {self.p:g}, r {self.r:g}"
 
     def weights(self, cases: Cases) -> Any:
@@ -108,18 +108,18 @@ class Expectation:
 
 
 def expectation(cases: Cases, chance: Chance, adversary: Adversary, rest_s: float) -> Expectation:
-    """The exact mean and quantiles where packets are lost so.
+    """Return the exact mean and quantiles for randomly lost packets.
 
     Parameters
     ----------
     cases
-        All of a target.
+        All cases of a target.
     chance
-        How packets are lost.
+        Model of the losses.
     adversary
-        Who was asked about which packets.
+        Adversary of the cases.
     rest_s
-        From the flow's start to the end of the run, seconds.
+        Time from the flow's start to the end of the run, seconds.
     """
     if adversary.name not in ("losses", "data", "packets"):
         raise InputError(f"--chance: found it with {adversary.name}; allowed: with losses, data, packets")

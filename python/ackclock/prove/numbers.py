@@ -13,12 +13,12 @@ S = 1e9
 """ns of a second."""
 
 UNFINISHED = np.iinfo("<i8").max
-"""Stands for the time of a case that does not complete: longer than any."""
+"""Time of a case that does not complete: longer than any other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Cases with so many losses (marks, late packets)."""
+    """Cases with this many losses (marks, late packets)."""
 
     yes: int
     cases: int
@@ -72,7 +72,7 @@ class Summary:
 
 
 def seconds(ns: int) -> float:
-    """Seconds of so many ns; infinite for what did not complete."""
+    """Return seconds for nanoseconds; infinite for an incomplete transfer."""
     return float("inf") if ns in (-1, UNFINISHED) else ns / S
 
 
@@ -163,7 +163,7 @@ class Comparison:
 
 
 def compare(names: tuple[str, str], first: Cases, second: Cases) -> Comparison | None:
-    """Case by case; None: the cases are not the same, for what is asked depends on the run."""
+    """Compare case by case; None if the cases differ, because the questions depend on the run."""
     same = all(np.array_equal(first[name], second[name]) for name in ("answers", "answers_above"))
     if not same:
         return None

@@ -27,7 +27,7 @@ SPLIT = 10
 """Questions above the tasks."""
 
 BATCHES = (4, 64)
-"""Batches of a target, least and most: each walks through the top of the tree anew."""
+"""Minimum and maximum number of batches of a target: each walks through the top of the tree again."""
 
 MOST_CASES = 2**27
 """More are refused where they can be counted: a row has 27 bytes."""
@@ -39,7 +39,7 @@ PLAN = "plan.json"
 """File with the plan of the cases: a folder with another plan is refused."""
 
 OUTSIDE = "variables outside of its connections"
-"""Part of what a module of C is told that has state there."""
+"""Part of the message for a C module with state there."""
 
 Progress = Callable[[str, float], None]
 
@@ -51,9 +51,9 @@ class Target:
     Parameters
     ----------
     name
-        For people.
+        Name for readers.
     scenario
-        What is run; the losses of its bottleneck are the adversary's.
+        Scenario to run, whose bottleneck has the adversary's losses.
     """
 
     name: str
@@ -234,10 +234,10 @@ def _target(
         if kept is None:
             raw = tried(wanted, why)
             if why is None:
-                why, _ = asked()  # a copy may fail in some case only, and then its neighbours are no copies either
+                why, _ = asked()  # a copy may fail only in some case, and then its neighbours are no copies either
                 raw = raw if why is None else made(wanted, why)
             if raw is None:
-                raw = made(wanted, why)  # for the words of what failed
+                raw = made(wanted, why)  # for the words of the failure
             kept = Cases.of_engine(raw), list(raw["digests"])
             if place is not None:
                 _write(place, start, *kept)

@@ -71,7 +71,7 @@ def scripted(scenario: Scenario, adversary: Adversary, answers: int) -> Scenario
 
 
 def chosen(cases: Cases, seed: int, drawn: int = DRAWN) -> list[tuple[str, int]]:
-    """Worst, median, and so many drawn: what each is, and its answers."""
+    """Return the worst case, the median, and this many drawn ones: name and answers."""
     import numpy as np
 
     found = summary(cases)

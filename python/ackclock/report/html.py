@@ -79,7 +79,7 @@ def _template() -> Template:
 
 
 def in_lab(toml: str) -> bool:
-    """Whether the lab may have it: it has no files beside it, and no stack of others."""
+    """Return whether the lab can run the scenario: it refers to no files, and uses no foreign stack."""
     return (
         ".py:" not in toml
         and '.c"' not in toml

@@ -1,4 +1,4 @@
-"""The part of a run's report that says what held each flow back."""
+"""The part of a run's report about the causes that limited each flow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROWS = 20
 
 
 def limits_section(run: Run, names: Sequence[str]) -> list[Section]:
-    """Bands over time, and a table of shares; nothing where the run does not tell."""
+    """Return bands over time, and a table of shares; nothing if the run lacks them."""
     rows = [(row, held(row)) for row in run.rows("flows")]
     told = [(row, found) for row, found in rows if found is not None]
     if not told:

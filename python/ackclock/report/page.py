@@ -165,7 +165,7 @@ LONG = 40
 """Rows of a table that is shown folded."""
 
 SHORT = 8
-"""Rows of a table that may stand for a section without a figure."""
+"""Rows of a table that may represent a section without a figure."""
 
 MANY = 20
 """Claims from which on a page is read in ten minutes only if it folds."""
@@ -214,7 +214,7 @@ class Table:
 
     @property
     def folds(self) -> bool:
-        """Whether it is so long that it opens only when it is asked for."""
+        """Whether it is so long that it is folded initially."""
         return len(self.rows) > LONG
 
     @property
@@ -269,7 +269,9 @@ class Section:
 
     @property
     def shown(self) -> int:
-        """How many blocks stand open where a page shows one picture a section: those up to the first figure; without one the first, if it is short."""
+        """Return the number of unfolded blocks in a page with one picture per section: those up to the first figure;
+        without one the first, if it is short.
+        """
         figures = [i for i, block in enumerate(self.blocks) if isinstance(block, Figure)]
         if figures:
             return figures[0] + 1
@@ -334,17 +336,17 @@ class Page:
         return list({figure.name: figure for figure in (*opening, *own)}.values())
 
     def claim(self, name: str) -> ClaimRow:
-        """One claim by its id."""
+        """Return one claim by its id."""
         return next(claim for claim in self.claims if claim.id == name)
 
     @property
     def short(self) -> bool:
-        """Whether it has so many claims that it opens with one picture a section, and folds the rest."""
+        """Whether it has so many claims that it shows one picture per section, and folds the rest."""
         return len(self.claims) > MANY
 
     @property
     def tally(self) -> list[tuple[str, str, int]]:
-        """How many claims have each verdict: verdict, symbol, number."""
+        """Count the claims of each verdict: verdict, symbol, number."""
         return _count([claim.main for claim in self.claims])
 
     @property

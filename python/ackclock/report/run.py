@@ -47,7 +47,7 @@ STEPS = 1200
 """Samples over the run, unless the scenario says how often."""
 
 ENDS = {"full_ack": "ACK of all", "rto": "timeout", "undo": "undo", "run_end": "end of run"}
-"""Why recovery ended, as table `recoveries` has it, and as the page says it."""
+"""Reason for the end of recovery in table `recoveries` -> words of the page."""
 
 TRACE_BYTES = 2**29
 """A trace that may need more memory than this is not taken for the report."""
@@ -303,7 +303,7 @@ def _count(number: int, one: str, many: str) -> str:
 
 
 def _beside(beside: Sequence[Measured]) -> list[Section]:
-    """Section on what was measured elsewhere, in numbers."""
+    """Return the section on measurements from elsewhere, in numbers."""
     rows: list[tuple[TableCell | str, ...]] = []
     for other in beside:
         for flow, name in enumerate(other.flows):

@@ -27,7 +27,7 @@ class Block:
     line
         Line of the script in which its text begins.
     text
-        What is between `%{` and `}%`.
+        Text between `%{` and `}%`.
     names
         The socket's state at that time: `tcpi_snd_cwnd` and so on.
     """

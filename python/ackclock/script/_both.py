@@ -26,9 +26,9 @@ class Compared:
     Parameters
     ----------
     sim, linux
-        What it came to.
+        Results of the backends.
     reason
-        What the script says of the kernel after `// linux-differs:`; None if it says nothing.
+        Text after `// linux-differs:` in the script; None if there is none.
     """
 
     sim: Played

@@ -26,7 +26,7 @@ KINDS: tuple[Kind, ...] = ("receiver", "free")
 
 MOST_EVENTS = 60
 MOST_MS = 20_000
-"""A script ends after so many packets, or so much time."""
+"""Limits of packets and time after which a script ends."""
 
 STATE = (
     "tcpi_snd_cwnd", "tcpi_snd_ssthresh", "tcpi_ca_state", "tcpi_total_retrans", "tcpi_reordering", "tcpi_lost",
@@ -86,7 +86,7 @@ def drawn_scripts(kind: str, seed: int, count: int) -> list[DrawnScript]:
 
 
 def shrink(script: DrawnScript, differs: Callable[[DrawnScript], bool]) -> DrawnScript:
-    """The script without the events that the difference does not need, as far as leaving out one after another tells.
+    """Return the script without the events that the difference does not need, found by leaving out one after another.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def _blocks(it: _Writer, got: set[int], next_: int, recent: Sequence[int]) -> li
 
 
 def _data(script: DrawnScript, until_ms: int) -> list[tuple[float, int, int]]:
-    """Data that the simulated stack has sent by then: ms, first byte, byte behind the last."""
+    """Data that the simulated stack has sent by then: ms, first byte, end."""
     sent = []
     for line in _simulated(script.text(until_ms=until_ms)).trace:
         if (found := _DATA.match(line)) and int(found[4]):

@@ -52,7 +52,7 @@ CONSTANTS: Mapping[str, int] = {
 """Names that every block sees (Linux `tcp_states.h`, `uapi/linux/tcp.h`)."""
 
 LANGUAGE_PREFIXES = ("tcpi_", "tcpv_", "bbr_", "dctcp_", "skmem_", "SK_MEMINFO_", "TCP_", "TCPI_")
-"""Names like these come from the stack: one that is missing is ours, not the script's, to answer for."""
+"""Names of this form come from the stack: if one is missing, the error is ours, not the script's."""
 
 
 class Machine:

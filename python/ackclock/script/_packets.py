@@ -1,4 +1,6 @@
-"""Packets that two hosts sent, one by one: flags, numbers, lengths, options, windows; times within a bar."""
+"""Packets sent by two hosts, compared one by one: flags, numbers, lengths, options, windows; times within a
+tolerance.
+"""
 
 from __future__ import annotations
 

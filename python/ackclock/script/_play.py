@@ -134,7 +134,7 @@ def play(
 
 
 def linux_differs(path: Path) -> str | None:
-    """Why the kernel does not do what the script says, if its author knows: a line `// linux-differs: reason`."""
+    """Return why the kernel differs from the script, if its author knows: a line `// linux-differs: reason`."""
     found = _LINUX_DIFFERS.search(_text(path))
     return found[1] if found else None
 

@@ -1,4 +1,4 @@
-"""The language of code blocks: which parts of Python's syntax may stand in one, and how large they may be."""
+"""The language of code blocks: the permitted parts of Python's syntax, and their sizes."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def parse(text: str) -> ast.Module:
         raise Stop("unsupported", f"a code block of more than {MAX_TEXT} characters")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an odd escape in a string is no affair of ours
-            return _tree(inspect.cleandoc(text) + "\n\n")  # the last line may go on
+            warnings.simplefilter("ignore")  # an odd escape in a string does not matter to us
+            return _tree(inspect.cleandoc(text) + "\n\n")  # the last line may continue
     except SyntaxError as error:
         raise Stop("fail", f"not Python: {error.msg}", error.lineno or 1) from None
     except (RecursionError, MemoryError):
@@ -68,7 +68,7 @@ def _tree(text: str) -> ast.Module:
     except SyntaxError:
         if _PRINT.search(text) is None:
             raise
-        return ast.parse(_PRINT.sub(r"\1print(\2)", text))  # Python 2, as older scripts have it
+        return ast.parse(_PRINT.sub(r"\1print(\2)", text))  # Python 2, as in older scripts
 
 
 BINARY: Mapping[type[ast.operator], Callable[[int | float, int | float], int | float]] = {
@@ -153,12 +153,12 @@ def _allow_constant(node: ast.Constant) -> None:
 
 
 def refuse(what: str, node: ast.AST) -> Stop:
-    """For what is not of the language."""
+    """Raised for anything outside the language."""
     return Stop("unsupported", f"{what} is not allowed in a code block; allowed: {ALLOWED}", node)
 
 
 def bounded(value: Value, node: ast.AST) -> Value:
-    """The value, if it is small enough to go on with."""
+    """Return the value, if it is small enough to continue with."""
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
         raise Stop("unsupported", f"a number of more than {MAX_BITS} bits", node)
     if isinstance(value, str) and len(value) > MAX_STRING:

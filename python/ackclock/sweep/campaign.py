@@ -123,7 +123,7 @@ class Campaign:
     engine
         Identity of the engine that makes the runs; None: this one.
     unmixed
-        Whether a task holds runs of the same own code, or of none, so that no such code is in the process of another's runs.
+        Whether a task holds runs of one own code only, or of none, so that no code runs in the process of another.
     """
 
     def __init__(

@@ -148,10 +148,12 @@ def of_database(place: Path, why: str) -> DamagedError:
 
 
 _WHOLE = "typeof({0}) = 'integer' AND {0} >= 0"
-_TEXT = "typeof({0}) = 'text' AND NOT {0} GLOB '*[^ -~]*'"
-_HASH = "typeof({0}) = 'text' AND length({0}) = 32 AND NOT {0} GLOB '*[^0-9a-f]*'"
-_NAME = (
-    "typeof({0}) = 'text' AND length({0}) BETWEEN 1 AND 100 AND NOT {0} GLOB '*[^A-Za-z0-9._-]*' AND NOT {0} GLOB '.*'"
+_WHOLE_TEXT = "typeof({0}) = 'text' AND length({0}) = length(CAST({0} AS BLOB))"
+"""Functions of SQLite see a text up to its first NUL, and so would the conditions below."""
+_TEXT = f"{_WHOLE_TEXT} AND NOT {{0}} GLOB '*[^ -~]*'"
+_HASH = f"{_WHOLE_TEXT} AND length({{0}}) = 32 AND NOT {{0}} GLOB '*[^0-9a-f]*'"
+_NAME = f"{_WHOLE_TEXT} AND " + (
+    "length({0}) BETWEEN 1 AND 100 AND NOT {0} GLOB '*[^A-Za-z0-9._-]*' AND NOT {0} GLOB '.*'"
 )
 _KINDS = {
     "recipes": {"id": _WHOLE, "recipe": _TEXT},

@@ -57,6 +57,7 @@ def changed(store: Path, *statements: str) -> None:
         (["CREATE INDEX i ON runs (abs(seed))"], "index i, which no store has"),
         (["ALTER TABLE runs RENAME COLUMN error TO x"], "no column error of runs"),
         (["DROP TABLE files"], "no table files"),
+        (["UPDATE recipes SET recipe = recipe || CAST(x'00ff' AS TEXT)"], "recipes.recipe holds what no store writes"),
     ],
 )
 def test_the_schema_is_exactly_that_of_a_store(store: Path, statements: list[str], said: str) -> None:

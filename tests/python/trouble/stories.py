@@ -31,6 +31,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -162,10 +163,16 @@ def stored(store: Path) -> dict[str, Any]:
 
     if not (store / "state.sqlite").exists():
         return {"keys": [], "sound": True, "rows": {}}
-    with closing(sqlite3.connect(f"{store.resolve().as_uri()}/state.sqlite?mode=ro", uri=True)) as db:
-        if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchone():
-            return {"keys": [], "sound": True, "rows": {}}
-        keys = [key for (key,) in db.execute("SELECT lower(hex(key)) FROM runs WHERE state = 'done'")]
+    # a database whose writer was killed is mended by whoever opens it: in a copy
+    with tempfile.TemporaryDirectory() as aside:
+        for file in store.glob("state.sqlite*"):
+            if not file.name.endswith("-shm"):
+                shutil.copy(file, aside)
+        with closing(sqlite3.connect(f"{aside}/state.sqlite")) as db:
+            if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchone():
+                return {"keys": [], "sound": True, "rows": {}}
+            keys = [key for (key,) in db.execute("SELECT lower(hex(key)) FROM runs WHERE state = 'done'")]
+        sound = quick_check(Path(aside))
     rows: dict[str, str] = {}
     for folder in sorted((store / "data").glob("*/*")):
         parts = sorted(folder.glob("part-*.parquet"))
@@ -177,7 +184,7 @@ def stored(store: Path) -> dict[str, Any]:
         plain = table.drop([name for name in table.columns if name.endswith(VARIES)])
         text = "\n".join(sorted(map(repr, plain.iter_rows())))
         rows[f"{folder.parent.name}/{folder.name}"] = hashlib.sha256(text.encode()).hexdigest()
-    return {"keys": keys, "sound": quick_check(store), "rows": rows}
+    return {"keys": keys, "sound": sound, "rows": rows}
 
 
 def files(folder: Path, store: str) -> dict[str, str]:

@@ -1,5 +1,5 @@
-//! Sequences of hooks that are drawn from the contract's table: whatever may be called right after a hook comes after it once. What a sender
-//! would not do in the state that it is in is left out; what it began, it ends.
+//! Sequences of hooks drawn from the contract's table: every permitted successor of a hook follows it once.
+//! Calls that a sender would not make in its present state are left out; what it began, it ends.
 
 use super::*;
 use crate::controller::{Hook, HOOKS};
@@ -16,11 +16,11 @@ struct Event {
     ack: Option<AckSample>,
     /// The event is a strike of the retransmission timer.
     timer: bool,
-    /// State to come, of which the controller is to be told.
+    /// Next state, of which the controller has to be notified.
     owed: Option<CaState>,
     /// Answer to the last question.
     yes: bool,
-    /// A reduction was asked for.
+    /// A reduction was requested.
     asked: bool,
 }
 
@@ -32,7 +32,7 @@ impl<C: CongestionControl> Path<C> {
             self.at.1 = step;
             let mut due: Vec<Hook> = HOOKS.iter().filter(|row| row.is_event).map(|row| row.hook).collect();
             due.retain(|&hook| hook.may_follow(event.before) && self.is_due(hook, &event, started));
-            // an event may end where nothing that it began is left to do
+            // an event may end when everything that it began has ended
             let may_end = event.before.is_some() && started && event.owed.is_none() && !event.asked;
             let begins = event.before.is_none() && due.contains(&Hook::on_sample);
             let more = if begins { ACKS } else { u32::from(may_end || due.is_empty()) };
@@ -108,7 +108,7 @@ impl<C: CongestionControl> Path<C> {
             }
     }
 
-    /// Call it as a sender does, and look at what it did.
+    /// Call the hook as a sender does, and check its effects.
     fn play(&mut self, hook: Hook, event: &mut Event) -> Result<(), Violation> {
         let (now, name) = (self.now, hook.row().name);
         let before = self.window.cwnd;
@@ -182,7 +182,7 @@ impl<C: CongestionControl> Path<C> {
             Hook::on_ack => {
                 let ack = event.ack.expect("invariant: an ACK");
                 self.cc.on_ack(&mut self.window, &ack);
-                // two segments are the least that a target may be, and no growth
+                // two segments are the minimum of a target, and not growth
                 if !ack.cwnd_limited && !self.needs.unlimited && self.window.cwnd > before.max(2) {
                     let found = format!("cwnd rose from {before} to {}", self.window.cwnd);
                     return Err(self.broken("application-limited", name, found));
@@ -226,7 +226,7 @@ struct Story {
     ack: AckSample,
 }
 
-/// An argument that comes of the story, and goes back to the sender.
+/// Argument that comes from the story and returns to the sender.
 trait Drawn<'a>: Sized {
     type Kept;
     fn keep(story: &Story) -> Self::Kept;
@@ -283,7 +283,7 @@ macro_rules! told {
         itself { $($itself:tt)* }
     ) => {
         impl<C: CongestionControl> Path<C> {
-            /// Call a hook with what the types of its arguments ask for.
+            /// Call a hook with arguments drawn for their types.
             fn tell(&mut self, hook: Hook, event: &Event) {
                 let story = Story {
                     now: self.now,

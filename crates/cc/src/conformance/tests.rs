@@ -52,7 +52,7 @@ fn every_hook_is_called_in_an_order_that_the_table_allows() {
             _ => true,
         };
         for row in HOOKS.iter().filter(|row| row.is_event) {
-            // DCTCP and those of its kind answer a mark with "no", others with "yes"
+            // DCTCP and similar controllers answer a mark with "no", others with "yes"
             let free = row.hook == Hook::ssthresh_for_mark;
             assert!(free || heard.has(row.hook) == expected(row.hook), "{}: {}", entry.name, row.name);
         }
@@ -158,7 +158,8 @@ fn a_window_that_any_hook_breaks_is_noticed() {
     }
 }
 
-/// A controller of its own that loses a segment of its window with each ACK of recovery, or gains one, and answers an undo with a window.
+/// Own controller that loses a segment of its window with each ACK of recovery, or gains one, and answers an
+/// undo with a window.
 struct Undoes(i32, fn(&Window) -> u32);
 
 impl CongestionControl for Undoes {
@@ -191,7 +192,8 @@ fn an_undo_gives_back_what_was_there_before_or_leaves_what_there_is() {
     }
 }
 
-/// Reno that notes what samples of the delivery rate say: for each of three flags, whether it was false and whether it was true.
+/// Reno that records the flags of delivery-rate samples: for each of three, whether it was false and whether
+/// it was true.
 struct Notes(std::sync::Arc<std::sync::Mutex<[[bool; 2]; 3]>>);
 
 impl CongestionControl for Notes {

@@ -1,4 +1,5 @@
-//! A controller that writes down which hooks it hears, in front of another: whether all were called, and in an order that the table allows.
+//! A controller in front of another that records the hooks called: whether all were, and in an order that the
+//! table allows.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,7 +9,7 @@ use ackclock_core::{Span, Time};
 use crate::controller::{AckSample, Arrival, CongestionControl, Custom, Hook, Needs};
 use crate::window::Window;
 
-/// Hooks that witnesses heard, with their counts and orders.
+/// Hooks recorded by witnesses, with their counts and orders.
 #[derive(Default)]
 pub struct Heard {
     calls: Vec<(Hook, u64)>,
@@ -47,7 +48,7 @@ pub struct Witness<C> {
 }
 
 impl<C> Witness<C> {
-    /// In front of `inner`, writing to `heard`.
+    /// Return a witness in front of `inner` that writes to `heard`.
     pub fn new(inner: C, heard: &Arc<Mutex<Heard>>) -> Witness<C> {
         Witness { inner, before: None, heard: heard.clone() }
     }

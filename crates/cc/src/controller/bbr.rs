@@ -108,7 +108,7 @@ impl Default for Bbr {
 }
 
 impl Bbr {
-    /// The counters as they are with this ACK; those of a sample are the connection's.
+    /// Set the counters to their values at this ACK; those of a sample are the connection's.
     #[inline]
     fn count(&mut self, ack: &AckSample) {
         self.totals.delivered += u64::from(ack.delivered);
@@ -152,7 +152,7 @@ impl CongestionControl for Bbr {
         window.ssthresh
     }
 
-    /// Linux `bbr_main`: the model, then what follows from it.
+    /// Linux `bbr_main`: the model, then everything that follows from it.
     fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
         self.count(ack);
         self.smss = ack.smss;
@@ -167,7 +167,7 @@ impl CongestionControl for Bbr {
         self.set_cwnd(window, ack);
     }
 
-    /// Linux `bbr_set_state`: an RTO looks for a full pipe anew.
+    /// Linux `bbr_set_state`: after an RTO, search for a full pipe again.
     fn on_state(&mut self, _window: &mut Window, state: CaState, _now: Time) {
         if state == CaState::Loss {
             self.prev_state = CaState::Loss;
@@ -190,7 +190,7 @@ impl CongestionControl for Bbr {
         window.cwnd
     }
 
-    /// Linux `bbr_cwnd_event`: after idle time the rate is known, so pacing goes on at it.
+    /// Linux `bbr_cwnd_event`: after idle time the rate is known, so pacing continues at it.
     fn on_tx_start(&mut self, window: &mut Window, now: Time, idle: Span, _snd_nxt: u64) {
         if idle == Span::ZERO {
             return;

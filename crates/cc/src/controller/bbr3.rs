@@ -44,7 +44,7 @@ use self::startup::FullPipe;
 use super::{AckSample, CongestionControl, Needs, RateSample};
 use crate::window::Window;
 
-/// Most that is remembered of the initial window, segments (Linux: seven bits).
+/// Largest initial window that is stored, segments (Linux: seven bits).
 const MOST_FIRST_CWND: u32 = 0x7f;
 /// No bound of a volume, and of a rate.
 const UNBOUNDED: u32 = u32::MAX;
@@ -78,7 +78,7 @@ pub struct Bbr3 {
     marks: Marks,
     undo: Undo,
     rtt: MinRtt,
-    /// BBR.prior_cwnd: what cwnd returns to after recovery or ProbeRTT.
+    /// BBR.prior_cwnd: the cwnd to restore after recovery or ProbeRTT.
     prior_cwnd: u32,
     /// The initial window.
     first_cwnd: u32,
@@ -86,7 +86,7 @@ pub struct Bbr3 {
     prev_state: CaState,
     /// BBR.idle_restart: no segment delivered yet since the flow was idle (§5.4).
     idle_restart: bool,
-    /// The window has what the model wants (Linux `try_fast_path`).
+    /// The window has the size that the model requires (Linux `try_fast_path`).
     settled: bool,
     /// The pacing rate no longer rests on the guess of an RTT of 1 ms (§5.6.2).
     has_seen_rtt: bool,
@@ -106,7 +106,7 @@ struct Undo {
 }
 
 impl Bbr3 {
-    /// As the scenario wants it.
+    /// Parameters from the scenario.
     pub(super) fn new(options: &Bbr3Options) -> Bbr3 {
         let c = options.flavour.constants();
         let (pacing_gain, cwnd_gain) = State::Startup.gains(c);
@@ -190,7 +190,7 @@ impl CongestionControl for Bbr3 {
         window.ssthresh
     }
 
-    /// BBRUpdateOnACK (§5.2.3): the model, then what follows from it.
+    /// BBRUpdateOnACK (§5.2.3): the model, then everything that follows from it.
     fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
         self.smss = ack.smss;
         self.rounds.deliver(ack);
@@ -292,7 +292,7 @@ impl CongestionControl for Bbr3 {
         }
     }
 
-    /// The little that is in flight in ProbeRTT says nothing about the path's rate (§5.3.4.4).
+    /// The few segments in flight in ProbeRTT say nothing about the path's rate (§5.3.4.4).
     fn holds_back(&mut self) -> bool {
         self.rtt.looking
     }

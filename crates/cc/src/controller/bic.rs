@@ -18,7 +18,7 @@ const SMOOTH_PART: u64 = 20;
 const BETA: u64 = 819;
 /// Binary search coefficient.
 const B: u64 = 4;
-/// An unchanged window is looked at again after this many ticks of 1 ms.
+/// Ticks of 1 ms after which an unchanged window is evaluated again.
 const INTERVAL: u64 = 1000 / 32;
 
 /// BIC.

@@ -28,14 +28,14 @@ const BACKOFF: u64 = 724;
 const INEFFECTUAL: u16 = 5;
 /// A fall of the RTT that is an effect, us.
 const EFFECT: i32 = 32;
-/// A train of ACKs has no gaps this long, us.
+/// Gap that ends a train of ACKs, us.
 const TRAIN_GAP: u64 = 3_000;
-/// Least delay that counts when slow start is to end, us.
+/// Smallest delay increase that ends slow start, us.
 const LEAST_DELAY: u32 = 125;
 /// Samples of a round before its least RTT counts.
 const SAMPLES: u8 = 8;
 
-/// Least and greatest RTT of a round, or differences and sums of them.
+/// Minimum and maximum RTT of a round, or differences and sums of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct MinMax {
     min: i32,
@@ -65,7 +65,7 @@ struct Known {
     sum: MinMax,
     filled: bool,
     tail: usize,
-    /// A gradient, not a loss, asked for the last reduction.
+    /// A gradient, not a loss, caused the last reduction.
     backed_off: bool,
     delayed_acks: u8,
     ineffectual: u16,
@@ -102,7 +102,7 @@ const POWERS: [u16; 16] = [
     65518, 65501, 65468, 65401, 65267, 65001, 64470, 63422, 61378, 57484, 50423, 38795, 22965, 8047, 987, 14,
 ];
 
-/// exp(-x/1000000) of all that 32 bits hold.
+/// exp(-x/1000000) for every 32-bit value.
 fn negative_exponential(x: u32) -> u32 {
     let high = x >> 8;
     if high > u32::from(u16::MAX) {
@@ -117,7 +117,7 @@ fn negative_exponential(x: u32) -> u32 {
 }
 
 impl Cdg {
-    /// With these options.
+    /// Return a controller with these options.
     pub(super) fn new(options: &CdgOptions) -> Cdg {
         Cdg {
             stream: Stream::new(0, "cdg"),
@@ -199,7 +199,7 @@ impl CongestionControl for Cdg {
         self.stream = Stream::new(seed, "cdg");
     }
 
-    /// The kernel's first round has this sample of an RTT without load, as nothing clears it.
+    /// The kernel's first round includes this sample of an unloaded RTT, because nothing clears it.
     fn on_syn_acked(&mut self, rtt: Span) {
         let rtt = rtt.as_us() as i32;
         self.known.rtt = MinMax { min: rtt, max: rtt };
@@ -283,7 +283,8 @@ mod tests {
     use super::*;
     use crate::controller::tests::arrival;
 
-    /// A sender whose rounds have the RTTs that a test says; the state after a round, and whether it asked to reduce.
+    /// Sender whose rounds have the RTTs of a test; the state after a round, and whether it requested a
+    /// reduction.
     struct Sender {
         cdg: Cdg,
         window: Window,

@@ -13,12 +13,13 @@ use ackclock_core::{Span, Time};
 use super::Custom;
 use crate::window::Window;
 
-/// Most variables that a controller may show in a trace.
+/// Maximum number of variables that a controller may show in a trace.
 pub const MAX_VARS: usize = 8;
 
-/// The hooks, as `hooks! { name }` hands them to the macro `name`. A row: about it, its form and what stands in for it where a controller has
-/// none (`required`: it must have one); then its name in Linux, what may be called right before it (`begin`: it may be the first call of an
-/// event), and its name in Python and JavaScript if that is another. `itself`: what a controller says of itself, whenever it is asked.
+/// The hooks, as `hooks! { name }` passes them to the macro `name`. A row: its description, its form and the
+/// default (`required`: there is none); then its name in Linux, its permitted predecessors (`begin`: it may
+/// be the first call of an event), and its name in Python and JavaScript if that differs. `itself`: a
+/// property of the controller, queried at any time.
 #[macro_export]
 macro_rules! hooks {
     ($then:ident) => {
@@ -282,19 +283,19 @@ macro_rules! needs {
 /// Form of one hook, for programs that write it down in another language.
 #[derive(Clone, Copy, Debug)]
 pub struct HookRow {
-    /// Hook that this row describes.
+    /// Hook described by this row.
     pub hook: Hook,
     /// Name here, in C and in Rust.
     pub name: &'static str,
     /// Name in Python and JavaScript.
     pub own: &'static str,
-    /// Hooks that may be called right before it; "begin": it may be the first one of an event.
+    /// Hooks that may be called directly before it; "begin": it may be the first one of an event.
     pub after: &'static [&'static str],
     /// Type of the answer; empty: none.
     pub answer: &'static str,
-    /// A controller must have it. Of `on_ack` and `on_control` one is enough.
+    /// Whether a controller must have it. Of `on_ack` and `on_control` one is enough.
     pub required: bool,
-    /// The hook belongs to an event of the connection; otherwise it says something of the controller itself.
+    /// Whether the hook belongs to an event of the connection; otherwise it describes the controller itself.
     pub is_event: bool,
 }
 
@@ -312,7 +313,7 @@ pub struct HookText {
 /// Form of one field.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldRow {
-    /// Structure that has it: "arrival", "sample", "rate".
+    /// Structure that contains it: "arrival", "sample", "rate".
     pub part: &'static str,
     /// Name in every language.
     pub name: &'static str,
@@ -322,11 +323,11 @@ pub struct FieldRow {
     pub about: &'static str,
     /// Name in Linux; empty: no counterpart of its own.
     pub linux: &'static str,
-    /// Rule for several ACKs at once: `sum`, `any`, `known`, `first` or `last`.
+    /// Rule for combining several ACKs: `sum`, `any`, `known`, `first` or `last`.
     pub over: &'static str,
 }
 
-/// One need of a controller.
+/// Requirement of a controller.
 #[derive(Clone, Copy, Debug)]
 pub struct NeedRow {
     /// Name of the need.
@@ -341,7 +342,7 @@ pub struct NeedRow {
     pub most: u32,
 }
 
-/// A hook of the trait: with what stands in for it, or required.
+/// A hook of the trait: with its default, or required.
 macro_rules! hook_of_trait {
     ([required] $(#[doc = $about:literal])+ $hook:ident($me:ident: $me_ty:ty $(, $arg:ident: $type:ty)*) ($($answer:ty)?) $body:block) => {
         $(#[doc = $about])+ fn $hook($me: $me_ty $(, $arg: $type)*) $(-> $answer)?;
@@ -413,7 +414,7 @@ macro_rules! contract {
 hooks!(contract);
 
 impl Hook {
-    /// Row of this hook in the table.
+    /// Return the row of this hook in the table.
     pub fn row(self) -> &'static HookRow {
         &HOOKS[self as usize]
     }
@@ -423,7 +424,7 @@ impl Hook {
         self.row().own
     }
 
-    /// Whether the hook may be called right after `before`; `None`: as the first one of an event.
+    /// Whether the hook may be called directly after `before`; `None`: as the first one of an event.
     pub fn may_follow(self, before: Option<Hook>) -> bool {
         self.row().after.contains(&before.map_or("begin", |hook| hook.row().name))
     }
@@ -453,7 +454,7 @@ macro_rules! structures {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct RateSample { $($(#[doc = $r_about])+ pub $r_field: $r_type,)* }
 
-        /// Every field of what a hook is told of an ACK.
+        /// Every field of an ACK as hooks receive it.
         pub const FIELDS: &[FieldRow] = &[
             $(FieldRow { part: "arrival", name: stringify!($field), kind: stringify!($type), about: concat!($($about, "\n"),+), linux: $linux, over: stringify!($over) },)*
             $(FieldRow { part: "sample", name: stringify!($s_field), kind: stringify!($s_type), about: concat!($($s_about, "\n"),+), linux: $s_linux, over: stringify!($s_over) },)*
@@ -461,7 +462,7 @@ macro_rules! structures {
         ];
 
         impl AckSample {
-            /// This ACK with what came `before` and was not told.
+            /// Combine this ACK with earlier ones that were not reported.
             pub fn over(&self, before: &AckSample) -> AckSample {
                 AckSample {
                     arrival: Arrival { $($field: merged!($over, before.arrival.$field, self.arrival.$field),)* },
@@ -557,7 +558,7 @@ macro_rules! wishes {
         ];
 
         impl Needs {
-            /// How many needs are numbers.
+            /// Number of needs that are numbers.
             pub const NUMBERS: usize = [$(stringify!($number)),*].len();
 
             /// The flags as the bits of the C interface.
@@ -593,7 +594,7 @@ macro_rules! forwarded {
 
 hooks!(forwarded);
 
-/// Nearest 1/1024, never none nor all of the window.
+/// Nearest 1/1024, neither none nor all of the window.
 pub(super) fn beta_from_permille(permille: u32) -> u32 {
     ((permille.min(1_000) * 1_024 + 500) / 1_000).clamp(1, 1_023)
 }
@@ -613,7 +614,7 @@ pub(crate) mod tests {
         arrival(now_ns, acked).into()
     }
 
-    /// An ACK of this kind before losses are looked for.
+    /// An ACK of this kind before losses are detected.
     pub(crate) fn arrival(now_ns: u64, delivered: u32) -> Arrival {
         Arrival {
             now: Time(now_ns),

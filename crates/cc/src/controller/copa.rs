@@ -59,23 +59,23 @@ pub struct Copa {
     /// 1/delta.
     inverse_delta: f64,
     velocity: f64,
-    /// Whether cwnd rose in the last window, and for how many windows it has gone the same way.
+    /// Whether cwnd rose in the last window, and number of windows in the same direction.
     rises: bool,
     same: u32,
-    /// The window ends when this offset is acknowledged; cwnd at its start; whether it had losses.
+    /// Offset whose acknowledgement ends the window; cwnd at its start; whether it had losses.
     round_end: u64,
     before: f64,
     lost: bool,
     standing: RunningMin,
     least: RunningMin,
     greatest: RunningMax,
-    /// When the queue was nearly empty last.
+    /// Last time when the queue was nearly empty.
     empty_at: Time,
     queued: Span,
 }
 
 impl Copa {
-    /// At the start of a connection.
+    /// State at the start of a connection.
     pub(super) fn new(options: &CopaOptions) -> Copa {
         Copa {
             competitive: options.competitive,
@@ -96,7 +96,7 @@ impl Copa {
         }
     }
 
-    /// The mode, as the queue shows it; once per round trip the competitive one goes on as Reno does.
+    /// Choose the mode from the queue; once per round trip the competitive one continues like Reno.
     fn choose_delta(&mut self, ack: &AckSample, range: Span, round: bool) {
         if self.queued.0 * 10 <= range.0 {
             self.empty_at = ack.now;
@@ -110,7 +110,7 @@ impl Copa {
         }
     }
 
-    /// A window is over: which way it went.
+    /// A window has ended: record its direction.
     fn end_round(&mut self, ack: &AckSample) {
         let rises = self.cwnd > self.before;
         self.same = if rises == self.rises { self.same + 1 } else { 0 };
@@ -127,7 +127,8 @@ impl Copa {
 }
 
 impl CongestionControl for Copa {
-    /// The handshake's RTT counts for nothing else: its packets are smaller, and the queue would never look empty.
+    /// The handshake's RTT is used for nothing else: its packets are smaller, and the queue would never look
+    /// empty.
     fn on_start(&mut self, window: &mut Window, now: Time, srtt: Span, smss: u32) {
         self.cwnd = f64::from(window.cwnd);
         self.before = self.cwnd;
@@ -233,7 +234,7 @@ mod tests {
             told
         }
 
-        /// A round trip of this length: the window's ACKs, evenly.
+        /// Play a round trip of this length: the window's ACKs, evenly spaced.
         fn round(&mut self, rtt_ms: u64) {
             let (n, nxt) = (u64::from(self.window.cwnd), self.una + u64::from(self.window.cwnd) * 1448);
             for _ in 0..n {

@@ -21,7 +21,7 @@ use self::rfc9438::RfcCurve;
 use super::{AckSample, Arrival, CongestionControl, Needs};
 use crate::window::Window;
 
-/// Which arithmetic.
+/// Arithmetic to use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CubicForm {
     /// Integers and milliseconds as in the Linux kernel.
@@ -33,13 +33,13 @@ pub enum CubicForm {
 /// Parameters of CUBIC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CubicParams {
-    /// Which arithmetic.
+    /// Arithmetic to use.
     pub form: CubicForm,
     /// Share of the window that is left after a reduction, in 1/1024: 1 to 1023. RFC 9438's form takes the nearest thousandth (717 is its 0.7).
     pub beta: u32,
     /// Share that is left after a mark; `None`: as after a loss (RFC 8511: 0.85).
     pub ecn_beta: Option<u32>,
-    /// Give way to new flows: aim lower when a loss comes below the last maximum (RFC 9438 §4.7).
+    /// Give way to new flows: aim lower if a loss comes below the last maximum (RFC 9438 §4.7).
     pub fast_convergence: bool,
     /// Grow at least as Reno would (RFC 9438 §4.3).
     pub tcp_friendliness: bool,
@@ -60,7 +60,7 @@ impl CubicParams {
     /// RFC 9438.
     pub const RFC9438: CubicParams = CubicParams { form: CubicForm::Rfc9438, ..CubicParams::LINUX };
 
-    /// These, but for what `options` say.
+    /// Return these parameters with the changes of `options`.
     pub(super) fn with(self, options: &CubicOptions) -> CubicParams {
         CubicParams {
             fast_convergence: options.fast_convergence,
@@ -96,7 +96,7 @@ pub struct Cubic {
     curve: Curve,
 }
 
-/// The nearest thousandth of what is in 1/1024.
+/// Return the nearest thousandth of a value in 1/1024.
 fn permille(beta: u32) -> u32 {
     (beta * 1_000 + 512) / 1_024
 }
@@ -118,8 +118,8 @@ impl Cubic {
         Cubic { params, delay_min: 0, curve }
     }
 
-    /// Whether RTT samples of now say something of the path (Linux `cubictcp_acked`); those that do not, HyStart does not
-    /// see either.
+    /// Whether present RTT samples say something about the path (Linux `cubictcp_acked`); HyStart does not
+    /// see the others either.
     #[inline]
     pub fn heeds_rtt(&self, now: Time) -> bool {
         !matches!(&self.curve, Curve::Kernel(curve) if curve.ignores_rtt(now))

@@ -70,7 +70,7 @@ pub struct Fast {
     end_seq: u64,
     rounds: u32,
     w_old: f64,
-    /// Least window with fractions; cwnd is its whole part.
+    /// Minimum window with fractions; cwnd is its integer part.
     window: f64,
     /// Change still to be made in this round, segments per segment acknowledged; negative to shrink.
     slope: f64,
@@ -82,7 +82,7 @@ pub struct Fast {
 
 /// Base RTT from which on a change is spread over a round, seconds.
 const SPREAD: f64 = 0.004;
-/// Least window, segments.
+/// Minimum window, segments.
 const FLOOR: f64 = 2.0;
 
 impl Fast {
@@ -133,7 +133,7 @@ impl Fast {
         (2.0 * w).min((1.0 - self.options.gamma) * w + self.options.gamma * goal).max(FLOOR)
     }
 
-    /// A round trip is over; the window to go to at once, if the change is not spread.
+    /// A round trip has ended; returns the new window if the change is not spread.
     fn on_round(&mut self, window: &Window, ack: &AckSample) -> Option<f64> {
         let w = self.window;
         self.rate_bps = w * f64::from(ack.smss) * 8.0 / self.avg_rtt;

@@ -14,7 +14,7 @@ const LOW_WINDOW: f64 = 38.0;
 const HIGH_WINDOW: f64 = 83_000.0;
 const HIGH_DECREASE: f64 = 0.1;
 
-/// Where a(w) and b(w) come from.
+/// Origin of a(w) and b(w).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HighSpeedForm {
     /// The table of appendix B; a(w) per window of ACKs, as Linux counts.

@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    /// Linux asks `htcp_recalc_ssthresh` at the timeout, and its clock stands there.
+    /// Linux calls `htcp_recalc_ssthresh` at the timeout, and its clock stops there.
     #[test]
     fn growth_after_a_timeout_is_that_of_the_time_when_the_timer_struck() {
         let mut c = Htcp { min_rtt: 100, ..Htcp::default() };

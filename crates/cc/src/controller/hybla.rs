@@ -1,4 +1,4 @@
-//! Hybla: grows as a connection with an RTT of 25 ms would, so that long paths are not left behind.
+//! Hybla: grows like a connection with an RTT of 25 ms, so that long paths are not at a disadvantage.
 //!
 //! Sources: Caini, Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks" (2004); integer arithmetic of
 //! Linux `tcp_hybla`. rho = RTT/25 ms, at least 1: `rho_3ls` in eighths, `rho2_7ls` (its square) in 1/128; `cents`:
@@ -13,7 +13,7 @@ use crate::window::Window;
 
 /// RTT0, us.
 const RTT0: u64 = 25_000;
-/// Most segments (Linux `snd_cwnd_clamp`).
+/// Maximum number of segments (Linux `snd_cwnd_clamp`).
 const CLAMP: u32 = 65_535;
 /// 128 times 2^(k/8).
 const FRACTIONS: [u64; 8] = [128, 139, 152, 165, 181, 197, 215, 234];

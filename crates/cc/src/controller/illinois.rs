@@ -18,7 +18,7 @@ const BETA_MIN: u64 = 64 / 8;
 const BETA_MAX: u64 = 64 / 2;
 /// Window below which it is Reno.
 const WIN_THRESH: u32 = 15;
-/// Round trips of low delay until alpha is at its greatest again.
+/// Round trips of low delay until alpha is at its maximum again.
 const THETA: u8 = 5;
 
 /// Illinois.

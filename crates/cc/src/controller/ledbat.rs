@@ -1,5 +1,5 @@
-//! LEDBAT++: a background transport that gives way to others: it holds the queue it causes below 60 ms and drains it
-//! now and then to see the path empty.
+//! LEDBAT++: a background transport that yields to others: it keeps its queueing delay below 60 ms and drains
+//! the queue periodically to measure the empty path.
 //!
 //! Source: draft-irtf-iccrg-ledbat-plus-plus §4. `base` is the least RTT of the last ten minutes, `delay` the least of
 //! the last four samples less `base`. GAIN = 1/min(16, ceil(2 TARGET/base)). Below the target cwnd grows by GAIN per
@@ -79,7 +79,7 @@ impl LedbatPlusPlus {
         }
     }
 
-    /// Add to cwnd what may be a part of a segment.
+    /// Add a change to cwnd that may be a fraction of a segment.
     fn add(&mut self, window: &mut Window, segments: f64, most: u32) {
         self.part += segments;
         let whole = libm::floor(self.part);

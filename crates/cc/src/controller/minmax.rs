@@ -23,7 +23,7 @@ impl RunningMax {
         self.0 = [sample; 3];
     }
 
-    /// A sample at `t`; those older than `window` are forgotten.
+    /// Add a sample at `t`; those older than `window` are forgotten.
     pub fn update(&mut self, window: u64, t: u64, v: u64) {
         let sample = Sample { t, v };
         let s = &mut self.0;

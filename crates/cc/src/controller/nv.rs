@@ -13,10 +13,10 @@ use ackclock_core::{Span, Stream, Time};
 use super::{AckSample, Arrival, CongestionControl, Needs};
 use crate::window::Window;
 
-/// Packets that may wait in the queue, and how near to that the window no longer grows.
+/// Packets that may wait in the queue, and the distance from that at which the window stops growing.
 const PAD: u32 = 10;
 const PAD_BUFFER: u32 = 2;
-/// Share of what is too much that a decision takes away, in 1/128.
+/// Share of the excess that a decision removes, in 1/128.
 const DECREASE: u32 = 38;
 /// Share of the window that is left after a loss, in 1/1024.
 const LOSS: u64 = 819;
@@ -29,7 +29,7 @@ const TO_GROW: u8 = 20;
 /// Round trips before a decision to shrink, and without any decision before growth stops.
 const ROUNDS: u8 = 2;
 const STOP_ROUNDS: u8 = 10;
-/// Least window, outside of losses.
+/// Minimum window, except after losses.
 const LEAST: u32 = 2;
 /// Segments below which a window fills no train of a coalescing host: at first, per step, at most.
 const TRAIN: u32 = 4;
@@ -86,7 +86,7 @@ impl Default for Nv {
     }
 }
 
-/// Linux looks at these times in ticks of 1 ms.
+/// Linux checks these times in ticks of 1 ms.
 fn ticks(now: Time) -> u64 {
     now.0 / 1_000_000
 }
@@ -124,7 +124,7 @@ impl Nv {
         self.train = (self.train / 2).max(TRAIN);
     }
 
-    /// Once per round trip: more or less than the path holds?
+    /// Once per round trip, compare the window with the path's capacity.
     fn decide(&mut self, window: &mut Window, smss: u32) {
         let before = window.cwnd;
         let fits = u64::from(self.max_rate) * u64::from(self.min_rtt) / (RATE * u64::from(smss));
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
     use crate::controller::tests::arrival;
 
-    /// One round trip: an ACK per segment, the window delivered since each was sent.
+    /// Play one round trip: an ACK per segment, the window delivered since each was sent.
     fn round(nv: &mut Nv, window: &mut Window, una: &mut u64, now_ms: u64, (rtt_us, fits): (u64, u32)) {
         let cwnd = window.cwnd;
         let next = *una + u64::from(cwnd) * 1448;

@@ -14,13 +14,13 @@ use ackclock_core::{Span, Time};
 use super::{AckSample, Arrival, CongestionControl, Custom, Hook, HookRow, Needs, HOOKS, MAX_VARS};
 use crate::window::Window;
 
-/// Windows beyond this are taken for an error of the controller, segments.
+/// Windows beyond this are considered an error of the controller, segments.
 pub const ABSURD: f64 = (1_u32 << 30) as f64;
 
 /// cwnd, ssthresh and pacing rate as a hook sees and sets them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OwnWindow {
-    /// Congestion window, segments; fractions are kept, the sender sees the whole part.
+    /// Congestion window, segments; fractions are kept, the sender uses the integer part.
     pub cwnd: f64,
     /// Slow-start threshold, segments; infinite until it is first set.
     pub ssthresh: f64,
@@ -42,7 +42,7 @@ impl Default for OwnWindow {
 }
 
 impl OwnWindow {
-    /// Take over what the sender changed.
+    /// Take over the sender's changes.
     pub fn follow(&mut self, window: &Window) {
         if whole(self.cwnd) != window.cwnd {
             self.cwnd = f64::from(window.cwnd);
@@ -64,7 +64,7 @@ impl OwnWindow {
         self.cwnd_clamp = window.cwnd_clamp;
     }
 
-    /// Hand back what the hook set, if it is a window.
+    /// Return what the hook set, if it is a valid window.
     pub fn hand_back(&self, window: &mut Window) -> Result<(), String> {
         within("cwnd", self.cwnd, 1.0, ABSURD)?;
         if self.ssthresh != f64::INFINITY {
@@ -98,7 +98,7 @@ fn rate(pacing_rate: f64) -> u64 {
     }
 }
 
-/// A value that a hook gave, if it lies between the two.
+/// Return a hook's value if it lies between the two.
 pub fn within(what: &str, value: f64, low: f64, high: f64) -> Result<f64, String> {
     if (low..=high).contains(&value) {
         return Ok(value);
@@ -109,7 +109,7 @@ pub fn within(what: &str, value: f64, low: f64, high: f64) -> Result<f64, String
 /// Argument of a hook, other than the window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
-    /// A time or a span, s; infinite where there is none.
+    /// A time or a span, s; infinite if there is none.
     Seconds(f64),
     /// A count.
     Whole(u64),
@@ -120,7 +120,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// As a number: a flag is 0 or 1, a state its place.
+    /// As a number: a flag is 0 or 1, a state its index.
     pub fn number(self) -> f64 {
         match self {
             Value::Seconds(x) => x,
@@ -142,7 +142,7 @@ pub fn seconds(span: Span) -> f64 {
 /// Arguments of a hook.
 #[derive(Default)]
 pub struct Told {
-    /// The hook sees the window, which is in the bridge's hands.
+    /// The hook sees the window, which the bridge holds.
     pub window: bool,
     /// An ACK.
     pub ack: Option<AckSample>,
@@ -160,7 +160,7 @@ impl Told {
     }
 }
 
-/// An argument of a hook: how it is told, and the window how it comes back.
+/// An argument of a hook: its conversion, and for the window the way back.
 trait Argument {
     fn tell(&self, told: &mut Told, own: &mut OwnWindow);
     /// The time, if it has one.
@@ -243,7 +243,7 @@ plain_arguments! {
 
 /// Answer of a hook, converted from a number.
 trait Answer: Sized {
-    /// `sets`: the controller sets the window itself, so that its target may be none.
+    /// `sets`: the controller sets the window itself, so that it may have no target.
     fn from(value: f64, hook: Hook, sets: bool) -> Result<Self, String>;
 }
 
@@ -270,11 +270,11 @@ pub trait Bridge: Send {
 
     /// Whether the controller has a hook.
     fn has(&self, hook: Hook) -> bool;
-    /// Call a hook that it has, with this window; a flag's answer is 0 or 1, and where none is asked for, anything.
+    /// Call an existing hook with this window; a flag's answer is 0 or 1, and an unused one may be anything.
     fn call(&mut self, hook: Hook, window: &mut OwnWindow, told: &Told) -> Result<f64, Self::Error>;
     /// Error for an answer that does not count.
     fn refused(&self, said: String) -> Self::Error;
-    /// The controller did wrong: it is to be called no more.
+    /// The controller made an error: it is not called any more.
     fn fail(&mut self, hook: &'static str, now: Time, error: Self::Error);
     /// Values of the controller's variables, in the order of these names; unknown ones are left as they are.
     fn vars(&self, names: &[&str], values: &mut [f64]);
@@ -287,7 +287,7 @@ pub trait Bridge: Send {
 /// Declarations of a class for its controllers.
 #[derive(Clone, Copy, Default)]
 pub struct Said {
-    /// How often the controller wants to be told of ACKs.
+    /// How often the controller receives ACKs.
     pub every: Every,
     /// Needs that no hook declares.
     pub needs: Needs,
@@ -299,14 +299,14 @@ pub struct Own<B> {
     bridge: B,
     window: OwnWindow,
     every: Every,
-    /// ACKs not yet told: of `on_sample`; of `on_ack` or `on_control`.
+    /// ACKs not yet reported: to `on_sample`; to `on_ack` or `on_control`.
     pending: [Pending; 2],
     needs: Needs,
     now: Time,
 }
 
 impl<B: Bridge> Own<B> {
-    /// Behind a bridge.
+    /// Return an adapter around a bridge.
     pub fn new(bridge: B, said: Said) -> Own<B> {
         let needs = Needs {
             control: bridge.has(Hook::on_control),
@@ -320,7 +320,7 @@ impl<B: Bridge> Own<B> {
         Own { bridge, window, every: said.every, pending, needs, now: Time::ZERO }
     }
 
-    /// The ACKs that it was not told of yet with this one, if it is to be told now.
+    /// Return the unreported ACKs combined with this one, if it is time to report them.
     fn due(&mut self, hook: Hook, told: &mut Told) -> bool {
         let Some(ack) = told.ack.filter(|_| self.every != Every::Ack) else { return true };
         let pending = match hook {
@@ -332,7 +332,7 @@ impl<B: Bridge> Own<B> {
         told.ack.is_some()
     }
 
-    /// Call a hook that it has, if it is time; what it answers.
+    /// Call an existing hook, if it is time; return its answer.
     fn ask(&mut self, hook: Hook, mut told: Told) -> Option<f64> {
         if !self.due(hook, &mut told) {
             return None;
@@ -419,19 +419,19 @@ pub fn methods() -> impl Iterator<Item = &'static HookRow> {
     HOOKS.iter().filter(|row| row.is_event || matches!(row.hook, Hook::seed | Hook::copied))
 }
 
-/// How often the hooks that are told of ACKs are called.
+/// Frequency of calls to the hooks that receive ACKs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Every {
-    /// For each ACK.
+    /// On each ACK.
     #[default]
     Ack,
-    /// Every so many ACKs.
+    /// Once per this many ACKs.
     Acks(u32),
     /// Once all data that was outstanding at the last call is acknowledged.
     Round,
 }
 
-/// ACKs that a hook has not been told of yet, summed up.
+/// ACKs not yet reported to a hook, combined.
 #[derive(Clone, Copy, Default)]
 pub struct Pending {
     sum: Option<AckSample>,
@@ -440,7 +440,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// The sum with this ACK, if the hook is to be called now.
+    /// Return the combination with this ACK, if the hook has to be called now.
     pub fn add(&mut self, ack: &AckSample, every: Every) -> Option<AckSample> {
         self.acks += 1;
         let sum = self.sum.map_or(*ack, |before| ack.over(&before));

@@ -33,7 +33,7 @@ use crate::window::Window;
 const ONE: u64 = 1 << 20;
 /// Alpha is kept in 16ths of `ONE`.
 const SHIFT_G: u32 = 4;
-/// Least window.
+/// Minimum window.
 const MIN_CWND: u32 = 2;
 
 table! {
@@ -56,7 +56,7 @@ pub struct Prague {
     alpha: u64,
     /// A mark has been seen.
     marked: bool,
-    /// The period of alpha: ends when this is acknowledged and the time has passed.
+    /// Period of alpha, which ends when this is acknowledged and the time has passed.
     next_seq: u64,
     period_began: Time,
     delivered: u64,
@@ -76,7 +76,7 @@ pub struct Prague {
 }
 
 impl Prague {
-    /// As the scenario wants it.
+    /// Parameters from the scenario.
     pub(super) fn new(options: &PragueOptions) -> Prague {
         Prague {
             virtual_rtt: Span((options.virtual_rtt_s * 1e9) as u64),
@@ -117,7 +117,7 @@ impl Prague {
         }
     }
 
-    /// The period of alpha may end.
+    /// End the period of alpha if it is due.
     fn update_alpha(&mut self, window: &Window, ack: &Arrival) {
         self.delivered += u64::from(ack.newly_acked);
         self.delivered_ce += u64::from(ack.newly_acked_ce);
@@ -178,7 +178,7 @@ impl CongestionControl for Prague {
             self.payload = payload;
         }
         if self.l4s && ack.srtt > Span::ZERO {
-            // twice the rate while it looks for its window, as the stack does
+            // twice the rate while it searches for its window, as the stack does
             let percent = if window.cwnd < window.ssthresh / 2 { 200 } else { 100 };
             let bytes = u128::from(window.cwnd.max(ack.left_in_flight)) * u128::from(self.payload);
             let rate = bytes * percent * 10_000_000 / u128::from(ack.srtt.0.max(1));
@@ -186,7 +186,7 @@ impl CongestionControl for Prague {
         }
     }
 
-    /// A mark gives way here and now, by a fraction; there is no state of reduction, so that growth goes on.
+    /// React to a mark immediately, by a fraction; there is no state of reduction, so that growth continues.
     fn on_ecn(&mut self, window: &mut Window, ack: &Arrival) -> bool {
         if !self.l4s {
             return true;
@@ -221,7 +221,7 @@ impl CongestionControl for Prague {
         self.follow(window);
     }
 
-    /// A loss: half, or what remains of a half when marks have just cut it.
+    /// React to a loss: half, or the rest of a half if marks have just reduced it.
     fn ssthresh(&mut self, window: &Window, _in_flight: u32) -> u32 {
         if !self.l4s {
             return (window.cwnd / 2).max(MIN_CWND);

@@ -1,5 +1,5 @@
-//! How the controllers of many connections are made: name and options are checked once, then each connection takes a
-//! new controller.
+//! Construction of the controllers of many connections: name and options are checked once, then each
+//! connection gets a new controller.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::options::{self, Options, Refusal};
 use super::{find, Controller, Custom, Make, Shared};
 use super::{CongestionControl, Needs};
 
-/// Makes a user's own controllers, one for each connection.
+/// Maker of a user's own controllers, one for each connection.
 #[derive(Clone)]
 pub struct Maker(Arc<dyn Fn() -> Custom + Send + Sync>);
 
@@ -39,19 +39,19 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// The built-in controller `name` with these options; refuses what it does not know.
+    /// Return the built-in controller `name` with these options; unknown ones are refused.
     pub fn new(name: &str, options: &Options, shared: Shared) -> Result<Recipe, Refusal> {
         let entry = find(name)?;
         let make = (entry.maker)(&options::named(name, options, entry.options)?, shared)?;
         Ok(Recipe::of(Source::BuiltIn(entry.name, options.clone(), make), shared))
     }
 
-    /// The built-in controller `name` as it comes, if there is one.
+    /// Return the built-in controller `name` with its defaults, if there is one.
     pub fn by_name(name: &str) -> Option<Recipe> {
         Recipe::new(name, &Options::new(), Shared::default()).ok()
     }
 
-    /// A user's own controller. One is made at once, to learn what it needs.
+    /// Return a user's own controller. One is made at once, to learn its needs.
     pub fn own(maker: Maker) -> Recipe {
         Recipe::of(Source::Own(maker), Shared::default())
     }

@@ -1,4 +1,4 @@
-//! RTT statistics per round trip, as Vegas and those that came after it keep them: the least RTT ever and of the round.
+//! RTT statistics per round trip, as in Vegas and its successors: the minimum RTT ever and of the round.
 //! (Linux `struct vegas`.) Times in us, one more than measured so that none is zero.
 
 use ackclock_core::trace::CaState;
@@ -11,15 +11,15 @@ pub(super) const NONE: u32 = 0x7fff_ffff;
 /// State of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rounds {
-    /// Round ends when this offset is acknowledged.
+    /// The round ends when this offset is acknowledged.
     pub beg_snd_nxt: u64,
-    /// Whether the state is Open, where delays say something.
+    /// Whether the state is Open, in which delays are meaningful.
     pub on: bool,
     /// Samples in this round.
     pub cnt_rtt: u32,
-    /// Least RTT of this round.
+    /// Minimum RTT of this round.
     pub min_rtt: u32,
-    /// Least RTT of the connection.
+    /// Minimum RTT of the connection.
     pub base_rtt: u32,
 }
 

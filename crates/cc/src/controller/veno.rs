@@ -1,5 +1,5 @@
-//! Veno: Reno that asks Vegas whether a loss was congestion. With fewer than three packets queued it gives up a fifth
-//! only; with more it grows every other round trip.
+//! Veno: Reno that uses Vegas' estimate to decide whether a loss was congestion. With fewer than three
+//! packets queued it reduces by only a fifth; with more it grows every other round trip.
 //!
 //! Sources: Fu, Liew, "TCP Veno: TCP enhancement for transmission over wireless access networks" (JSAC 2003); Linux
 //! `tcp_veno`, whose diff is in halves of a packet.

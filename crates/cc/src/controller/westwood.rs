@@ -1,5 +1,5 @@
-//! TCP Westwood of UCLA: Reno's growth, but a loss sets the window to what the path was seen to carry: estimated rate
-//! times least RTT. The estimators are apart, one file each; [`Estimator`] is what they share.
+//! TCP Westwood of UCLA: Reno's growth, but a loss sets the window to the estimated capacity of the path:
+//! estimated rate times minimum RTT. Each estimator has its own file; [`Estimator`] is their common part.
 //!
 //! Sources: Mascolo, Casetti, Gerla, Sanadidi, Wang, "TCP Westwood" (MobiCom 2001): BE and the loss rules; Wang, Valla,
 //! Sanadidi, Ng, Gerla, "Efficiency/friendliness tradeoffs in TCP Westwood" (ISCC 2002): RE and CRB; Wang, Valla,
@@ -153,7 +153,7 @@ choice! { First: Sample "sample", Zero "zero" }
 choice! { Gap: Pair "pair", Gap "gap" }
 
 impl Westwood {
-    /// As the scenario wants it.
+    /// Parameters from the scenario.
     pub(super) fn new(options: &WestwoodOptions) -> Westwood {
         let be = || Be::new(options.tau_s);
         let re = || Train::new(options.train_s);

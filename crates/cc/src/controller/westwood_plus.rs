@@ -15,7 +15,7 @@ use crate::window::Window;
 
 /// RTT before the first sample, ticks.
 const INIT_RTT: u64 = 20_000;
-/// Least length of a sample, ticks.
+/// Minimum length of a sample, ticks.
 const RTT_MIN: u64 = 50;
 
 /// Westwood+.
@@ -90,7 +90,7 @@ impl WestwoodPlus {
 
     /// Linux `tcp_westwood_ack`.
     fn count(&mut self, now: Time, snd_una: u64, slow_path: bool) {
-        // The first ACK counts one segment only, whatever it covers.
+        // The first ACK counts one segment only, regardless of what it covers.
         let first = std::mem::take(&mut self.first_ack);
         if first {
             self.snd_una = snd_una;
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
     use crate::controller::tests::arrival;
 
-    /// Linux `tcp_westwood_ack`, which `tcp_ack` calls with nothing outstanding, too.
+    /// Linux `tcp_westwood_ack`, which `tcp_ack` also calls with nothing outstanding.
     #[test]
     fn what_comes_while_nothing_is_outstanding_ends_a_sample_and_counts_as_a_segment() {
         let begun =

@@ -1,4 +1,5 @@
-//! YeAH: Scalable while the path is free, Reno while its queue is not, and a window that sheds what it queued.
+//! YeAH: Scalable while the path is free, Reno while its queue is not empty, and a window that is reduced by
+//! the packets that it queued.
 //!
 //! Sources: Baiocchi, Castellani, Vacirca, "YeAH-TCP: yet another highspeed TCP" (PFLDnet 2007); Linux `tcp_yeah`.
 //! queue = cwnd (rtt - base_rtt)/rtt with the round's least RTT; `reno_count` is the window that Reno would have;
@@ -12,13 +13,13 @@ use super::scalable::AI_CNT;
 use super::{AckSample, Arrival, CongestionControl};
 use crate::window::Window;
 
-/// Most packets queued in fast mode.
+/// Maximum number of packets queued in fast mode.
 const ALPHA: u32 = 80;
 /// Fast mode while the delay rises by less than 1/PHY of base_rtt.
 const PHY: u32 = 8;
 /// Round trips in slow mode after which a loss is taken for a Reno flow's.
 const RHO: u32 = 16;
-/// Round trips in fast mode until `reno_count` starts anew.
+/// Round trips in fast mode until `reno_count` restarts.
 const ZETA: u32 = 50;
 /// A loss costs cwnd >> DELTA at least, shedding cwnd >> EPSILON at most.
 const DELTA: u32 = 3;

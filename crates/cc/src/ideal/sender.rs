@@ -21,7 +21,7 @@ use crate::window::Window;
 /// RFC 6675 §2.
 const DUP_THRESH: u32 = 3;
 
-/// A segment on its way; its ACK comes back at `arrival`, in ticks of RTT / W.
+/// Segment in flight; its ACK arrives at `arrival`, in ticks of RTT / W.
 #[derive(Clone, Copy)]
 struct Flight {
     arrival: u64,
@@ -110,7 +110,7 @@ impl<'a> Sender<'a> {
         sender
     }
 
-    /// Process ACKs until the episode is over.
+    /// Process ACKs until the episode has ended.
     pub(super) fn run(mut self) -> IdealTable {
         let last_loss = self.config.lost.iter().copied().max();
         while let Some(flight) = self.path.pop_front() {
@@ -296,7 +296,8 @@ impl<'a> Sender<'a> {
         self.segments.len() as u32
     }
 
-    /// Learn what the receiver has; returns segments newly acknowledged cumulatively (not SACKed before), newly SACKed.
+    /// Learn the receiver's state; returns segments newly acknowledged cumulatively (not SACKed before),
+    /// newly SACKed.
     fn update_scoreboard(&mut self) -> (u32, u32) {
         let (mut acked, mut sacked) = (0, 0);
         while self.segments.get(self.snd_una as usize).is_some_and(|s| s.received) {
@@ -367,7 +368,7 @@ impl<'a> Sender<'a> {
         (self.snd_una..self.snd_nxt()).rev().find(|&s| !self.segments[s as usize].sacked).map(Next::Rescue)
     }
 
-    /// Which terms of the reduction bound equal sndcnt. The tables print none where it is 0.
+    /// Terms of the reduction bound that equal sndcnt. The tables print none if it is 0.
     fn bound_terms(&self, ack: &RecoveryAck, vars: &RuleVars) -> String {
         let mut terms = String::new();
         let Rule::Prr(prr) = &self.rule else { return terms };
@@ -395,7 +396,7 @@ impl<'a> Sender<'a> {
     }
 }
 
-/// As the published tables spell it.
+/// Spelling of the published tables.
 pub(super) fn sent_string(new: u32, retransmitted: u32) -> String {
     let count = |n: u32, letter: &str| match n {
         0 => String::new(),

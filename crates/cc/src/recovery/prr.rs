@@ -40,7 +40,7 @@ pub enum RecoverFs {
     Fixed(u32),
 }
 
-/// How much may be sent while pipe is at or below ssthresh.
+/// Number of segments that may be sent while pipe is at or below ssthresh.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PrrBound {
     /// Unlimited: all of ssthresh - pipe at once, as RFC 6675.
@@ -53,7 +53,7 @@ pub enum PrrBound {
     SafeAck,
 }
 
-/// When a segment may leave although snd_cnt is 0.
+/// Condition under which a segment may leave although snd_cnt is 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ForcedRetransmit {
     /// Never.
@@ -300,7 +300,7 @@ mod tests {
         let mut prr = entered(PrrParams::LINUX_6);
         assert_eq!(prr.on_ack(&ack(0, 4)), 20);
         assert_eq!(prr.vars().branch, Branch::Hold);
-        // Linux 3.2 lets one more segment go below ssthresh
+        // Linux 3.2 allows one more segment below ssthresh
         let mut prr = entered(PrrParams::LINUX_3_2);
         assert_eq!(prr.on_ack(&ack(0, 4)), 5);
     }

@@ -19,7 +19,7 @@ use super::{RecoveryAck, RecoveryEntry, RecoveryExit, RecoveryRule};
 /// Segments that may leave at once after recovery, Linux `tcp_max_burst` (the default reordering metric).
 const MAX_BURST: u32 = 3;
 
-/// One segment less on every second ACK.
+/// Reduce by one segment on every second ACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RateHalving {
     cwnd_cnt: u32,
@@ -54,8 +54,8 @@ impl RecoveryRule for RateHalving {
 
     fn on_sent(&mut self, _segments: u32) {}
 
-    /// An undone episode ends the same way: Linux moderates the restored window too, and takes its minimum with the
-    /// restored ssthresh.
+    /// An undone episode ends in the same way: Linux moderates the restored window too, and takes its minimum
+    /// with the restored ssthresh.
     fn exit(&mut self, exit: &RecoveryExit) -> u32 {
         exit.cwnd.min(exit.ssthresh).min(exit.pipe + MAX_BURST)
     }

@@ -54,12 +54,12 @@ pub struct CarefulResume {
     phase: Phase,
     iw: u32,
     pipe_size: u32,
-    /// Most that cwnd may be, while it retreats.
+    /// Upper bound of cwnd while it retreats.
     most: u32,
 }
 
 impl CarefulResume {
-    /// At the start of a connection with an initial window of `iw` segments.
+    /// State at the start of a connection with an initial window of `iw` segments.
     pub fn new(params: &CarefulResumeParams, iw: u32) -> CarefulResume {
         CarefulResume {
             params: params.clone(),
@@ -98,7 +98,7 @@ impl CarefulResume {
         }
     }
 
-    /// The jump is over: what is in flight is the window.
+    /// The jump has ended: the window becomes what is in flight.
     fn end_jump(&mut self, window: &mut Window, ack: &Arrival) {
         window.pacing_rate = Window::UNPACED;
         let flight = ack.prior_in_flight;
@@ -184,8 +184,8 @@ mod tests {
 
     const SMSS: u64 = 1448;
 
-    /// A connection on a path of `rtt_us`, resumed with a window of 120 segments and an RTT of 100 ms; the ACK for the last
-    /// segment of its initial window of 10 has come.
+    /// Return a connection on a path of `rtt_us`, resumed with a window of 120 segments and an RTT of 100 ms;
+    /// the ACK for the last segment of its initial window of 10 has arrived.
     fn resumed(rtt_us: u64, limited: bool) -> (CarefulResume, Window) {
         let saved_rtt = Span::from_ms(100);
         let params = CarefulResumeParams { saved_cwnd: 120, saved_rtt, max_jump: 1_000 };

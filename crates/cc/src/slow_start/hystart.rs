@@ -53,7 +53,7 @@ impl HyStartParams {
 #[derive(Clone, Debug)]
 pub struct HyStart {
     params: HyStartParams,
-    /// Least RTT since the start or the last RTO, us; 0 = none yet.
+    /// Minimum RTT since the start or the last RTO, us; 0 = none yet.
     delay_min: u32,
     found: bool,
     started: bool,
@@ -103,7 +103,7 @@ impl HyStart {
         self.found
     }
 
-    /// An RTT sample of `delay` us in slow start. Sets ssthresh to cwnd when slow start is over.
+    /// Process an RTT sample of `delay` us in slow start. Sets ssthresh to cwnd when slow start has ended.
     fn detect(&mut self, window: &mut Window, ack: &Arrival, delay: u32) {
         let now = ack.now.0 / 1_000;
         if !self.started || ack.snd_una > self.end_seq {

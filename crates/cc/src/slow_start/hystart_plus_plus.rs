@@ -1,5 +1,5 @@
-//! HyStart++: when the least RTT of a round has risen, slow start goes on at a quarter of its pace, and ends only if the
-//! rise lasts for five rounds.
+//! HyStart++: when the minimum RTT of a round has risen, slow start continues at a quarter of its pace, and
+//! ends only if the rise lasts for five rounds.
 //!
 //! Source: RFC 9406 §4. Rounds are told by sequence, RTT samples by ACK. Only for the first slow start, in which ssthresh
 //! is arbitrarily high (§4.3).
@@ -58,7 +58,7 @@ pub struct HyStartPlusPlus {
 }
 
 impl HyStartPlusPlus {
-    /// At the start of a connection.
+    /// State at the start of a connection.
     pub fn new(params: &HyStartPlusPlusParams) -> HyStartPlusPlus {
         HyStartPlusPlus {
             params: params.clone(),
@@ -71,7 +71,7 @@ impl HyStartPlusPlus {
         }
     }
 
-    /// An RTT of this round.
+    /// Process an RTT sample of this round.
     fn sample(&mut self, rtt: Span) {
         self.current = self.current.min(rtt);
         self.samples += 1;
@@ -89,7 +89,7 @@ impl HyStartPlusPlus {
         }
     }
 
-    /// A round is over; true if it was the last of slow start.
+    /// A round has ended; returns true if it was the last of slow start.
     fn next_round(&mut self, snd_nxt: u64) -> bool {
         (self.last, self.current, self.samples) = (self.current, Span::MAX, 0);
         self.window_end = snd_nxt;
@@ -103,7 +103,7 @@ impl HyStartPlusPlus {
     }
 }
 
-/// RttThresh: how far the least RTT may rise from one round to the next.
+/// RttThresh: permitted rise of the minimum RTT from one round to the next.
 fn threshold(last: Span) -> Span {
     (last / DIVISOR).clamp(THRESH_MIN, THRESH_MAX)
 }
@@ -179,7 +179,7 @@ mod tests {
             }
         }
 
-        /// ACKs of this RTT until it shows.
+        /// Return the number of ACKs with this RTT until the rise is detected.
         fn rise(&mut self, rtt_us: u64) {
             while self.rule.css.is_none() {
                 self.acks(1, rtt_us);

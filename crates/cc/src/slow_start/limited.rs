@@ -1,4 +1,4 @@
-//! Limited slow start: beyond `max_ssthresh` the window grows by half of that per round trip at most.
+//! Limited slow start: beyond `max_ssthresh` the window grows by at most half of that per round trip.
 //!
 //! Source: RFC 3742 §2: K = int(cwnd / (0.5 max_ssthresh)), cwnd += int(MSS / K) for each ACK. In any slow start, the ones
 //! after timeouts included. The window is in segments here, so what is less than one is kept until it is one.
@@ -19,7 +19,7 @@ table! {
     }
 }
 
-/// Growth, and what is left of it.
+/// Growth, and its remainder.
 #[derive(Clone, Debug)]
 pub struct Limited {
     max_ssthresh: u32,
@@ -28,7 +28,7 @@ pub struct Limited {
 }
 
 impl Limited {
-    /// At the start of a connection.
+    /// State at the start of a connection.
     pub fn new(params: &LimitedParams) -> Limited {
         Limited { max_ssthresh: params.max_ssthresh, kept: 0 }
     }

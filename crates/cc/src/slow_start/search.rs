@@ -25,13 +25,13 @@ use crate::window::Window;
 
 /// Bins of a window (W).
 const WINDOW: u64 = 10;
-/// More bins, so that what was sent before a longer RTT is still known.
+/// Additional bins, so that the sent bytes before a longer RTT are still known.
 const EXTRA: u64 = 15;
 /// Places for bins; a power of two above `WINDOW` + `EXTRA`.
 const PLACES: usize = 32;
-/// Share of what was sent that may be missing, in hundredths (THRESH).
+/// Permitted missing share of the sent bytes, in hundredths (THRESH).
 const THRESH: u64 = 26;
-/// Least window after slow start, segments.
+/// Minimum window after slow start, segments.
 const LEAST: u32 = 10;
 
 table! {
@@ -58,7 +58,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// At the start of a connection.
+    /// State at the start of a connection.
     pub fn new(params: &SearchParams) -> Search {
         Search {
             params: params.clone(),
@@ -80,7 +80,8 @@ impl Search {
         (self.acked[0], self.sent[0]) = (ack.snd_una, ack.snd_nxt);
     }
 
-    /// The bins that end by now take what was counted so far. False: so many are skipped that nothing is left to compare.
+    /// Close the bins that end by now with the counts so far. False: so many are skipped that nothing is left
+    /// to compare.
     fn advance(&mut self, ack: &Arrival) -> bool {
         let skipped = ack.now.since(self.end).0 / self.width.0;
         if skipped > WINDOW {
@@ -98,7 +99,7 @@ impl Search {
         true
     }
 
-    /// Bytes that left in the window one `rtt` ago, and those delivered in this one; `None` where that is not known.
+    /// Return the bytes sent in the window one `rtt` ago, and those delivered in this one; `None` if unknown.
     fn compared(&self, rtt: Span) -> Option<(u64, u64)> {
         let (k, part) = (rtt.0 / self.width.0, rtt.0 % self.width.0);
         let i = self.current;
@@ -262,7 +263,7 @@ mod tests {
         assert_eq!(rule.current, 4);
         assert_eq!(rule.acked[..5], [10, 30, 30, 30, 90]);
         assert_eq!(rule.sent[..5], [20, 60, 60, 60, 200]);
-        // idle for more than a window: all begins anew
+        // idle for more than a window: everything restarts
         rule.on_sample(&mut window, &at(141 + 35 * 12, 100, 300), Some(RTT));
         assert_eq!((rule.current, rule.acked[0], rule.sent[0]), (0, 100, 300));
     }

@@ -4,11 +4,11 @@ use super::{Entries, EventQueue, Wheel, NONE};
 
 /// Listener for coming events, which brings their data into the processor's caches.
 pub trait Foresight {
-    /// Event `id` is to come, or has come of late.
+    /// Event `id` will come, or was added recently.
     fn far_off(&self, id: u32);
-    /// Event `id` is to come soon.
+    /// Event `id` will come soon.
     fn soon(&self, id: u32);
-    /// Event `id` is to come sooner than that.
+    /// Event `id` will come even sooner.
     fn next(&self, id: u32);
     /// Event `id` is one of the next.
     fn last(&self, id: u32);
@@ -19,10 +19,10 @@ const FAR: u64 = 16;
 const SOON: u64 = 6;
 const NEXT: u64 = 3;
 
-/// How far [`EventQueue::foresee`] is.
+/// Progress of [`EventQueue::foresee`].
 #[derive(Clone)]
 pub(super) struct Foreseen {
-    /// Next entry of each of the slots that are far off.
+    /// Next entry of each of the distant slots.
     cursors: [u32; FAR as usize],
     turn: u64,
     /// The last one of these slots.
@@ -39,7 +39,7 @@ impl Default for Foreseen {
     }
 }
 
-/// The next entry of which is told, in `slot`.
+/// Next entry to announce, in `slot`.
 #[derive(Clone)]
 struct Wave {
     slot: u64,
@@ -47,7 +47,7 @@ struct Wave {
 }
 
 impl Wave {
-    /// The next events up to so many slots `ahead` of slot `at`.
+    /// The next events up to this many slots `ahead` of slot `at`.
     #[inline]
     fn roll(&mut self, fine: &Wheel, entries: &Entries, at: u64, ahead: u64) -> [Option<u32>; 3] {
         if self.slot <= at {
@@ -66,8 +66,8 @@ impl Wave {
 }
 
 impl EventQueue {
-    /// Tell what is to come in the next slots: each event three times as a rule, so that what it leads to may be brought into the
-    /// processor's caches step by step. It is called after every few events, and tells of as few.
+    /// Announce the events of the next slots, usually each of them three times, so that the data that they
+    /// need can be prefetched step by step. Called after every few events, and announces as few.
     #[inline(never)]
     pub fn foresee(&mut self, foresight: &impl Foresight) {
         let Foreseen { cursors, turn, told, soon, next, last } = &mut self.foreseen;

@@ -12,14 +12,14 @@ pub(super) const NEVER: u64 = u64::MAX;
 /// The first entry of each slot of a wheel.
 type First = Box<[u32; TURN as usize]>;
 
-/// The `TURN` slots behind some slot, which lie in it by their numbers' low bits.
+/// The `TURN` slots after some slot, indexed by their numbers' low bits.
 pub(super) struct Wheel {
     first: First,
     /// Slots that hold entries, by 64.
     used: [u64; WORDS],
     /// Words of `used` that may not be 0, by 64: the bit of a word that has become 0 is cleared at the next search.
     words: [u64; WORDS / 64],
-    /// Where empty ones wait for the next copy, if they do.
+    /// Storage of empty wheels for the next copy, if there is one.
     spare: Option<Spare>,
 }
 
@@ -67,12 +67,12 @@ fn each_used(used: &[u64; WORDS], words: &[u64; WORDS / 64], mut each: impl FnMu
 type Spare = Rc<RefCell<Vec<First>>>;
 
 impl Wheel {
-    /// Copies of this wheel have the memory of those that were given back, with other wheels if these share theirs.
+    /// Let copies of this wheel reuse returned memory, with other wheels if these share theirs.
     pub(super) fn share_memory(&mut self, with: Option<Spare>) -> Spare {
         self.spare.insert(with.unwrap_or_default()).clone()
     }
 
-    /// Give up this wheel, and its memory if that is shared.
+    /// Discard this wheel, and keep its memory if that is shared.
     pub(super) fn give_back(self) {
         let Wheel { mut first, used, words, spare: Some(spare) } = self else { return };
         each_used(&used, &words, |i| first[i] = NONE);
@@ -90,7 +90,7 @@ impl Wheel {
         *used |= 1 << (i % 64);
     }
 
-    /// The first slot behind `slot` that holds entries.
+    /// Return the first slot after `slot` that holds entries.
     #[inline]
     pub(super) fn next(&mut self, slot: u64) -> u64 {
         let from = ((slot + 1) % TURN) as usize;
@@ -100,7 +100,8 @@ impl Wheel {
         }
     }
 
-    /// The same, where it is in another word than slot `from`, the next one: those behind it, and then around.
+    /// Return it if it is in another word than slot `from`, the next one: later words first, then wrapping
+    /// around.
     #[inline(never)]
     fn next_word(&mut self, slot: u64, from: usize) -> u64 {
         let (half, behind) = (from / 64 / 64, !1 << (from / 64 % 64));
@@ -180,7 +181,7 @@ impl Entries {
         self.all.get(i as usize).into_iter().for_each(prefetch_all);
     }
 
-    /// Free an entry, and what it was.
+    /// Free an entry, and return its content.
     #[inline]
     pub(super) fn free(&mut self, i: u32) -> Event {
         let place = &mut self.all[i as usize];

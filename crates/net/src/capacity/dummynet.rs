@@ -26,7 +26,7 @@ table! {
     }
 }
 
-/// Amount that may be sent, bit x ns/s: in this unit a tick adds a whole number, rate x tick.
+/// Amount that may be sent, bit x ns/s: in this unit a tick adds an integer, rate x tick.
 type Credit = i128;
 
 #[derive(Clone)]
@@ -57,18 +57,18 @@ impl Dummynet {
         self.rate.tx_time(bytes)
     }
 
-    /// When a packet that may go from `earliest` on is taken from a queue that holds its packets.
+    /// Time at which a packet that may leave from `earliest` on is taken from a queue that holds its packets.
     pub(crate) fn start(&self, earliest: Time) -> Time {
         self.instant(self.departure(earliest, 1).tick).max(earliest)
     }
 
-    /// When a packet that may go from `earliest` on leaves the queue.
+    /// Time at which a packet that may leave from `earliest` on leaves the queue.
     pub(crate) fn transmit(&mut self, earliest: Time, bytes: u32) -> Time {
         self.latest = self.departure(earliest, bytes);
         self.instant(self.latest.tick).max(earliest)
     }
 
-    /// When the packet settled last, which left the queue at `end`, reaches the far end.
+    /// Arrival at the far end of the packet settled last, which left the queue at `end`.
     pub(crate) fn delivery(&self, end: Time) -> Time {
         let due = Time(self.instant(self.latest.tick).0.saturating_add(self.delay.0));
         due.round_up(Span(self.tick)).max(end)
@@ -82,7 +82,7 @@ impl Dummynet {
         Departure { tick: tick.saturating_add(ticks), credit: credit + ticks as Credit * self.gain() - size }
     }
 
-    /// State of the pipe for a packet that comes after tick `now` and before the next one.
+    /// State of the pipe for a packet that arrives after tick `now` and before the next one.
     fn found(&self, now: u64) -> Departure {
         let Departure { tick, credit } = self.latest;
         // the new pipe works until its debt is paid, the old one until its queue is empty
@@ -126,7 +126,8 @@ mod tests {
         SoleLink::new(&LinkConfig { capacity, queue, ..LinkConfig::new("l", rate, Span::from_us(2_500)) }, 1)
     }
 
-    /// Offers packets, each at its instant (ns) and of its bytes: deliveries (ns), `None` for those dropped.
+    /// Offer packets, each at its instant (ns) and with its bytes; returns deliveries (ns), `None` for
+    /// dropped ones.
     fn deliveries(link: &mut SoleLink, offers: &[(u64, u32)]) -> Vec<Option<u64>> {
         let taken: Vec<bool> = offers
             .iter()
@@ -188,7 +189,7 @@ mod tests {
                 idle_since = tick;
             }
         }
-        // 2.5 ms of delay, on a clock of 1 ms; a packet is nowhere before it came
+        // 2.5 ms of delay, on a clock of 1 ms; no packet appears before its arrival
         left.iter().map(|tick| tick.map(|tick| (tick + 3) * MS)).collect()
     }
 
@@ -224,7 +225,7 @@ mod tests {
         };
         assert_eq!([1, 4, 6].map(|limit| passed(false, limit) / 1000), [1, 4, 6]);
         assert_eq!(passed(false, 9), 8_333);
-        // but for the first tick, before which there is no credit
+        // except for the first tick, before which there is no credit
         assert_eq!([1, 4, 6].map(|limit| 8_333 - passed(true, limit)), [7, 4, 2]);
     }
 

@@ -33,7 +33,7 @@ family! {
 
 /// Properties of a link with this capacity; the link's own rate is infinite if it has none.
 impl CapacityConfig {
-    /// The rate that others go by: that of a trace is its mean, that of a schedule the first.
+    /// Nominal rate: for a trace its mean, for a schedule the first.
     pub fn nominal(&self, rate: Rate) -> Rate {
         match self {
             CapacityConfig::Mahimahi(params) => params.mean(),
@@ -60,7 +60,7 @@ impl CapacityConfig {
         }
     }
 
-    /// How often it changes in so long a time, at most: each change takes the engine some time, whatever it carries.
+    /// Maximum number of changes in this time: each takes the engine some time, regardless of traffic.
     pub fn changes(&self, time: Span) -> f64 {
         let times = |every: Span| time.0 as f64 / every.0.max(1) as f64;
         match self {
@@ -136,7 +136,7 @@ impl Capacity {
         }
     }
 
-    /// When a packet that may go from `earliest` on starts; it is taken from the queue then.
+    /// Start of a packet that may leave from `earliest` on, when it is taken from the queue.
     pub(crate) fn start(&self, earliest: Time) -> Time {
         match self {
             Capacity::Schedule(_) | Capacity::TokenBucket(_) => earliest,
@@ -162,7 +162,7 @@ impl Capacity {
         }
     }
 
-    /// When a packet whose transmission has just been settled, to end at `end`, reaches the far end.
+    /// Arrival at the far end of a packet whose transmission has just been settled, to end at `end`.
     pub(crate) fn delivery(&mut self, end: Time) -> Time {
         match self {
             Capacity::Schedule(schedule) => schedule.delivery(end),

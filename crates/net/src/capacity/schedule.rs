@@ -54,7 +54,7 @@ table! {
 }
 
 impl ScheduleParams {
-    /// Steps come in order of time, and a cycle ends behind the last one.
+    /// Steps are in order of time, and a cycle ends after the last one.
     fn judge_order(&self, rules: &mut Rules) {
         let late = self.steps.windows(2).position(|pair| pair[1].at <= pair[0].at);
         if let Some(i) = late {
@@ -67,7 +67,7 @@ impl ScheduleParams {
         }
     }
 
-    /// The steps of a link with this rate and delay, nothing left out, from zero on.
+    /// Return the steps of a link with this rate and delay, without omissions, from zero on.
     fn laid(&self, rate: Rate, delay: Span) -> Vec<Laid> {
         let mut all = vec![Laid { at: Span::ZERO, rate, delay, loss: 0.0 }];
         for step in &self.steps {
@@ -111,16 +111,16 @@ enum Source {
     Random { every: Span, rate: Rate, delay: Span, drawn: [Option<(Distribution, Stream)>; 3] },
 }
 
-/// Most phases that one packet may meet. Beyond it the schedule is given up: nothing changes any more, and the run is
-/// told in the end that it is void.
+/// Maximum number of phases that one packet may meet. Beyond it the schedule is abandoned: nothing changes
+/// any more, and the run is reported as void at its end.
 pub const MOST_PHASES: u32 = 1 << 26;
 
 #[derive(Clone)]
 pub(crate) struct Schedule {
     /// At the latest arrival.
     here: Walk,
-    /// At the end of the transmission settled last. It walks the same phases a second time: kept, they could be any
-    /// number.
+    /// Phase at the end of the transmission settled last. Kept because walking the same phases a second time
+    /// could take any number of steps.
     there: Walk,
     stream: Stream,
     last_delivery: Time,
@@ -170,7 +170,7 @@ impl Schedule {
         Rate(self.here.phase.rate.0.max(1))
     }
 
-    /// The end of a transmission that begins at `start`; `Time::NEVER` if the rate stays zero.
+    /// Return the end of a transmission that begins at `start`; `Time::NEVER` if the rate stays zero.
     pub(crate) fn transmit(&mut self, start: Time, bytes: u32) -> Time {
         let walk = &mut self.there;
         let (mut at, mut bit_ns) = (start, bytes as u128 * 8_000_000_000);
@@ -185,7 +185,7 @@ impl Schedule {
             }
             let rate = phase.rate.0 as u128;
             let left = (phase.until - at).0 as u128;
-            let needed = (bit_ns + rate / 2).checked_div(rate); // as Rate::tx_time
+            let needed = (bit_ns + rate / 2).checked_div(rate); // like Rate::tx_time
             if let Some(needed) = needed.filter(|&needed| needed <= left) {
                 return at + Span(needed as u64);
             }
@@ -196,7 +196,7 @@ impl Schedule {
         Time::NEVER
     }
 
-    /// Arrival at the far end after a transmission settled last, which ends at `end`.
+    /// Return the arrival at the far end after the transmission settled last, which ends at `end`.
     pub(crate) fn delivery(&mut self, end: Time) -> Time {
         self.last_delivery = self.last_delivery.max(end + self.there.phase.delay);
         self.last_delivery
@@ -224,7 +224,7 @@ impl Walk {
         walk
     }
 
-    /// On to the phase of `now`; never back.
+    /// Advance to the phase of `now`; never back.
     fn advance(&mut self, now: Time) {
         if self.phase.until > now {
             return;

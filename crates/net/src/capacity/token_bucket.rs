@@ -1,5 +1,5 @@
-//! A token bucket that shapes: Linux TBF. Tokens come at the link's rate, up to `burst`; a packet leaves at once while there are tokens for
-//! it, else when they have come.
+//! A token bucket that shapes: Linux TBF. Tokens arrive at the link's rate, up to `burst`; a packet leaves at
+//! once if there are enough tokens, else when they have arrived.
 //!
 //! Source: Linux 6.x sch_tbf (`tbf_dequeue`), in our words. Differs: TBF drops a packet that is larger than its bucket, or cuts it up if it
 //! is one of several segments; here it leaves a full bucket, and the next one waits for what it took too much. Tokens are exact; TBF has
@@ -26,7 +26,7 @@ pub(crate) struct TokenBucket {
     delay: Span,
     most: Tokens,
     tokens: Tokens,
-    /// When there were so many.
+    /// Time of that amount.
     at: Time,
 }
 
@@ -41,7 +41,7 @@ impl TokenBucket {
         self.rate.tx_time(bytes)
     }
 
-    /// When a packet leaves that may go from `earliest` on.
+    /// Departure of a packet that may leave from `earliest` on.
     pub(crate) fn transmit(&mut self, earliest: Time, bytes: u32) -> Time {
         let (rate, size) = (self.rate.0 as Tokens, tokens(bytes as u64));
         let now = earliest.max(self.at);
@@ -52,7 +52,7 @@ impl TokenBucket {
         self.at
     }
 
-    /// When a packet that leaves at `end` reaches the far end.
+    /// Arrival at the far end of a packet that leaves at `end`.
     pub(crate) fn delivery(&self, end: Time) -> Time {
         end + self.delay
     }
@@ -117,7 +117,8 @@ mod tests {
     }
 
     proptest! {
-        /// In any time, no more leaves than the rate gives and the bucket holds; and a packet waits only where that is so.
+        /// In any time window no more leaves than the rate gives and the bucket holds, and a packet waits
+        /// only if that limit requires it.
         #[test]
         fn departures_conform_to_the_bucket_and_no_later_ones_do(
             kbit in 1u64..100_000,
@@ -129,7 +130,7 @@ mod tests {
             let found = departures(&mut link(burst, Rate(kbit * 1000), QueueConfig::UNLIMITED), &offers);
             let rate = kbit as i128 * 1000;
             for to in 0..offers.len() {
-                // the least room that any window ending with this packet leaves, in bit x ns/s
+                // the smallest room that any window ending with this packet leaves, in bit x ns/s
                 let mut sum = 0;
                 let room = (0..=to).rev().map(|from| {
                     sum += tokens(offers[from].1 as u64);

@@ -32,7 +32,7 @@ table! {
     }
 }
 
-/// How many packets may leave in each millisecond of a trace, the first and the last included.
+/// Number of packets that may leave in each millisecond of a trace, including the first and the last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opportunities(pub Arc<[u32]>);
 
@@ -115,7 +115,8 @@ pub(super) struct Trace {
     first: u32,
     /// Opportunities in each millisecond of a later cycle.
     cycle: Vec<u32>,
-    /// By millisecond of the cycle: the next one, it included, that has opportunities; the period if none.
+    /// For each millisecond of the cycle: the next one, inclusive, that has opportunities; the period if
+    /// there is none.
     next: Vec<u32>,
     total: u64,
     bytes: u32,
@@ -179,17 +180,18 @@ impl Trace {
         let period = self.cycle.len() as u64;
         let (whole, part) = ((ms + 1) / period, (ms + 1) % period);
         let beginning: u64 = self.cycle[..part as usize].iter().map(|&c| c as u64).sum();
-        // the very first millisecond lacks what the end of a cycle before it would have added
+        // the very first millisecond lacks the opportunities that the end of an earlier cycle would have
+        // added
         whole * self.total + beginning - (self.cycle[0] - self.first) as u64
     }
 }
 
-/// Where the transmitter stands.
+/// State of the transmitter.
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
     /// Millisecond of the opportunity in use.
     ms: u64,
-    /// Opportunities of this millisecond taken so far, the one in use included.
+    /// Opportunities of this millisecond used so far, including the current one.
     taken: u32,
     /// Bytes left of the one in use.
     left: u32,
@@ -215,7 +217,7 @@ impl Replay {
         Span(self.trace.period().0 / self.trace.total)
     }
 
-    /// The opportunity with which a packet begins that may go from `earliest` on.
+    /// Return the opportunity with which a packet that may leave from `earliest` on begins.
     pub(crate) fn start(&self, earliest: Time) -> Time {
         self.take(earliest, 1).1
     }
@@ -227,7 +229,7 @@ impl Replay {
         (start, Time(cursor.ms * MS))
     }
 
-    /// Opportunities up to `now`, and those used by packets that have gone.
+    /// Opportunities up to `now`, and those used by departed packets.
     pub(crate) fn opportunities(&self, now: Time) -> (u64, u64) {
         (self.trace.elapsed(now.0 / MS), self.cursor.used)
     }
@@ -349,7 +351,7 @@ mod tests {
             let end = expected.last().expect("something was sent").0 - 7 * MS;
             let c = link.counters(Time(end + 7 * MS));
             prop_assert_eq!(c.opportunities_used, used);
-            // all of the last millisecond are counted, those behind the last packet too
+            // all of the last millisecond are counted, including those after the last packet
             let last = opportunities(&lines).take_while(|&t| t <= end / MS + 7).count() as u64;
             prop_assert_eq!(c.opportunities, last);
             prop_assert!(elapsed <= last);

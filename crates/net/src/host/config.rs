@@ -103,10 +103,10 @@ choice! {
     Preset: Clean "clean", XenShared "xen-shared", Light "light", Micro "micro", SingleCore "single-core", Modern "modern"
 }
 
-/// Packets that make up for lateness, if nothing is said.
+/// Default number of packets that make up for lateness.
 const BURST: u32 = 10;
 
-/// Least time between interrupts of a modern card.
+/// Minimum time between interrupts of a modern card.
 const MODERN_INTERVAL: Span = Span::from_us(50);
 
 impl Preset {

@@ -1,5 +1,5 @@
-//! The noise that a run shows, whatever its cause: how even the departures of a flow's data are, and how long its
-//! bursts. Running sums of integers, a few instructions a packet.
+//! The visible noise of a run, whatever its cause: how evenly a flow's data departs, and how long its bursts
+//! are. Running sums of integers, a few instructions per packet.
 
 use ackclock_core::{Rate, Span, Time};
 
@@ -7,21 +7,21 @@ use ackclock_core::{Rate, Span, Time};
 #[derive(Clone, Debug)]
 pub struct Departures {
     line: Rate,
-    /// Transmission time of packets of the size seen last.
+    /// Transmission time of packets of the last size.
     tx: (u32, Span),
     first: Time,
     last: Time,
     packets: u64,
     /// Sum of the squared gaps, ns squared.
     squares: u128,
-    /// When the line would have sent everything so far.
+    /// Time at which the line would have sent everything so far.
     line_free: Time,
     burst: u32,
     largest_burst: u32,
 }
 
 impl Departures {
-    /// None yet; `line` is the rate of the first link.
+    /// No departures yet; `line` is the rate of the first link.
     pub fn new(line: Rate) -> Departures {
         Departures {
             line,
@@ -67,7 +67,7 @@ impl Departures {
         libm::sqrt(variance.max(0.0)) / mean
     }
 
-    /// Most packets that left back to back: each no later than the line had sent the one before.
+    /// Maximum number of packets that left back to back: each no later than the line had sent the one before.
     pub fn largest_burst(&self) -> u32 {
         self.largest_burst
     }

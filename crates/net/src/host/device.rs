@@ -1,5 +1,5 @@
-//! A host's own device: a queueing discipline and the line behind it. What TCP hands down waits here, and TCP is told when
-//! it no longer does (small queues).
+//! A host's own device: a queueing discipline and the line behind it. TCP's packets wait here, and TCP is
+//! notified when they no longer do (small queues).
 //!
 //! A packet of several segments waits whole and is cut up as it leaves, if the card cuts. It counts as gone when its
 //! transmission starts, as behind Linux's HTB; behind a real card when it has ended, one packet later.
@@ -33,7 +33,7 @@ family! {
 impl DisciplineConfig {
     /// Values of a key that names a discipline.
     pub const TAKES: Takes = Takes::OneOf(DisciplineConfig::FAMILY);
-    /// The discipline as the kernel has it.
+    /// The discipline in the kernel's form.
     pub fn qdisc(&self) -> Qdisc {
         match self {
             DisciplineConfig::Fifo(params) => {
@@ -47,7 +47,7 @@ impl DisciplineConfig {
     pub const USUAL: DisciplineConfig = DisciplineConfig::Fifo(FifoParams { limit: 1000 });
 }
 
-/// A host's own device.
+/// Device of a host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceConfig {
     /// Discipline of the packets that wait for the line.
@@ -69,7 +69,7 @@ pub struct DeviceSums {
     pub refused: u64,
     /// Packets it marked.
     pub marked: u64,
-    /// Most packets that waited.
+    /// Maximum number of waiting packets.
     pub most: u32,
     /// Time that packets waited, all together, ns.
     pub waited: u128,
@@ -88,7 +88,7 @@ pub(crate) struct Queued {
     pub packet: Packet,
     /// Earliest departure of the packet, if it has one.
     pub due: Option<Time>,
-    /// When the discipline lets it go at the earliest.
+    /// Earliest time at which the discipline releases it.
     pub to_send: Time,
     since: Time,
     end: u64,
@@ -138,7 +138,7 @@ pub struct Device {
     busy_until: Time,
     line: VecDeque<Sent>,
     gone: VecDeque<Gone>,
-    /// When its owner looks at it next.
+    /// Time of its owner's next check.
     armed: Time,
     sums: DeviceSums,
 }
@@ -167,7 +167,7 @@ impl Device {
         matches!(self.discipline, Discipline::Fq(_))
     }
 
-    /// Whether a packet of this end, due at `due`, would be taken.
+    /// Whether a packet of this end, due at `due`, would be accepted.
     pub fn takes(&self, now: Time, end: u64, due: Time) -> bool {
         match &self.discipline {
             Discipline::Fifo(limit, waiting) => (waiting.len() as u32) < *limit,
@@ -175,7 +175,8 @@ impl Device {
         }
     }
 
-    /// An end hands a packet down in which full segments hold `smss` bytes, `due` then at the earliest. False: it is refused.
+    /// An end hands down a packet in which full segments hold `smss` bytes, to leave at `due` at the
+    /// earliest. False: it is refused.
     pub fn push(&mut self, now: Time, end: u64, packet: Packet, smss: u32, due: Option<Time>) -> bool {
         let queued = Queued { packet, due, to_send: now, since: now, end, smss };
         let taken = match &mut self.discipline {
@@ -199,7 +200,7 @@ impl Device {
         self.sums.refused += packets as u64;
     }
 
-    /// When its owner is to look, if that is sooner than was said before.
+    /// Time at which its owner has to check, if that is earlier than announced before.
     pub fn arm(&mut self, now: Time) -> Option<Time> {
         let next = match self.gone.is_empty() {
             false => now,
@@ -222,7 +223,7 @@ impl Device {
         called
     }
 
-    /// A packet whose transmission is over at `now`: when it began, whose it is.
+    /// Return a packet whose transmission has ended at `now`: its start, and its owner.
     pub fn take_sent(&mut self, now: Time) -> Option<(Time, u64, Packet)> {
         let over = self.line.front().is_some_and(|sent| sent.over <= now);
         over.then(|| self.line.pop_front().map(|sent| (sent.start, sent.end, sent.packet)))?
@@ -233,7 +234,7 @@ impl Device {
         self.gone.pop_front()
     }
 
-    /// Counters so far.
+    /// Return the counters so far.
     pub fn sums(&self) -> DeviceSums {
         let marked = match &self.discipline {
             Discipline::Fifo(..) => 0,
@@ -249,7 +250,7 @@ impl Device {
         }
     }
 
-    /// The next end of a transmission, or start of one.
+    /// The next start or end of a transmission.
     fn next(&self) -> Time {
         let start = match &self.discipline {
             _ if self.waiting() == 0 => Time::NEVER,
@@ -259,7 +260,7 @@ impl Device {
         self.line.front().map_or(start, |sent| start.min(sent.over))
     }
 
-    /// Begin every transmission that may begin.
+    /// Start every transmission that may start.
     fn serve(&mut self, now: Time) {
         while self.busy_until <= now {
             let queued = match &mut self.discipline {

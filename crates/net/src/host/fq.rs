@@ -73,9 +73,9 @@ impl FqParams {
     }
 }
 
-/// Least time after which an idle flow may be forgotten (Linux FQ_GC_AGE).
+/// Minimum time after which an idle flow may be forgotten (Linux FQ_GC_AGE).
 const GC_AGE: Span = Span::from_secs(3);
-/// Most packets on the fast path while others wait for their time.
+/// Maximum number of packets on the fast path while others wait for their time.
 const FAST_PATH: usize = 8;
 /// A packet's time at a low rate is bounded.
 const LONGEST: Span = Span::from_secs(1);
@@ -83,12 +83,12 @@ const LONGEST: Span = Span::from_secs(1);
 /// A flow's place in `flows`.
 type FlowAt = u32;
 
-/// Where a flow stands.
+/// State of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
-    /// In no list, since then.
+    /// In no list, since this time.
     Detached(Time),
-    /// Among the new or the old ones.
+    /// Among the new or the old flows.
     Listed,
     /// Waits for its time.
     Throttled,
@@ -109,15 +109,15 @@ pub(crate) struct Fq {
     params: FqParams,
     internal: VecDeque<Queued>,
     flows: Vec<Flow>,
-    /// Places that are free again.
+    /// Free slots.
     free: Vec<FlowAt>,
     by_key: BTreeMap<u64, FlowAt>,
     new: VecDeque<FlowAt>,
     old: VecDeque<FlowAt>,
     delayed: BTreeSet<(Time, FlowAt)>,
-    /// Flows that were left alone, oldest first; some have come back.
+    /// Flows that became idle, oldest first; some have returned.
     idle: VecDeque<(Time, FlowAt)>,
-    /// Packets, and those of them that are not on the fast path.
+    /// Number of packets, and of those not on the fast path.
     packets: u32,
     banded: u32,
     /// Flows with packets that do not wait for their time.
@@ -151,7 +151,7 @@ impl Fq {
         self.packets
     }
 
-    /// Whether a packet of this flow, due at `due`, would be taken at `now`.
+    /// Whether a packet of this flow, due at `due`, would be accepted at `now`.
     pub(crate) fn takes(&self, now: Time, key: u64, due: Time) -> bool {
         if self.banded >= self.params.limit {
             return false;
@@ -196,7 +196,7 @@ impl Fq {
         true
     }
 
-    /// The packet to transmit at `now`. None: [`Fq::ready`] says when to ask again.
+    /// Return the packet to transmit at `now`. None: [`Fq::ready`] gives the time of the next attempt.
     pub(crate) fn dequeue(&mut self, now: Time) -> Option<Queued> {
         if let Some(queued) = self.internal.pop_front() {
             self.packets -= 1;
@@ -252,7 +252,7 @@ impl Fq {
         }
     }
 
-    /// Under `max_rate`: when the flow may send again after `queued`.
+    /// With `max_rate`: the time when the flow may send again after `queued`.
     fn bound_rate(&mut self, now: Time, at: FlowAt, queued: &Queued) {
         let Some(rate) = self.params.max_rate else { return };
         let flow = &mut self.flows[at as usize];
@@ -275,7 +275,7 @@ impl Fq {
         flow.time_next_packet = now + (span - drift.min(Span(span.0 / 2)));
     }
 
-    /// When a packet may leave, as far as is known now: at once, or when the watchdog looks.
+    /// Earliest possible departure known now: at once, or when the watchdog fires.
     pub(crate) fn ready(&self) -> Time {
         match self.internal.is_empty() && self.eligible == 0 {
             true => self.watchdog,
@@ -283,7 +283,7 @@ impl Fq {
         }
     }
 
-    /// Whether a packet may go past all flows (Linux `fq_fastpath_check`).
+    /// Whether a packet may bypass all flows (Linux `fq_fastpath_check`).
     fn is_fast(&self, now: Time, due: Time) -> bool {
         if due > now || self.params.max_rate.is_some() {
             return false;
@@ -292,7 +292,7 @@ impl Fq {
         self.packets == 0 || (self.eligible == 0 && self.internal.len() < FAST_PATH && !overdue)
     }
 
-    /// Flows whose time has come are served again.
+    /// Serve flows again whose time has come.
     fn release(&mut self, now: Time) {
         while let Some(&(t, at)) = self.delayed.first() {
             if t > now {
@@ -320,7 +320,7 @@ impl Fq {
         }
     }
 
-    /// The flow of this key, made if there is none.
+    /// Return the flow of this key, created if absent.
     fn flow(&mut self, now: Time, key: u64) -> FlowAt {
         if let Some(&at) = self.by_key.get(&key) {
             return at;
@@ -458,7 +458,7 @@ mod tests {
         ) {
             let mut q = fq(|params| (params.quantum, params.initial_quantum) = (quantum, quantum));
             let blocker = Queued::new(packet(1), Some(Time(0)));
-            prop_assert!(q.enqueue(Time(0), 99, blocker)); // so that no other takes the fast path
+            prop_assert!(q.enqueue(Time(0), 99, blocker)); // so that no other flow takes the fast path
             prop_assert!(q.enqueue(Time(0), 99, Queued::new(packet(1), Some(Time(1)))));
             let mut ends = vec![0; sizes.len()];
             for i in 0..40 {
@@ -470,7 +470,7 @@ mod tests {
             }
             let last = *ends.iter().max().unwrap();
             let (mut next, mut bytes, mut now) = (vec![0u32; sizes.len()], vec![0u32; sizes.len()], Time(0));
-            // from `last` on everybody can always send
+            // from `last` on every flow can always send
             while q.len() > 0 {
                 match q.dequeue(now) {
                     None => {

@@ -1,6 +1,6 @@
-//! The gate: a host whose processor is taken away at times, as happens to a virtual machine on a shared processor.
-//! While the gate is closed, the host neither receives nor sends, and its timers do not fire; what came up in the
-//! meantime is done when it opens.
+//! The gate: a host that loses its processor at times, as a virtual machine on a shared processor does. While
+//! the gate is closed, the host neither receives nor sends, and its timers do not fire; pending work is done
+//! when it opens.
 //!
 //! On-times and off-times are drawn in turn. The first on-time is cut at a random point, so that hosts with fixed times
 //! are not in step.
@@ -44,7 +44,7 @@ family! {
     }
 }
 
-/// Slice of Xen's credit scheduler, s; it looks at its queue three times in each.
+/// Slice of Xen's credit scheduler, s; it checks its queue three times in each.
 pub(super) const SLICE: f64 = 0.03;
 const TICK: f64 = 0.01;
 
@@ -61,13 +61,13 @@ impl GateConfig {
     }
 }
 
-/// A gate. Asked with times that never decrease.
+/// A gate. Queried with non-decreasing times.
 #[derive(Clone)]
 pub(crate) struct Gate {
     config: TimesParams,
     stream: Stream,
     open: bool,
-    /// When that changes.
+    /// Time of the next change.
     until: Time,
     stalled: Span,
     stalls: u64,
@@ -83,12 +83,12 @@ impl Gate {
         Gate { config, stream, open: true, until: Time::ZERO + first, stalled, stalls: 0, longest, length }
     }
 
-    /// When it opens, if it is closed at `now`.
+    /// Time at which it opens, if it is closed at `now`.
     pub(crate) fn closed_until(&mut self, now: Time) -> Option<Time> {
         while self.until <= now {
             self.open = !self.open;
             let times = if self.open { &self.config.on } else { &self.config.off };
-            // at least a nanosecond, so that time goes on whatever is drawn
+            // at least a nanosecond, so that time advances whatever is drawn
             let length = seconds(times.draw(&mut self.stream)).0.max(1);
             self.until += Span(length);
             if !self.open {
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// Oracle: asked at every millisecond, or only now and then, it says the same.
+    /// Oracle: queries at every millisecond and occasional queries give the same answers.
     #[test]
     fn it_does_not_matter_who_asks_when() {
         let make =

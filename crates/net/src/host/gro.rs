@@ -18,16 +18,17 @@ use std::collections::VecDeque;
 
 use ackclock_core::{Flags, Header, Packet, Segment, Span, Time};
 
-/// How a card merges.
+/// Merging of a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroConfig {
-    /// Time from a poll to the next one that the kernel asks for itself; zero: none (Linux `gro_flush_timeout`).
+    /// Time from a poll to the next one that the kernel schedules itself; zero: none (Linux
+    /// `gro_flush_timeout`).
     pub flush_timeout: Span,
     /// Empty polls before the card may interrupt again (Linux `napi_defer_hard_irqs`).
     pub defer_hard_irqs: u32,
 }
 
-/// Packets held, the oldest first.
+/// Held packets, the oldest first.
 #[derive(Clone)]
 pub(crate) struct Gro {
     config: GroConfig,
@@ -48,8 +49,8 @@ impl Gro {
         Gro { config, held: VecDeque::new(), deferrals: 0 }
     }
 
-    /// A poll takes `waiting`; what goes on to TCP is added to `ready`. When the next poll comes without an interrupt, and
-    /// whether the card may interrupt before.
+    /// A poll takes `waiting`; packets that go on to TCP are added to `ready`. Returns the time of the next
+    /// poll without an interrupt, and whether the card may interrupt before.
     pub(crate) fn poll(
         &mut self,
         now: Time,
@@ -229,7 +230,7 @@ mod tests {
         for change in changes {
             assert_eq!(merged(vec![data(0, 0), with(data(0, 1), change)]), [1, 1]);
         }
-        // since Linux 7.0 a CWR bit that stays set does not
+        // since Linux 7.0 an unchanged CWR bit does not
         let cwr = |n| with(data(0, n), |seg| seg.flags |= Flags::CWR);
         assert_eq!(merged(vec![cwr(0), cwr(1)]), [2]);
     }

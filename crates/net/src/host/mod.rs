@@ -54,7 +54,7 @@ pub enum Permit {
     Now,
     /// Not before.
     At(Time),
-    /// When the scheduler says so.
+    /// When the scheduler allows it.
     InTurn,
 }
 
@@ -63,7 +63,7 @@ pub enum Permit {
 pub struct HostSums {
     /// Time without a processor.
     pub stalled: Span,
-    /// How often that was.
+    /// Number of times that this happened.
     pub stalls: u64,
     /// The longest of them.
     pub longest_stall: Span,
@@ -77,7 +77,7 @@ pub struct HostSums {
     pub device: DeviceSums,
 }
 
-/// A host at work. Its processes are numbers; the owner of the host asks it before each step of a process.
+/// A host at work. Its processes are numbers; the owner of the host queries it before each step of a process.
 #[derive(Clone)]
 pub struct Host {
     name: String,
@@ -94,7 +94,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// A host at the start of a run. The gate's random stream is that of `<name>.gate` in a run with this seed.
+    /// Return a host at the start of a run. The gate's random stream is that of `<name>.gate` in a run with
+    /// this seed.
     pub fn new(config: &HostConfig, seed: u64) -> Host {
         let free = CpuConfig {
             cores: 0,
@@ -134,8 +135,8 @@ impl Host {
         &self.cpu
     }
 
-    /// Whether packets of several segments leave the processes as segments: where it has a device of its own, they are cut up
-    /// behind it.
+    /// Whether packets of several segments leave the processes as segments: with a device of its own, they
+    /// are cut up behind it.
     pub fn cuts(&self) -> bool {
         self.cuts && self.device.is_none()
     }
@@ -145,7 +146,7 @@ impl Host {
         self.receives_on
     }
 
-    /// Whether `process`, which has something to do, may do it.
+    /// Whether `process`, which has work, may do it.
     pub fn permit(&mut self, now: Time, process: u32) -> Permit {
         if let Some(open) = self.gate.as_mut().and_then(|gate| gate.closed_until(now)) {
             return Permit::At(open);
@@ -158,12 +159,12 @@ impl Host {
         }
     }
 
-    /// `process` has nothing to do, or is gone: the one that runs in its place, if any.
+    /// `process` has no work left, or has ended: returns the one that runs in its place, if any.
     pub fn release(&mut self, now: Time, process: u32) -> Option<u32> {
         self.scheduler.as_mut().and_then(|cpu| cpu.release(now, process))
     }
 
-    /// When the scheduler wants [`Host::rotate`]; `Time::NEVER` if no process waits for a core.
+    /// Time at which [`Host::rotate`] has to be called; `Time::NEVER` if no process waits for a core.
     pub fn slice_end(&self) -> Time {
         self.scheduler.as_ref().map_or(Time::NEVER, Cpu::due)
     }
@@ -173,7 +174,7 @@ impl Host {
         self.scheduler.as_mut().and_then(|cpu| cpu.rotate(now))
     }
 
-    /// Until when the network's links stand still.
+    /// End of the pause of the network's links.
     pub fn links_stand_until(&mut self, now: Time) -> Option<Time> {
         match &mut self.gate {
             Some(gate) if self.emulates_links => gate.closed_until(now),
@@ -181,7 +182,7 @@ impl Host {
         }
     }
 
-    /// Whether the network's links can stand still.
+    /// Whether the network's links can pause.
     pub fn emulates_links(&self) -> bool {
         self.emulates_links && self.gate.is_some()
     }
@@ -196,7 +197,8 @@ impl Host {
         self.ring(direction).push(now, packet)
     }
 
-    /// How many packets the card hands over at `now`, and when it wants that again, as far as it knows.
+    /// Return the number of packets that the card hands over at `now`, and the time of its next hand-over, as
+    /// far as known.
     pub fn hand_over(&mut self, now: Time, direction: Direction) -> (u32, Option<Time>) {
         self.rings[direction as usize].as_mut().map_or((0, None), |ring| ring.begin(now))
     }

@@ -16,14 +16,14 @@ use ackclock_core::{Packet, Span, Time};
 
 use super::gro::{Gro, GroConfig};
 
-/// When packets are handed on.
+/// Conditions for handing packets on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batching {
-    /// Least time between two hand-overs; zero = none.
+    /// Minimum time between two hand-overs; zero = none.
     pub interval: Span,
     /// Packets that are handed over together; 1 = at once.
     pub packets: u32,
-    /// How long the oldest waits for that number.
+    /// Longest wait of the oldest packet for that number.
     pub flush: Span,
     /// Packets are merged.
     pub gro: Option<GroConfig>,
@@ -39,7 +39,7 @@ impl Batching {
 pub(crate) struct Ring {
     config: Batching,
     waiting: VecDeque<Packet>,
-    /// Packets of a hand-over that has begun.
+    /// Packets of a started hand-over.
     ready: VecDeque<Packet>,
     gro: Option<Gro>,
     /// Polls follow without an interrupt, so packets wait for the next one.
@@ -56,11 +56,11 @@ pub(crate) struct Ring {
 pub struct RingSums {
     /// Hand-overs that brought packets.
     pub times: u64,
-    /// Packets that came by them.
+    /// Number of their packets.
     pub packets: u64,
-    /// Most packets of one.
+    /// Largest number of packets in one.
     pub largest: u32,
-    /// Packets that went on: fewer where they are merged.
+    /// Packets that went on, fewer if they are merged.
     pub merged: u64,
 }
 
@@ -80,7 +80,8 @@ impl Ring {
         })
     }
 
-    /// A packet comes. The time at which the ring wants to be emptied, if that is new: later ones supersede it.
+    /// A packet arrives. Returns the time at which the ring has to be emptied, if that is new: later calls
+    /// supersede it.
     pub(crate) fn push(&mut self, now: Time, packet: Packet) -> Option<Time> {
         self.waiting.push_back(packet);
         let full = self.waiting.len() as u32 >= self.config.packets;
@@ -96,8 +97,8 @@ impl Ring {
         sooner.then_some(due)
     }
 
-    /// How many packets are handed over at `now`, none if nothing is due; [`Ring::take`] gives them. When the ring wants to be
-    /// emptied again.
+    /// Return the number of packets handed over at `now`, zero if nothing is due, and the time when the ring
+    /// has to be emptied again; [`Ring::take`] returns the packets.
     pub(crate) fn begin(&mut self, now: Time) -> (u32, Option<Time>) {
         if self.due != now {
             return (0, None);
@@ -128,7 +129,7 @@ impl Ring {
         (handed, Some(self.due).filter(|&due| due != Time::NEVER))
     }
 
-    /// The next packet of a hand-over that has begun.
+    /// Return the next packet of a started hand-over.
     pub(crate) fn take(&mut self) -> Packet {
         self.ready.pop_front().expect("invariant: as many as begin said")
     }

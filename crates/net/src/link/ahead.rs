@@ -1,5 +1,5 @@
-//! Parts of a link's work that may happen ahead of time. Each feature of a link says it of itself; one that says nothing is unfit, and so
-//! is a link that has it.
+//! Parts of a link's work that may be done ahead of time. Each feature of a link declares this for itself; a
+//! feature without a declaration forbids it, and so does a link that has it.
 
 use ackclock_core::{Rate, Span};
 
@@ -13,7 +13,7 @@ use crate::queue::QueueConfig;
 use crate::reorder::Reorder;
 use crate::wifi::WifiJitter;
 
-/// For what a link, or a feature of it, is fit.
+/// Permission that a link or a feature gives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Ahead {
     /// See [`Link::takes_ahead`](super::Link::takes_ahead).
@@ -23,11 +23,11 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// For nothing: packets wait for the clock before the link and behind it.
+    /// Nothing: packets wait for the clock before the link and after it.
     const UNFIT: Ahead = Ahead { takes: false, passes: false };
-    /// The departure of a packet is final once it is known, but it must be asked for in time.
+    /// The departure of a packet is final once it is known, but it must be requested in time.
     const PASSES: Ahead = Ahead { takes: false, passes: true };
-    /// No clock is looked at, nothing restarts, and no departure changes.
+    /// Nothing depends on the clock, nothing restarts, and no departure changes.
     const FIT: Ahead = Ahead { takes: true, passes: true };
 
     /// Answer for a link with this configuration.
@@ -61,7 +61,7 @@ impl Ahead {
             order_kept(jitter),
             netem_jitter.ahead(),
             reorder.ahead(),
-            // copies and what tells of damaged packets come by the link's own events
+            // copies and reports of damaged packets use the link's own events
             if *duplicate > 0.0 || *corrupt > 0.0 { Ahead::UNFIT } else { Ahead::FIT },
             capacity.ahead(),
             wifi.ahead(),
@@ -79,7 +79,7 @@ impl Ahead {
     }
 }
 
-/// Something that a link may have.
+/// Feature that a link may have.
 trait Feature {
     fn ahead(&self) -> Ahead {
         Ahead::UNFIT
@@ -96,12 +96,12 @@ impl Feature for QueueConfig {
     fn ahead(&self) -> Ahead {
         match self {
             QueueConfig::DropTail(_) => Ahead::FIT,
-            // each arrival makes up for the departures before it
+            // each arrival first processes the departures before it
             QueueConfig::Codel(_) | QueueConfig::FqCodel(_) | QueueConfig::Choke(_) => Ahead::FIT,
             QueueConfig::DualPi2(_) | QueueConfig::Cake(_) => Ahead::FIT,
             QueueConfig::Pie(_) | QueueConfig::Threshold(_) => Ahead::PASSES,
             QueueConfig::Red(_) | QueueConfig::LinuxRed(_) => Ahead::PASSES,
-            // counts what is on the wire
+            // counts packets on the wire
             QueueConfig::NetemLimit(_) => Ahead::UNFIT,
         }
     }

@@ -1,4 +1,4 @@
-//! A link whose packets an adversary is asked about.
+//! A link on whose packets an adversary decides.
 
 use ackclock_core::packet::Ecn;
 use ackclock_core::Time;
@@ -9,7 +9,7 @@ use crate::adversary::Fate;
 use crate::pool::{PacketId, Pool};
 
 impl Link {
-    /// From now on an adversary decides what becomes of its packets.
+    /// Let an adversary decide the fate of its packets from now on.
     pub fn ask_adversary(&mut self) {
         self.ask_for_everything();
         let extras = self.extras_or_none();
@@ -25,7 +25,8 @@ impl Link {
     }
 }
 
-/// Ask whether a packet comes twice, unless that saved it, and the adversary what becomes of it: whether it is lost.
+/// Draw whether a packet is doubled, which would save it, and let the adversary decide: returns whether it is
+/// lost.
 pub(super) fn ask(
     extras: &mut Extras,
     crowd: &mut Crowd,

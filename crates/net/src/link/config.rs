@@ -57,7 +57,8 @@ table! {
 }
 
 impl LinkParams {
-    /// Which kinds of capacity have a rate of their own, and which need the link's; what the simulator cannot do.
+    /// Kinds of capacity with a rate of their own, and those that need the link's; what the simulator cannot
+    /// do.
     fn judge(&self, rules: &mut Rules) {
         if self.thin_acks > 1 && self.queue.as_ref().is_some_and(QueueConfig::holds) {
             rules.refuse("thin_acks", "1 with a queue that drops at departure, or another queue");
@@ -112,7 +113,7 @@ impl LinkParams {
         }
     }
 
-    /// A link of this kind.
+    /// Return a link of this kind.
     pub fn named(&self, name: String) -> LinkConfig {
         LinkConfig {
             name,
@@ -148,7 +149,7 @@ impl LinkParams {
     pub fn greatest_rate(&self) -> Rate {
         match (&self.capacity, &self.queue) {
             (Some(capacity), _) => capacity.greatest(self.own_rate()),
-            // netem without a rate: what its limit lets through in its delay, in full frames
+            // netem without a rate: the full frames that its limit allows within its delay
             (None, Some(QueueConfig::NetemLimit(params))) if self.rate.is_none() => {
                 let bits = params.limit as u128 * 1514 * 8 * 1_000_000_000;
                 Rate((bits / (self.delay.0.max(1_000_000) as u128)).clamp(1, Rate::INFINITE.0 as u128 - 1)
@@ -239,7 +240,7 @@ impl LinkConfig {
         self.rate == Rate::INFINITE && self.capacity.is_none()
     }
 
-    /// Whether a packet of so many bytes takes time to cross it. What changes or is drawn at random may.
+    /// Whether a packet of this size takes time to cross it. Variable or random times may be zero.
     pub fn takes_time(&self, bytes: u32) -> bool {
         let own = self.delay > Span::ZERO || self.rate.tx_time(bytes) > Span::ZERO;
         let later = self.jitter > Span::ZERO || self.aggregate > Span::ZERO || self.wifi.is_some();

@@ -33,7 +33,7 @@ pub struct Counters {
     pub held_before: u64,
     /// Time average since the start of the counting of the packets that wait.
     pub mean_packets: f64,
-    /// Most packets that waited.
+    /// Maximum number of waiting packets.
     pub max_packets: u32,
     /// Mean time that packets waited before their transmission, s.
     pub mean_wait_s: f64,
@@ -49,7 +49,7 @@ pub struct Counters {
     pub opportunities_used: u64,
 }
 
-/// Packets that were passed on ahead of time and have not reached the far end yet: they do not count as delivered.
+/// Packets passed on ahead of time that have not reached the far end yet: they do not count as delivered.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Underway {
     /// Segments in them.
@@ -89,8 +89,8 @@ impl Link {
         })
     }
 
-    /// Sums up to `now`, which must not lie before an earlier call's, since the start of the run or the last
-    /// [`Link::count_from`].
+    /// Return the sums up to `now`, which must not be before an earlier call's, since the start of the run or
+    /// the last [`Link::count_from`].
     pub fn counters(&mut self, pool: &mut Pool, now: Time, underway: Underway) -> Counters {
         let all = self.sums(pool, now, underway);
         let start = Sums::default();
@@ -124,8 +124,8 @@ impl Link {
         }
     }
 
-    /// Start counting anew at `now`; the time before was a warm-up. Packets that wait now count with the rest of their
-    /// wait; no mean counts their full wait.
+    /// Restart counting at `now`; the time before was a warm-up. Packets that wait now count with the rest of
+    /// their wait; no mean includes their full wait.
     pub fn count_from(&mut self, pool: &mut Pool, now: Time, underway: Underway) {
         let sums = self.sums(pool, now, underway);
         let Rest { queue, crowd, .. } = self.rest();

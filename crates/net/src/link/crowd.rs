@@ -8,22 +8,23 @@ use crate::queue::backlog::Backlog;
 use crate::queue::instants::Instants;
 use crate::queue::DropTail;
 
-/// State of a link that is needed once a packet has to wait, is marked or is lost: not all access links of many flows
-/// ever come so far.
+/// State of a link that is needed once a packet waits, is marked or is lost: most access links of many flows
+/// never need it.
 #[derive(Clone, Default)]
 pub(super) struct Crowd {
     pub(super) backlog: Backlog,
     /// Whole seconds at which packets waited.
     pub(super) instants: Instants,
     pub(super) max_wait: Span,
-    /// In a queue that holds its packets: those transmitted, their time there, and since when it is not empty.
+    /// For a queue that holds its packets: number transmitted, their time there, and the start of the present
+    /// busy period.
     pub(super) served: u64,
     pub(super) waited: u128,
     pub(super) occupied: Time,
     rare: Option<Box<Rare>>,
 }
 
-/// Counters that most links never touch.
+/// Counters that most links never use.
 #[derive(Clone, Default)]
 pub(super) struct Rare {
     pub(super) dropped: [u64; 4],
@@ -72,7 +73,7 @@ impl Crowd {
         self.rare.get_or_insert_default()
     }
 
-    /// The same, if there is anything.
+    /// Return it, if there is any state.
     pub(super) fn rare_if_any(&self) -> Option<&Rare> {
         self.rare.as_deref()
     }

@@ -23,10 +23,10 @@ use crate::wifi::Wifi;
 /// A link has a box of it if it has any.
 #[derive(Clone)]
 pub(super) struct Extras {
-    /// Packets may come twice, or an adversary decides what becomes of them.
+    /// Packets may be doubled, or an adversary decides their fate.
     pub(super) asks: bool,
     pub(super) adversary: bool,
-    /// By its decision the packet that is now on its way arrives so much later.
+    /// Delay that it decided for the packet now in flight.
     pub(super) late: Option<Span>,
     pub(super) loss: Loss,
     pub(super) jitter: Option<Jitter>,
@@ -42,8 +42,8 @@ pub(super) struct Extras {
     pub(super) film: Option<Film>,
     pub(super) doubler: Option<Doubler>,
     pub(super) damage: Option<Chance>,
-    /// Packets lost or refused without a report: behind a card, as a copy, at the end of a queue that holds its
-    /// packets.
+    /// Packets lost or refused without a report: behind a card, as a copy, at the end of a queue that holds
+    /// its packets.
     pub(super) refused: VecDeque<Dropped>,
 }
 
@@ -66,7 +66,7 @@ impl Extras {
         (!none).then(|| Extras::whole(config, stream))
     }
 
-    /// The box, whatever is in it.
+    /// Return the box, whatever its content.
     fn whole(config: &LinkConfig, stream: impl Fn(&str) -> Stream) -> Box<Extras> {
         let capacity = config.capacity.as_ref().map(|c| Capacity::new(c, config.rate, config.delay, &stream));
         Box::new(Extras {
@@ -101,7 +101,7 @@ impl Extras {
         Extras::whole(&config, |part| Stream::new(0, part)) // which draws nothing
     }
 
-    /// Whether this packet is to come twice.
+    /// Whether this packet has to be doubled.
     pub(super) fn doubles(&mut self) -> bool {
         self.doubler.as_mut().is_some_and(Doubler::doubles)
     }

@@ -1,4 +1,4 @@
-//! A link whose packets come twice, or are damaged.
+//! A link with duplicated or damaged packets.
 
 use ackclock_core::{Packet, Time};
 
@@ -14,7 +14,7 @@ impl Link {
         self.extras_mut()?.doubler.as_mut()?.take()
     }
 
-    /// The first packet that is not damaged, of this one and those behind it that leave by `now`.
+    /// Return the first undamaged packet among this one and those behind it that leave by `now`.
     #[cold]
     pub(super) fn first_whole(&mut self, pool: &mut Pool, now: Time, mut id: PacketId) -> Option<PacketId> {
         loop {

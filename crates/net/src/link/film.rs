@@ -1,4 +1,5 @@
-//! Times at which each packet crossed a link, for a drawing of the path. A link that is filmed takes no short way, and carries what it would carry.
+//! Times at which each packet crossed a link, for a drawing of the path. A filmed link takes no shortcuts,
+//! and carries the same packets.
 
 use ackclock_core::packet::{Ecn, Header};
 use ackclock_core::{Packet, Time};
@@ -8,11 +9,11 @@ use super::Link;
 /// A packet on a link.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Leg {
-    /// When it arrived at the link, where it waits.
+    /// Arrival at the link, where it waits.
     pub arrived: Time,
-    /// When its last bit left for the far end; behind netem's limit, when the first one did.
+    /// Departure of its last bit for the far end; behind netem's limit, of the first one.
     pub leaves: Time,
-    /// When it reached the far end.
+    /// Arrival at the far end.
     pub delivery: Time,
     /// Flow of the packet.
     pub flow: u32,
@@ -22,7 +23,7 @@ pub struct Leg {
     pub forward: bool,
     /// Number of the segment or datagram, from 1; 0 for a packet without data.
     pub seg_no: u32,
-    /// Which transmission of it: 0 is the first.
+    /// Number of its transmission: 0 is the first.
     pub rexmit: u8,
     /// Acknowledgment number of a TCP packet without data; else 0.
     pub ack: u64,
@@ -53,7 +54,7 @@ impl Film {
 }
 
 impl Link {
-    /// Note what is on the link from this time on; called before the first packet comes.
+    /// Record the packets on the link from this time on; called before the first packet arrives.
     pub fn film(&mut self, from: Time) {
         self.extras_or_none().film = Some(Film { from, legs: Vec::new() });
         self.ask_for_everything();

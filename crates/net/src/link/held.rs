@@ -8,7 +8,7 @@ use crate::pool::{PacketId, Pool};
 use crate::queue::{Dropped, Refused, Served};
 
 impl Link {
-    /// Whether [`Link::take_head_drops`] may have something to tell.
+    /// Whether [`Link::take_head_drops`] may have something to report.
     #[inline]
     pub fn drops_from_head(&self) -> bool {
         self.holds() || self.tells
@@ -24,14 +24,15 @@ impl Link {
         }
     }
 
-    /// Whether the queue has dropped a packet that it held since [`Link::take_head_drops`] told of all.
+    /// Whether the queue has dropped a held packet that [`Link::take_head_drops`] has not reported.
     #[inline]
     pub fn has_head_drops(&self) -> bool {
         self.tells || self.holds() && self.rest.as_ref().is_some_and(|rest| rest.queue.has_head_drops())
     }
 
-    /// A packet that the queue held and dropped (CoDel, FQ-CoDel) since the last call, oldest first, or that was lost or refused behind
-    /// a card that merges, or damaged: when, which, and why. Offers and polls produce them; a link with neither has none.
+    /// Return a held packet that was dropped (CoDel, FQ-CoDel) since the last call, oldest first, or one that
+    /// was lost or refused behind a card that merges, or damaged: time, packet, and reason. Offers and polls
+    /// produce them; a link with neither has none.
     #[inline]
     pub fn take_head_drops(&mut self) -> Option<Dropped> {
         if self.tells {
@@ -47,7 +48,7 @@ impl Link {
         taken
     }
 
-    /// [`Link::take`] behind the loss model, where the queue holds its packets.
+    /// [`Link::take`] after the loss model, for a queue that holds its packets.
     #[inline(never)]
     pub(super) fn take_held(
         &mut self,
@@ -69,7 +70,7 @@ impl Link {
             rest.crowd.refuse(load);
             return Err(Refused::QueueFull);
         }
-        // behind others, while the link is busy, it changes nothing of what leaves next
+        // behind others, on a busy link, it does not affect the next departure
         if !(busy && before > 0 && rest.queue.len() > before) {
             self.serve(pool, now);
         }
@@ -82,7 +83,7 @@ impl Link {
             let start = self.next_departure();
             if start > now || start == Time::NEVER {
                 let others = start.min(self.card_due());
-                // anew, not the lesser of it and what was: a head that was to depart may have been dropped meanwhile
+                // set again instead of taking the minimum: a head that was to depart may have been dropped
                 if let Some(rest) = &mut self.rest {
                     rest.next = rest.wire.next(pool).0.min(others);
                 }
@@ -107,8 +108,8 @@ impl Link {
         }
     }
 
-    /// How long after its start the transmission of a packet that the queue held is seen at the far end: no sooner, and no later if
-    /// the packet is of a size seen of late.
+    /// Time from the start of a held packet's transmission to its visibility at the far end: no earlier, and
+    /// no later for a recently seen size.
     pub fn seen_after(&self) -> [Span; 2] {
         [self.delay, self.delay + self.transmitter.longest()]
     }

@@ -64,10 +64,10 @@ impl Link {
         }
     }
 
-    /// The card hands on what is due at `now`.
+    /// Let the card hand on what is due at `now`.
     pub(super) fn hand_on(&mut self, pool: &mut Pool, now: Time) {
         let Some(card) = self.card_mut().filter(|card| card.due <= now) else { return };
-        let (packets, again) = card.ring.begin(card.due); // in time, unless links stood still
+        let (packets, again) = card.ring.begin(card.due); // on time, unless links were stopped
         card.due = again.unwrap_or(Time::NEVER);
         for _ in 0..packets {
             let Some(card) = self.card_mut() else { return };
@@ -85,7 +85,7 @@ impl Link {
         self.renew_next(pool);
     }
 
-    /// When the card hands on.
+    /// Time of the card's next hand-over.
     pub(super) fn card_due(&self) -> Time {
         self.extras().and_then(|extras| extras.card.as_ref()).map_or(Time::NEVER, |card| card.due)
     }

@@ -1,4 +1,5 @@
-//! Parts of a link that not every packet needs: those shared with links like it, and those needed once a packet waits.
+//! Parts of a link that not every packet needs: those shared with equal links, and those needed once a packet
+//! waits.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// Recipe of a link with this configuration.
+    /// Return the recipe of a link with this configuration.
     pub fn of(config: &LinkConfig) -> Arc<Recipe> {
         assert!(config.rate.0 > 0, "invariant: a link's rate is positive");
         let queue = match &config.queue {

@@ -14,17 +14,18 @@ pub struct SoleLink {
 }
 
 impl SoleLink {
-    /// As [`Link::new`].
+    /// See [`Link::new`].
     pub fn new(config: &LinkConfig, seed: u64) -> SoleLink {
         SoleLink { link: Link::new(config, seed), pool: Pool::default(), name: config.name.as_str().into() }
     }
 
-    /// As [`Link::offer`].
+    /// See [`Link::offer`].
     pub fn offer(&mut self, now: Time, packet: Packet) -> Result<(), Refused> {
         self.refuse(now, packet).map_or(Ok(()), |(_, why)| Err(why))
     }
 
-    /// The same. The packet that is refused, if one is: it may be another one, whose place this one takes (thinned ACKs).
+    /// Offer a packet; returns the refused packet, if one is: it may be another one, whose place this one
+    /// takes (thinned ACKs).
     pub fn refuse(&mut self, now: Time, packet: Packet) -> Option<(Packet, Refused)> {
         let refused = self.pass(now, packet);
         if self.link.has_head_drops() {
@@ -43,12 +44,13 @@ impl SoleLink {
         Some((self.pool.remove(id), why))
     }
 
-    /// As [`Link::poll`].
+    /// See [`Link::poll`].
     pub fn poll(&mut self, now: Time) -> Option<Packet> {
         self.link.poll(&mut self.pool, now).map(|id| self.pool.remove(id))
     }
 
-    /// The packet on the wire that leaves next, and when, if no other can come before it ([`Link::passes_ahead`]).
+    /// The packet on the wire that leaves next, and its time, if no other can come before it
+    /// ([`Link::passes_ahead`]).
     pub fn first(&self) -> Option<(Time, &Packet)> {
         self.link.passes_ahead().then(|| self.link.first(&self.pool)).flatten()
     }
@@ -59,42 +61,42 @@ impl SoleLink {
         self.pool.remove(id)
     }
 
-    /// As [`Link::takes_ahead`], where the queue decides on arrival.
+    /// See [`Link::takes_ahead`], for a queue that decides on arrival.
     pub fn takes_ahead(&self) -> bool {
         self.link.takes_ahead() && !self.link.drops_from_head()
     }
 
-    /// As [`Link::passes_ahead`].
+    /// See [`Link::passes_ahead`].
     pub fn passes_ahead(&self) -> bool {
         self.link.passes_ahead()
     }
 
-    /// As [`Link::next_event`].
+    /// See [`Link::next_event`].
     pub fn next_event(&self) -> Time {
         self.link.next_event()
     }
 
-    /// As [`Link::take_head_drops`], at the time of the call.
+    /// See [`Link::take_head_drops`], at the time of the call.
     pub fn take_head_drops(&mut self) -> Option<(Packet, Refused)> {
         self.link.take_head_drops().map(|(_, packet, why)| (packet, why))
     }
 
-    /// As [`Link::waiting`].
+    /// See [`Link::waiting`].
     pub fn waiting(&mut self, now: Time) -> u32 {
         self.link.waiting(&mut self.pool, now)
     }
 
-    /// As [`Link::counters`].
+    /// See [`Link::counters`].
     pub fn counters(&mut self, now: Time) -> Counters {
         self.link.counters(&mut self.pool, now, Underway::default())
     }
 
-    /// As [`Link::count_from`].
+    /// See [`Link::count_from`].
     pub fn count_from(&mut self, now: Time) {
         self.link.count_from(&mut self.pool, now, Underway::default());
     }
 
-    /// As [`Link::restart_loss`].
+    /// See [`Link::restart_loss`].
     pub fn restart_loss(&mut self, seed: u64) {
         self.link.restart_loss(&self.name, seed);
     }
@@ -104,7 +106,7 @@ impl SoleLink {
         &self.name
     }
 
-    /// As [`Link::rate`].
+    /// See [`Link::rate`].
     pub fn rate(&self) -> Rate {
         self.link.rate()
     }

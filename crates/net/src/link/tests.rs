@@ -9,7 +9,7 @@ fn packet(conn: u32) -> Packet {
     Packet { conn, bytes: 1514, ..Packet::default() }
 }
 
-/// Everything that is delivered until the link is empty, as (time, conn), polled as the world does.
+/// Return every delivery until the link is empty, as (time, conn), polled as the world does.
 fn drain(link: &mut SoleLink) -> Vec<(u64, u32)> {
     let mut out = Vec::new();
     while link.next_event() != Time::NEVER {
@@ -202,7 +202,7 @@ fn registries_hold_kebab_case_names_and_descriptions() {
     }
 }
 
-/// Oracle: a monitor that looks at the link every second; Little's law.
+/// Oracle: a monitor that reads the link every second; Little's law.
 #[test]
 fn figures_are_those_of_a_monitor_that_looks() {
     let (target, interval) = (Span::from_secs(50), Span::from_secs(50));
@@ -223,7 +223,7 @@ fn figures_are_those_of_a_monitor_that_looks() {
         let (mut link, mut now, mut seen, mut seen_late) = (SoleLink::new(&config, 1), 0, 0, 0);
         let (mut came, mut next) = (Vec::new(), 0);
         while now < 4000 {
-            // every tick a monitor looks, before the packets of this tick come
+            // every tick a monitor reads, before the packets of this tick arrive
             let waiting = link.waiting(Time(now * second)) > 0;
             (seen, seen_late) = (seen + waiting as u64, seen_late + (waiting && now > 2000) as u64);
             if now == 2000 {

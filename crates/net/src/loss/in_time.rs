@@ -121,7 +121,7 @@ mod tests {
         let fate = fates(&params(0.98, 0.02), 1, MS, 500_000);
         let lost = fate.iter().filter(|&&lost| lost).count() as f64;
         assert!((lost / 5e5 - 0.02).abs() < 0.003, "{lost}");
-        // a burst of 20 ms, looked at each ms: geometric with survival exp(-1/20)
+        // a burst of 20 ms, sampled each ms: geometric with survival exp(-1/20)
         let bursts = fate.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
         let expected = 1.0 / (1.0 - libm::exp(-1.0 / 20.0));
         assert!((lost / bursts / expected - 1.0).abs() < 0.1, "{}", lost / bursts);

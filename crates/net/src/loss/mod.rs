@@ -94,7 +94,7 @@ impl AppliesTo {
     }
 }
 
-/// A loss model at work, and what it is for.
+/// A loss model at work, and the packets to which it applies.
 #[derive(Clone)]
 pub(crate) struct Loss {
     applies_to: AppliesTo,

@@ -24,7 +24,7 @@ table! {
     }
 }
 
-/// Who shares a bucket.
+/// Flows that share a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Per {
     /// All.
@@ -44,7 +44,7 @@ pub(crate) struct Policer {
     full: u128,
     initial: u128,
     per: Per,
-    /// By the flow's number; that of the link is the first.
+    /// By the flow's number; the link's bucket is the first.
     buckets: Vec<Bucket>,
 }
 
@@ -61,7 +61,7 @@ impl Policer {
         Policer { rate: u128::from(params.rate.0), full, initial, per: params.per, buckets: Vec::new() }
     }
 
-    /// Whether a packet of so many bytes is dropped that arrives now.
+    /// Whether a packet of this size that arrives now is dropped.
     pub(crate) fn drops(&mut self, now: Time, flow: FlowId, bytes: u32) -> bool {
         let number = match self.per {
             Per::Link => 0,
@@ -108,7 +108,7 @@ mod tests {
     fn a_burst_within_the_bucket_loses_nothing_and_one_packet_more_does() {
         let mut model = policer(1_000_000, 15_000, None);
         assert_eq!((0..11).filter(|_| model.drops(Time::ZERO, 0, 1500)).count(), 1);
-        // 15 kB are there again after 120 ms, to the nanosecond
+        // 15 kB are available again after 120 ms, to the nanosecond
         assert!((0..9).all(|_| !model.drops(Time(119_999_999), 0, 1500)));
         assert!(model.drops(Time(119_999_999), 0, 1500));
         assert!(!model.drops(Time(120_000_000), 0, 1500));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     proptest! {
-        /// Oracle: no window of time lets more pass than the bucket and what came in meanwhile.
+        /// Oracle: no window of time lets more pass than the bucket and the tokens of that time.
         #[test]
         fn never_more_than_bucket_and_rate(
             gaps in prop::collection::vec(0u64..50_000_000, 1..200), rate in 1u64..20_000_000, bucket in 0u64..20_000,

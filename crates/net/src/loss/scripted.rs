@@ -115,7 +115,7 @@ mod tests {
     }
 
     proptest! {
-        /// Oracle: look at every line of the script.
+        /// Oracle: check every line of the script.
         #[test]
         fn equals_a_search_through_the_list(
             lines in prop::collection::vec((0u32..2, 1u32..20, 0u32..6, 0u8..3), 0..12)

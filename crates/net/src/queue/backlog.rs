@@ -10,11 +10,11 @@ use std::collections::VecDeque;
 use ackclock_core::packet::Load;
 use ackclock_core::{Span, Time};
 
-/// Packets of one load, the starts of whose transmissions lie `step` apart.
+/// Packets of one load whose transmissions start at intervals of `step`.
 #[derive(Clone, Copy)]
 struct Run {
     load: Load,
-    /// When the transmission of the last one starts.
+    /// Start of the last one's transmission.
     last: Time,
     /// Interval between two transmission starts. Only a guess while the run holds a single packet.
     step: Span,
@@ -37,7 +37,7 @@ impl Run {
         }
     }
 
-    /// How long they still wait after `now`, taken together: packets x ns.
+    /// Sum of their remaining waits after `now`: packets x ns.
     fn still_to_wait(&self, now: Time) -> u128 {
         let n = self.waiting(now) as u128;
         let earlier = self.step.0 as u128 * (n * n.saturating_sub(1) / 2);
@@ -45,11 +45,11 @@ impl Run {
     }
 }
 
-/// The packets that wait, in order of the start of their transmission. One of several segments counts as so many: where a
-/// limit counts packets, it holds what it would hold of packets of one segment.
+/// The waiting packets, in the order in which their transmissions start. One of several segments counts as
+/// that many: a limit in packets holds the same as with packets of one segment.
 #[derive(Clone)]
 pub(crate) struct Backlog {
-    /// The run that ends with who came last.
+    /// The run that ends with the last arrival.
     run: Run,
     /// Runs before the newest one.
     earlier: VecDeque<Run>,
@@ -75,7 +75,7 @@ impl Backlog {
         self.single = true;
     }
 
-    /// Let those go whose transmission starts at or before `now`.
+    /// Remove packets whose transmission starts at or before `now`.
     #[inline]
     pub(crate) fn advance(&mut self, now: Time) {
         loop {
@@ -91,7 +91,7 @@ impl Backlog {
         }
     }
 
-    /// Whether as many waited before, if so many more are to wait.
+    /// Whether the maximum so far allows this many more waiting packets.
     #[inline]
     pub(crate) fn held_before(&self, segments: u32) -> bool {
         self.packets + segments <= self.max
@@ -106,7 +106,7 @@ impl Backlog {
         }
     }
 
-    /// A packet starts to wait, for so long, until `start`; it was expected.
+    /// A packet starts to wait, for this long, until `start`; it was expected.
     #[inline]
     pub(crate) fn push(&mut self, start: Time, wait: Span, load: Load) {
         let (alike, gap) = (self.run.load == load, self.run.gap(start));
@@ -123,13 +123,14 @@ impl Backlog {
         self.area += wait.0 as u128 * load.segments() as u128;
     }
 
-    /// Who comes next does not continue the run as it is: it begins another one, or shows the step of the only one there is.
+    /// The next packet does not continue the run as it is: it begins another one, or sets the step of a run
+    /// of one.
     #[inline(never)]
     fn begin_run(&mut self, start: Time, wait: Span, load: Load) {
         let run = &mut self.run;
         let (alike, gap) = (run.load == load, run.gap(start));
         if gap >= wait {
-            self.earlier.clear(); // all have gone
+            self.earlier.clear(); // all have left
             (self.packets, self.bytes, run.packets) = (0, 0, 0);
         } else if run.packets == 1 && alike && !self.single {
             run.step = gap;
@@ -142,13 +143,13 @@ impl Backlog {
         }
     }
 
-    /// Packets that waited when [`Backlog::advance`] was called last, and came since.
+    /// Packets that waited at the last call of [`Backlog::advance`], and later arrivals.
     #[inline]
     pub(crate) fn len(&self) -> u32 {
         self.packets
     }
 
-    /// The same, where one of several segments counts once.
+    /// Their number, with a packet of several segments counted once.
     pub(crate) fn whole(&self) -> u32 {
         self.runs().map(|run| run.packets).sum()
     }
@@ -159,17 +160,17 @@ impl Backlog {
         self.bytes
     }
 
-    /// Most packets that ever waited.
+    /// Maximum number of packets that ever waited.
     pub(crate) fn max(&self) -> u32 {
         self.max
     }
 
-    /// Start the search for the greatest number anew.
+    /// Restart the search for the maximum.
     pub(crate) fn forget_max(&mut self) {
         self.max = self.len();
     }
 
-    /// Packets x ns of all who ever came, up to the end of their wait.
+    /// Packets x ns over all arrivals, up to the end of their wait.
     pub(crate) fn waited(&self) -> u128 {
         self.area
     }

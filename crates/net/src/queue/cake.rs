@@ -94,7 +94,7 @@ pub enum LineCode {
 
 choice! { LineCode: NoAtm "noatm", Atm "atm", Ptm "ptm" }
 
-/// Among whom CAKE shares.
+/// Units among which CAKE shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
     /// Flows alone.
@@ -141,17 +141,17 @@ pub(crate) struct Cake {
     quantum: u32,
     memory_limit: u64,
     memory: u64,
-    /// When the next packet may leave.
+    /// Time when the next packet may leave.
     next: Time,
-    /// And when at the latest, whatever was charged.
+    /// Latest such time, whatever was charged.
     failsafe: Time,
     queues: Vec<Queue>,
     fresh: VecDeque<u32>,
     old: VecDeque<u32>,
     decaying: VecDeque<u32>,
-    /// By flow: numbers of the sending and the receiving host.
+    /// Numbers of each flow's sending and receiving host.
     hosts: Box<[[u32; 2]]>,
-    /// By number: bulk flows from and to this host.
+    /// Bulk flows from and to each host.
     bulk: Vec<[u16; 2]>,
     packets: u32,
     max: u32,
@@ -169,7 +169,7 @@ pub(crate) struct Cake {
 enum Set {
     None,
     Sparse,
-    /// Counts as sparse, though it takes turns with the bulk.
+    /// Counts as sparse, although it takes turns with the bulk.
     SparseWait,
     Bulk,
     Decaying,
@@ -227,7 +227,7 @@ impl Cake {
         }
     }
 
-    /// Who lives where: by flow, numbers of the sending and the receiving host.
+    /// Hosts of the flows: numbers of the sending and the receiving host.
     pub(crate) fn learn_hosts(&mut self, hosts: &[[u32; 2]]) {
         let most = hosts.iter().flatten().max().map_or(0, |&n| n as usize + 1);
         self.hosts = hosts.into();
@@ -348,7 +348,7 @@ impl Cake {
         }
     }
 
-    /// The shaper is charged for what leaves.
+    /// Charge the shaper for a departure.
     fn advance(&mut self, bytes: u32) {
         if let Some(rate) = self.params.bandwidth {
             let takes = rate.tx_time(bytes);
@@ -357,7 +357,7 @@ impl Cake {
         }
     }
 
-    /// The packet at the head of a queue that COBALT lets pass.
+    /// Return the packet at the head of a queue that COBALT passes.
     fn take(&mut self, now: Time, at: u32) -> Option<(Packet, Span)> {
         loop {
             self.count(now);
@@ -385,7 +385,7 @@ impl Cake {
         }
     }
 
-    /// The turn of a queue came, and it is empty.
+    /// The turn of a queue has come, and it is empty.
     fn found_empty(&mut self, now: Time, at: u32) {
         let queue = &mut self.queues[at as usize];
         queue.cobalt.found_empty(now, &self.cobalt);

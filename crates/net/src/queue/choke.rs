@@ -82,7 +82,7 @@ impl Choke {
         }
     }
 
-    /// False if the queue is full; what CHOKe drops is told by [`Choke::take_head_drop`].
+    /// Add an arrival. False if the queue is full; drops by CHOKe are reported by [`Choke::take_head_drop`].
     pub(crate) fn enqueue(&mut self, now: Time, packet: Packet, must_wait: bool) -> bool {
         self.avg += self.params.weight * (self.packets as f64 - self.avg);
         if let Some(met) = self.meets_its_own(&packet) {
@@ -173,7 +173,7 @@ impl Choke {
         self.drops.push_back((now, packet, Refused::Aqm));
     }
 
-    /// A packet dropped and not yet asked for, oldest first.
+    /// Return a dropped packet not yet reported, oldest first.
     #[inline]
     pub(crate) fn take_head_drop(&mut self) -> Option<Dropped> {
         self.drops.pop_front()
@@ -195,7 +195,7 @@ impl Choke {
         self.packets
     }
 
-    /// Start the search for the greatest number anew.
+    /// Restart the search for the maximum.
     pub(crate) fn forget_max(&mut self) {
         self.max = self.packets;
     }
@@ -228,7 +228,7 @@ mod tests {
         let out: Vec<u32> = (0..5).map(|t| queue.dequeue(Time(10 + t)).expect("held").0.conn).collect();
         assert_eq!(out, [0, 1, 2, 3, 4]);
         assert!(queue.dequeue(Time(20)).is_none() && queue.take_head_drop().is_none());
-        // five packets that came at 0..4 left at 10..14
+        // five packets that arrived at 0..4 left at 10..14
         assert_eq!(queue.figures(Time(20)), (50, 5, 0, 0));
     }
 
@@ -287,8 +287,8 @@ mod tests {
         assert!(sent > 8_000 && pairs > 100, "{sent} {pairs}");
     }
 
-    /// The paper's point (figure 3): a blind sender at twice the rate of the link is held well below the rate that a plain
-    /// FIFO or RED gives it, though nothing is known of flows.
+    /// The paper's result (figure 3): a blind sender at twice the rate of the link is held well below the
+    /// rate that a plain FIFO or RED gives it, without any state of flows.
     #[test]
     fn a_flow_that_fills_the_queue_is_held_down() {
         let share = |compare: bool| {

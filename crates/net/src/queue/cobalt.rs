@@ -64,7 +64,7 @@ impl Cobalt {
         self.count = self.count.max(1);
     }
 
-    /// The queue's turn came and it was empty.
+    /// The queue's turn has come and it is empty.
     pub(crate) fn found_empty(&mut self, now: Time, params: &CobaltParams) {
         if self.p_drop > 0 && now - self.blue_timer > params.target {
             self.p_drop = self.p_drop.saturating_sub(DOWN);
@@ -130,7 +130,7 @@ impl Cobalt {
         verdict
     }
 
-    /// CoDel's law: the next signal comes interval / sqrt(count) after the one that was due.
+    /// CoDel's law: the next signal comes interval / sqrt(count) after the due time of the last.
     fn signal_after(&mut self, count: u32, params: &CobaltParams) {
         self.rec_inv_sqrt = match count {
             0..16 => INVERSE_ROOTS[count as usize],
@@ -149,7 +149,7 @@ impl Cobalt {
     }
 }
 
-/// 1 / sqrt(n) in 2^-32; where the last digit is not the rounded one, Linux's own.
+/// 1 / sqrt(n) in 2^-32; with Linux's own last digit if that is not the rounded one.
 const INVERSE_ROOTS: [u32; 16] = [
     u32::MAX,
     u32::MAX,
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!((slow.target, slow.interval), (Span::from_us(18_168), Span::from_us(113_168)));
     }
 
-    /// Behind a standing queue signals come at once, then at intervals that shrink as CoDel's do.
+    /// In a standing queue signals come at once, then at shrinking intervals as in CoDel.
     #[test]
     fn it_signals_as_codel_does() {
         let mut cobalt = Cobalt::default();

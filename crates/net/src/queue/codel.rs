@@ -75,7 +75,7 @@ pub(super) fn target_within_interval(target: Span, interval: Span, rules: &mut R
     rules.refuse("target", format_args!("at most the interval of {interval}"));
 }
 
-/// RFC 8289 §4.4, of CoDel and of what has CoDel within.
+/// RFC 8289 §4.4, for CoDel and for disciplines that contain CoDel.
 pub(crate) const TARGET: Span = Span::from_ms(5);
 pub(crate) const INTERVAL: Span = Span::from_ms(100);
 
@@ -101,7 +101,7 @@ struct Held {
 pub(crate) struct Codel {
     limit: u32,
     params: CodelParams,
-    /// Which packets `ce_threshold` marks.
+    /// Packets that `ce_threshold` marks.
     pub(super) marks_early: Classifier,
     /// Like `drop_next`, in units of 1,024 ns.
     first_above_time: u64,
@@ -113,7 +113,7 @@ pub(crate) struct Codel {
     mtu: u32,
     queue: VecDeque<Held>,
     bytes: u64,
-    /// One of several segments counts as so many.
+    /// One of several segments counts as that many.
     packets: u32,
     head_drops: VecDeque<Dropped>,
     dropped: u64,
@@ -169,8 +169,8 @@ impl Codel {
         true
     }
 
-    /// The packet to transmit at `now`; those dropped on the way to it wait in [`Codel::take_head_drop`]. `beside` = bytes
-    /// that wait in other queues of the same discipline.
+    /// Return the packet to transmit at `now`; packets dropped before it are returned by
+    /// [`Codel::take_head_drop`]. `beside` = bytes that wait in other queues of the same discipline.
     pub(crate) fn dequeue(&mut self, pool: &mut Pool, now: Time, beside: u64) -> Option<Served> {
         let mut r = self.dodequeue(now, beside);
         let clock = units(now.0);
@@ -210,7 +210,7 @@ impl Codel {
             let soon = clock < self.drop_next + 16 * units(self.params.interval.0);
             if delta > 1 && soon {
                 self.count = delta;
-                self.newton_step(); // not exact at once: the next steps correct it
+                self.newton_step(); // not exact at first: the next steps correct it
             } else {
                 self.count = 1;
                 self.rec_inv_sqrt = u16::MAX;
@@ -223,7 +223,7 @@ impl Codel {
         Some(Served { id, load, waited: r.sojourn_time })
     }
 
-    /// A packet dropped at departure and not yet asked for, oldest first.
+    /// Return a packet dropped at departure and not yet reported, oldest first.
     #[inline]
     pub(crate) fn take_head_drop(&mut self) -> Option<Dropped> {
         self.head_drops.pop_front()
@@ -245,7 +245,7 @@ impl Codel {
         self.packets
     }
 
-    /// Start the search for the greatest number anew.
+    /// Restart the search for the maximum.
     pub(crate) fn forget_max(&mut self) {
         self.max = self.len();
     }
@@ -324,7 +324,7 @@ impl Codel {
         }
     }
 
-    /// `ce_threshold`; the packet waited for so many units.
+    /// Apply `ce_threshold`; the packet waited for this many units.
     #[inline]
     fn mark_early(&mut self, pool: &mut Pool, id: PacketId, waited: u64) {
         if self.params.ce_threshold.is_some_and(|threshold| waited > units(threshold.0)) {
@@ -358,8 +358,8 @@ mod tests {
         CodelParams { limit: None, target: TARGET, interval: INTERVAL, ecn, ce_threshold: None }
     }
 
-    /// A queue that never empties, whose packets have all waited for 50 ms when they are dequeued, one each ms:
-    /// when does CoDel drop or mark?
+    /// Times of drops or marks in a queue that never empties, whose packets have all waited for 50 ms when
+    /// they are dequeued, one each ms.
     fn schedule(ecn: bool, duration_ms: u64) -> Vec<u64> {
         let mut codel = Pooled::new(Codel::new(params(ecn)));
         let packet =
@@ -428,7 +428,7 @@ mod tests {
         let mut codel = Pooled::new(Codel::new(params(false)));
         let packet = Packet { bytes: 1514, ..Packet::default() };
         for t in 0..2000 {
-            // One packet behind the one that leaves: no more than a frame waits, whatever the sojourn time.
+            // One packet behind the departing one: no more than a frame waits, whatever the sojourn time.
             while codel.len() < 2 {
                 codel.enqueue(Time(t * MS), packet, true);
             }

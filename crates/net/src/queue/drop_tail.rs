@@ -34,7 +34,8 @@ pub(crate) struct DropTail {
     limit_packets: u32,
     /// A packet of several segments counts once.
     whole: bool,
-    /// Up to so many bytes, there is room for as many segments as waited before: the limit in bytes, or 0 where packets are counted whole.
+    /// Up to this many bytes there is room for as many segments as waited before: the limit in bytes, or 0 if
+    /// packets are counted whole.
     easy_bytes: u64,
 }
 
@@ -48,7 +49,7 @@ impl DropTail {
         DropTail { limit_packets, whole: false, easy_bytes: limit_bytes }
     }
 
-    /// The limit counts packets, however many segments they hold, as Linux's disciplines do.
+    /// Whether the limit counts packets, regardless of their segments, as Linux's disciplines do.
     pub(crate) fn count_packets(&mut self) {
         if self.limit_packets < u32::MAX {
             (self.whole, self.easy_bytes) = (true, 0);
@@ -71,7 +72,7 @@ impl DropTail {
         waiting <= self.limit_packets
     }
 
-    /// Whether there is room without a further question: for no more segments than ever waited.
+    /// Whether there is room without a further check: for no more segments than ever waited.
     #[inline]
     pub(crate) fn has_room_at_sight(&self, load: Load, backlog: &Backlog) -> bool {
         backlog.held_before(load.segments()) && backlog.bytes() + load.bytes() as u64 <= self.easy_bytes

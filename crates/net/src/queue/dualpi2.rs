@@ -121,7 +121,7 @@ pub(crate) struct DualPi2 {
     pi: Pi,
     /// The next update.
     due: Time,
-    /// Bytes that C may send for one of L, and the other way round, of a hundred.
+    /// Bytes that C may send for one of L, and vice versa, of a hundred.
     weights: [i64; 2],
     credit: i64,
     queues: [VecDeque<Held>; 2],
@@ -173,8 +173,8 @@ impl DualPi2 {
         true
     }
 
-    /// The packet to transmit at `now`, and how long it waited; those dropped on the way to it wait in
-    /// [`DualPi2::take_head_drop`].
+    /// Return the packet to transmit at `now`, and its waiting time; packets dropped before it are returned
+    /// by [`DualPi2::take_head_drop`].
     pub(crate) fn dequeue(&mut self, now: Time) -> Option<(Packet, Span)> {
         self.catch_up(now);
         loop {
@@ -260,7 +260,7 @@ impl DualPi2 {
         self.queues.iter().filter_map(|queue| queue.front()).map(|head| head.arrival).min()
     }
 
-    /// A packet dropped and not yet asked for, oldest first.
+    /// Return a dropped packet not yet reported, oldest first.
     pub(crate) fn take_head_drop(&mut self) -> Option<Dropped> {
         self.drops.pop_front()
     }
@@ -276,7 +276,7 @@ impl DualPi2 {
         self.packets
     }
 
-    /// Start the search for the greatest number anew.
+    /// Restart the search for the maximum.
     pub(crate) fn forget_max(&mut self) {
         self.max = self.packets;
     }
@@ -324,7 +324,7 @@ impl Pi {
         }
     }
 
-    /// One update. True if the next one changes nothing, unless a packet arrives.
+    /// Make one update. True if the next one changes nothing, unless a packet arrives.
     fn update(&mut self, qdelay: Span) -> bool {
         let ahead = |of: Span| qdelay.0 as i128 - of.0 as i128;
         let change = ahead(self.target) * self.alpha + ahead(self.last_qdelay) * self.beta;
@@ -403,7 +403,7 @@ mod tests {
         assert_eq!(order, "LLLLLLLLLC".repeat(3));
     }
 
-    /// How often a packet is dropped and marked at a base probability, of so many tries.
+    /// Number of drops and marks at a base probability, in this many trials.
     fn met(params: DualPi2Params, p: f64, ecn: Ecn) -> (f64, f64) {
         let mut queue = dualpi2(params);
         queue.pi.p = (p * ONE as f64) as u32;
@@ -432,7 +432,8 @@ mod tests {
         near(met(DualPi2Params { overload: Overload::Overflow, ..params() }, 0.6, Ecn::Ect1), (0.0, 1.0));
     }
 
-    /// A link of 100 Mbit/s that gets `percent` of its rate for 20 s: dropped and marked of what came after 5 s, and p'.
+    /// Run a link of 100 Mbit/s that gets `percent` of its rate for 20 s; returns drops and marks of arrivals
+    /// after 5 s, and p'.
     fn offered(percent: u64, ecn: Ecn) -> (f64, f64, f64) {
         let queue = QueueConfig::DualPi2(params());
         let mut link =

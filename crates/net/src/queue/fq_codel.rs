@@ -79,7 +79,7 @@ pub(crate) struct FqCodel {
     packets: u32,
     bytes: u64,
     max: u32,
-    /// When the packets began to wait, of which some still does.
+    /// Start of the wait of the packets of which some still waits.
     since: Time,
     head_drops: VecDeque<Dropped>,
     overflows: u64,
@@ -158,7 +158,7 @@ impl FqCodel {
                 if from_new || list.len() > 1 {
                     list.pop_front();
                     self.old_queues.push_back(at);
-                } // else it is its own successor
+                } // otherwise it is its own successor
                 continue;
             }
             let beside = self.bytes - sub.codel.bytes();
@@ -197,7 +197,7 @@ impl FqCodel {
         !self.head_drops.is_empty()
     }
 
-    /// A time at or after which a packet can leave, if one is there.
+    /// A time at or after which a packet can leave, if there is one.
     pub(crate) fn head_arrival(&self) -> Option<Time> {
         (self.packets > 0).then_some(self.since)
     }
@@ -219,13 +219,13 @@ impl FqCodel {
         sum
     }
 
-    /// Which queue: Fibonacci hashing of the connection's number, reduced by multiplication.
+    /// Number of the queue: Fibonacci hashing of the connection's number, reduced by multiplication.
     fn classify(&self, packet: &Packet) -> u32 {
         let spread = (packet.conn as u64 ^ (packet.forward as u64) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (((spread >> 32) * self.params.queues as u64) >> 32) as u32
     }
 
-    /// Take over what a queue's CoDel dropped.
+    /// Take over the drops of a queue's CoDel.
     #[cold]
     fn collect(&mut self, at: u32) {
         while let Some(dropped) = self.subs[at as usize].codel.take_head_drop() {
@@ -341,7 +341,7 @@ mod tests {
         assert_eq!(order(&mut queue, 4), [1, 2, 1, 2]);
         queue.enqueue(Time(0), packet(3, 1514), true);
         queue.enqueue(Time(0), packet(3, 1514), true);
-        // 2 has just used its round up, so 1 and 3 come before it
+        // 2 has just used up its round, so 1 and 3 come before it
         assert_eq!(order(&mut queue, 5), [3, 1, 3, 2, 1]);
     }
 
@@ -356,7 +356,7 @@ mod tests {
         }
         let dropped: Vec<_> =
             std::iter::from_fn(|| queue.take_head_drop()).map(|(_, p, why)| (p.conn, why)).collect();
-        // the first one too many takes half of what the first flow has
+        // the first packet above the limit drops half of the first flow's packets
         assert_eq!(dropped, [(1, Refused::QueueFull); 5]);
         assert_eq!((queue.len(), queue.max, queue.figures(Time(9)).2), (8, 10, 5));
     }

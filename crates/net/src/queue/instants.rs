@@ -1,5 +1,5 @@
-//! At how many whole seconds of the run did packets wait? The reading of a monitor that looks at a queue once a second,
-//! without an event for each look.
+//! Number of whole seconds of the run at which packets waited: the reading of a monitor that samples a queue
+//! once a second, without an event for each sample.
 
 use ackclock_core::Time;
 
@@ -13,7 +13,7 @@ pub(crate) struct Instants {
 }
 
 impl Default for Instants {
-    /// The first look is after one second.
+    /// The first sample is after one second.
     fn default() -> Instants {
         Instants { counted: 0, next: 1, next_ns: SECOND }
     }
@@ -28,7 +28,7 @@ impl Instants {
         }
     }
 
-    /// Whether there may be some before `to` that were not counted.
+    /// Whether there may be uncounted ones before `to`.
     #[inline]
     pub(crate) fn lie_before(&self, to: Time) -> bool {
         to.0 > self.next_ns
@@ -43,7 +43,7 @@ impl Instants {
         self.next_ns = self.next.saturating_mul(SECOND);
     }
 
-    /// How many of them lie up to and at `now`, if it is so from `now` to the end of what was covered.
+    /// Number of them up to and at `now`, if the state holds from `now` to the end of the covered time.
     pub(crate) fn up_to(&self, now: Time) -> u64 {
         self.counted - self.next.saturating_sub(now.0 / SECOND + 1)
     }
@@ -57,7 +57,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Oracle: look at every second.
+        /// Oracle: sample every second.
         #[test]
         fn counts_what_a_look_each_second_would_see(gaps in prop::collection::vec((0u64..3_000, 0u64..4_000), 1..40)) {
             let (mut instants, mut spans, mut from, mut to) = (Instants::default(), Vec::new(), 0, 0);
@@ -71,7 +71,7 @@ mod tests {
                 (1..=last).filter(|k| spans.iter().any(|&(a, b)| (a..b).contains(&(k * SECOND)))).count() as u64
             };
             prop_assert_eq!(instants.up_to(Time(to)), seen(to / SECOND));
-            // before the end: as far as it goes on from there without a break
+            // before the end: as far as it continues from there without a break
             let tail = spans.iter().rev().scan(to, |until, &(a, b)| { let joins = b >= *until; *until = a; joins.then_some(a) }).last();
             if let Some(start) = tail.filter(|&t| t < to && t >= from) {
                 prop_assert_eq!(instants.up_to(Time(start)), seen(start / SECOND));

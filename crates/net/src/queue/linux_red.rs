@@ -75,7 +75,7 @@ pub(super) struct LinuxRedOptions {
 }
 
 impl LinuxRedOptions {
-    /// As netlink and `tc` have it; `tc` comes to the weight by way of a burst.
+    /// In the form of netlink and `tc`; `tc` derives the weight from a burst.
     pub fn qdisc(&self) -> Qdisc {
         let flags = self.ecn as u8 | (self.harddrop as u8) << 1 | (self.adaptive as u8) << 2;
         let mut parameters: Vec<u8> =
@@ -210,7 +210,7 @@ pub(crate) struct LinuxRed {
     max_p: u32,
     /// max_p / (max - min), at least 1: as first set rounded down, since an adaptation to the nearest.
     per_byte: u64,
-    /// When the probability moves next.
+    /// Time of the probability's next change.
     adapts: Time,
     stream: Stream,
 }
@@ -465,7 +465,7 @@ mod tests {
         assert_eq!(at(&[504, 900, 1008, 1511, 1512]), at(&[1700]));
         assert_ne!(at(&[504, 900, 1008, 1511]), at(&[1700]));
         let mut idle = red(|p| p.adaptive = true);
-        idle.adapt(Time(u64::MAX / 4), None); // ends, though 10^10 periods passed
+        idle.adapt(Time(u64::MAX / 4), None); // ends, although 10^10 periods passed
         assert!(idle.max_p < LEAST_P);
     }
 

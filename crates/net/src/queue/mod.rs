@@ -1,4 +1,5 @@
-//! Queues: which packets a link refuses, marks or drops. One discipline, one file; a closed enum on the hot path.
+//! Queues: packets that a link refuses, marks or drops. One discipline, one file; a closed enum on the hot
+//! path.
 //!
 //! Disciplines that decide on arrival (drop-tail, netem-limit, RED) never hold a packet: its departure is computed
 //! when it arrives, and `backlog::Backlog` alone knows who still waits. CoDel decides at departure and holds them.
@@ -75,12 +76,12 @@ impl QueueConfig {
         QueueConfig::DropTail(DropTailParams { limit })
     }
 
-    /// A drop-tail queue of so many packets.
+    /// Return a drop-tail queue of this many packets.
     pub const fn packets(limit: u32) -> QueueConfig {
         QueueConfig::drop_tail(Some(Limit::Packets(limit)))
     }
 
-    /// Most that waits; `None` = no limit.
+    /// Maximum that waits; `None` = no limit.
     pub fn limit(&self) -> Option<Limit> {
         match self {
             QueueConfig::DropTail(params) => params.limit,
@@ -97,7 +98,7 @@ impl QueueConfig {
         }
     }
 
-    /// Queueing discipline of the kernel for it, on a link with this delay.
+    /// Return the kernel's queueing discipline for it, on a link with this delay.
     pub fn qdisc(&self, delay: Span) -> Result<Qdisc, Refusal> {
         match self {
             QueueConfig::DropTail(params) => Ok(params.qdisc()),
@@ -130,15 +131,15 @@ impl Default for QueueConfig {
 /// Why a packet was dropped at arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// By the loss model.
+    /// Dropped by the loss model.
     Loss,
     /// The queue's limit is reached.
     QueueFull,
-    /// By the discipline, ahead of its limit.
+    /// Dropped by the discipline, before its limit.
     Aqm,
 }
 
-/// A packet of the pool that leaves a queue which held it, and how long it waited.
+/// A packet of the pool that leaves a queue which held it, and its waiting time.
 #[derive(Clone, Copy)]
 pub(crate) struct Served {
     pub id: PacketId,
@@ -146,7 +147,7 @@ pub(crate) struct Served {
     pub waited: Span,
 }
 
-/// When a queue dropped a packet that it held, and why.
+/// Time and reason of a held packet's drop.
 pub(crate) type Dropped = (Time, Packet, Refused);
 
 /// Decision of a discipline about a packet on arrival.
@@ -165,17 +166,17 @@ pub(crate) struct Arrival<'a> {
     pub tx: Span,
     /// The transmitter has work until then.
     pub busy_until: Time,
-    /// Who waits at `now`.
+    /// Packets that wait at `now`.
     pub backlog: &'a Backlog,
-    /// Everything not yet taken from the far end, and where its packets lie.
+    /// Everything not yet taken from the far end, and the storage of its packets.
     pub wire: &'a Wire,
-    /// How many packets those are.
+    /// Number of those packets.
     pub on_wire: u32,
     pub pool: &'a Pool,
 }
 
 impl Arrival<'_> {
-    /// Whether the packet's transmission starts at once. One that ends at this very nanosecond is over.
+    /// Whether the packet's transmission starts at once. One that ends at this very nanosecond has ended.
     #[inline]
     pub(crate) fn finds_link_idle(&self) -> bool {
         self.busy_until <= self.now
@@ -230,14 +231,14 @@ impl Queue {
         }
     }
 
-    /// Who lives where: by flow, numbers of the sending and the receiving host.
+    /// Hosts of the flows: numbers of the sending and the receiving host.
     pub(crate) fn learn_hosts(&mut self, hosts: &[[u32; 2]]) {
         if let Queue::Cake(cake) = self {
             cake.learn_hosts(hosts);
         }
     }
 
-    /// Decide about an arrival. Drop-tail and CoDel have their own ways in.
+    /// Decide about an arrival. Drop-tail and CoDel have separate entry points.
     #[inline(never)]
     pub(crate) fn admit(&mut self, arrival: &Arrival) -> Admission {
         match self {
@@ -250,13 +251,14 @@ impl Queue {
         }
     }
 
-    /// Whether it holds its packets, and decides about them at departure too.
+    /// Whether it holds its packets, and decides about them at departure as well.
     #[inline]
     pub(crate) fn holds(&self) -> bool {
         held!(self, _queue => true, false)
     }
 
-    /// [`Queue::admit`] of a queue that holds its packets: false if this one is refused, and stays the caller's.
+    /// [`Queue::admit`] for a queue that holds its packets: false if this one is refused, and remains the
+    /// caller's.
     pub(crate) fn enqueue(
         &mut self,
         pool: &mut Pool,
@@ -292,19 +294,19 @@ impl Queue {
         Some(Served { id: pool.insert(&packet), load: packet.load(), waited })
     }
 
-    /// A time at or after which a packet that it holds can leave.
+    /// A time at or after which a held packet can leave.
     #[inline]
     pub(crate) fn head_arrival(&self) -> Option<Time> {
         held!(self, queue => queue.head_arrival(), None)
     }
 
-    /// Whether the queue has dropped a packet that it held and has not reported yet.
+    /// Whether the queue has dropped a held packet that it has not reported yet.
     #[inline]
     pub(crate) fn has_head_drops(&self) -> bool {
         held!(self, queue => queue.has_head_drops(), false)
     }
 
-    /// A packet that it held and dropped, when, and why.
+    /// Return a held packet that was dropped, the time, and the reason.
     #[inline]
     pub(crate) fn take_head_drop(&mut self) -> Option<Dropped> {
         held!(self, queue => queue.take_head_drop(), None)
@@ -315,12 +317,12 @@ impl Queue {
         held!(self, queue => queue.len(), 0)
     }
 
-    /// Start the search for the greatest number of packets anew.
+    /// Restart the search for the maximum number of packets.
     pub(crate) fn forget_max(&mut self) {
         held!(self, queue => queue.forget_max(), ())
     }
 
-    /// Counts of the packets that it holds: their integral over time up to `now`, most at a time, dropped, marked.
+    /// Counts of the held packets: their integral over time up to `now`, maximum at a time, dropped, marked.
     pub(crate) fn figures(&self, now: Time) -> (u128, u32, u64, u64) {
         held!(self, queue => queue.figures(now), (0, 0, 0, 0))
     }
@@ -331,19 +333,19 @@ pub(crate) fn ecn_capable(packet: &Packet) -> bool {
     packet.ecn != Ecn::NotEct
 }
 
-/// Which packets are held to be of a scalable control.
+/// Packets that are considered to belong to a scalable control.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Classifier {
     /// ECT(1) and CE (RFC 9331 §5.1).
     L4s,
-    /// Every packet that can be marked: ECT(0), too, as DCTCP sends.
+    /// Every packet that can be marked, including ECT(0), which DCTCP sends.
     AnyEct,
 }
 
 choice! { Classifier: L4s "l4s", AnyEct "any-ect" }
 
 impl Classifier {
-    /// Whether this one is.
+    /// Whether this packet is one.
     pub(crate) fn takes(self, ecn: Ecn) -> bool {
         match ecn {
             Ecn::NotEct => false,

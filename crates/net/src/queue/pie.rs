@@ -55,7 +55,7 @@ pub(crate) struct Pie {
     accu_prob: f64,
     /// The next update.
     due: Time,
-    /// The transmitter has work until then, as far as those who came know.
+    /// End of the transmitter's present work, as far as arrivals have shown.
     busy_until: Time,
 }
 
@@ -125,7 +125,8 @@ impl Pie {
         }
     }
 
-    /// §4.2, §4.3, with the delay at this instant. True if the next one changes nothing, unless a packet arrives.
+    /// §4.2, §4.3, with the delay at this instant. True if the next one changes nothing, unless a packet
+    /// arrives.
     fn update(&mut self, qdelay: Span) -> bool {
         let off = qdelay.as_secs() - self.params.target.as_secs();
         let growth = qdelay.as_secs() - self.qdelay_old.as_secs();

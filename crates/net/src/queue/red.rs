@@ -89,7 +89,7 @@ pub(crate) struct Red {
     stream: Stream,
 }
 
-/// Signal that the average asks for.
+/// Signal that the average requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Signal {
     None,

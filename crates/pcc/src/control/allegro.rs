@@ -24,7 +24,7 @@ pub enum Start {
     Rate(f64),
 }
 
-/// How the starting phase grows.
+/// Growth in the starting phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Growth {
     /// Twice the rate with each interval, not waiting for results.
@@ -57,7 +57,7 @@ pub enum Length {
     Tenths(f64, f64),
     /// m from {1.5, 1.6, 1.7} if 1.1 RTTs hold more than ten packets; else the larger of ten packets and 5 ms.
     Modong,
-    /// At least this many packets and this many RTTs.
+    /// Minimum of packets and of RTTs.
     AtLeast(f64, f64),
 }
 
@@ -79,21 +79,21 @@ pub enum FirstMove {
 pub struct AllegroParams {
     /// First rate.
     pub start: Start,
-    /// How the starting phase grows.
+    /// Growth in the starting phase.
     pub growth: Growth,
-    /// When and where the starting phase ends.
+    /// End of the starting phase: condition and resulting rate.
     pub exit: Exit,
     /// The first interval's utility counts half.
     pub first_counts_half: bool,
     /// Share of the rate while waiting for a result of the starting phase.
     pub start_filler: f64,
-    /// How long an interval is.
+    /// Length of an interval.
     pub length: Length,
-    /// Least relative size of a trial.
+    /// Smallest relative size of a trial.
     pub epsilon_min: f64,
-    /// Greatest relative size of a trial.
+    /// Largest relative size of a trial.
     pub epsilon_max: f64,
-    /// Beyond the greatest trial size comes the least again.
+    /// After the largest trial size the smallest follows again.
     pub epsilon_wraps: bool,
     /// Pairs of trials, all of which must agree.
     pub pairs: u32,
@@ -103,11 +103,11 @@ pub struct AllegroParams {
     pub keeps_last_trial: bool,
     /// Each trial waits for the result of the one before.
     pub sequential: bool,
-    /// Where the rate goes once the trials agree.
+    /// Change of the rate once the trials agree.
     pub first_move: FirstMove,
     /// Size of step n is n times this.
     pub step: f64,
-    /// Greatest step.
+    /// Largest step.
     pub step_max: f64,
     /// Number of the first step.
     pub first_step: u32,
@@ -115,14 +115,14 @@ pub struct AllegroParams {
     pub first_move_is_reference: bool,
     /// A failed step is taken back by its own size instead of to the rate before.
     pub reverts_by_size: bool,
-    /// Least change of a step, packets per interval.
+    /// Smallest change of a step, packets per interval.
     pub least_packets: f64,
     /// Rates above this, and this much above what the host sent, fall back to that; bit/s, both. The authors' code compares with
     /// the packets that left in the interval, lost ones too: it notices a slow host, and loss means nothing to it.
     pub resync: Option<(f64, f64)>,
-    /// Least rate, bit/s.
+    /// Minimum rate, bit/s.
     pub min_rate: f64,
-    /// Greatest rate, bit/s.
+    /// Maximum rate, bit/s.
     pub max_rate: f64,
 }
 
@@ -213,7 +213,7 @@ impl AllegroParams {
     };
 }
 
-/// Two packets of 1500 bytes a second. Differs: the paper names no least rate.
+/// Two packets of 1500 bytes a second. Differs: the paper gives no minimum rate.
 const MIN_RATE: f64 = 24_000.0;
 /// 10 Gbit/s: on links without a rate the starting phase would never end.
 const MAX_RATE: f64 = 1e10;
@@ -247,7 +247,7 @@ struct Known {
 #[derive(Clone)]
 struct Decision {
     epsilon: f64,
-    /// By trial: up?
+    /// By trial: upwards?
     up: [bool; 2 * MAX_PAIRS],
     planned: u32,
     utility: [f64; 2 * MAX_PAIRS],
@@ -381,7 +381,7 @@ impl Allegro {
         self.phase = Phase::Adjusting(next);
     }
 
-    /// One step further.
+    /// Advance by one step.
     fn advance(&self, adjusting: &mut Adjusting, per_interval: f64) {
         let p = &self.params;
         adjusting.step = (adjusting.step + 1).max(p.first_step);

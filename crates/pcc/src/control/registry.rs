@@ -13,7 +13,7 @@ use crate::utility::{Gradient, Kind};
 pub struct Entry {
     /// Name in a scenario.
     pub name: &'static str,
-    /// One line.
+    /// Description in one line.
     pub about: &'static str,
     /// Table of the options.
     pub options: &'static Table,
@@ -124,7 +124,7 @@ choice! {
     Worth: Safe "safe", Latency "latency", LatencyPaper "latency-paper", LossResilient "loss-resilient", Incast "incast"
 }
 
-/// The options of a controller, and behind them those of its transport.
+/// The options of a controller, followed by those of its transport.
 macro_rules! with_transport {
     ($(#[doc = $about:literal])+ $name:ident $kind:literal { $($own:tt)* }) => {
         table! {
@@ -266,7 +266,7 @@ gradient_options! {
 
 #[derive(Clone, Copy)]
 enum Family {
-    /// Constants, what an interval is worth, steepness.
+    /// Constants, value of an interval, steepness.
     Allegro(AllegroParams, Worth, f64),
     Vivace(VivaceParams, Gradient),
 }
@@ -279,7 +279,7 @@ pub struct Recipe {
     pub config: Config,
 }
 
-/// The recipe of a controller by name, or what is wrong with name or options.
+/// Return the recipe of a controller by name, or the error in name or options.
 pub fn build(name: &str, options: &Options) -> Result<Recipe, Refusal> {
     let Some(entry) = ENTRIES.iter().find(|e| e.name == name) else {
         let allowed = REGISTRY.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
@@ -304,7 +304,7 @@ impl Recipe {
         self.controller_with(stream, utility)
     }
 
-    /// The same, judging by another utility.
+    /// Return it with another utility function.
     pub fn controller_with(&self, stream: Stream, utility: Kind) -> Controller {
         let algorithm = match self.family {
             Family::Allegro(p, ..) => Algorithm::Allegro(Box::new(Allegro::new(p, stream))),

@@ -33,30 +33,30 @@ pub struct VivaceParams {
     pub epsilon: f64,
     /// Pairs of trials of a decision.
     pub pairs: u32,
-    /// How the pairs decide.
+    /// Decision rule of the pairs.
     pub votes: Votes,
     /// theta_0.
     pub theta: f64,
     /// omega_0.
     pub omega: f64,
-    /// delta: what each round at the bound adds to it.
+    /// delta: increase per round at the bound.
     pub delta: f64,
-    /// Least change and least rate, bit/s.
+    /// Smallest change and minimum rate, bit/s.
     pub min_change: f64,
-    /// Least rate, bit/s.
+    /// Minimum rate, bit/s.
     pub min_rate: f64,
-    /// Greatest rate, bit/s.
+    /// Maximum rate, bit/s.
     pub max_rate: f64,
-    /// Least packets and RTTs of an interval.
+    /// Minimum of packets and RTTs in an interval.
     pub packets: f64,
-    /// Least length of an interval, RTTs.
+    /// Minimum length of an interval, RTTs.
     pub rtts: f64,
     /// Gradients and deviations that are noise count as zero.
     pub gates: bool,
 }
 
 impl VivaceParams {
-    /// NSDI 2018; bounds as in the paper, least rate and change as in the user-space code.
+    /// NSDI 2018; bounds as in the paper, minimum rate and change as in the user-space code.
     pub const VIVACE: VivaceParams = VivaceParams {
         start_packets: 10.0,
         epsilon: 0.05,
@@ -237,7 +237,7 @@ impl Vivace {
             change = bound;
             self.at_bound += 1;
         } else {
-            // the least k whose bound would still hold it
+            // the smallest k whose bound would still hold it
             let k = libm::ceil((change / self.base - p.omega).max(0.0) / p.delta);
             self.at_bound = self.at_bound.min(k as u32);
         }

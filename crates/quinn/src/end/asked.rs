@@ -171,7 +171,7 @@ impl End {
         self.trace.iter_mut().for_each(|rows| rows.push(row));
     }
 
-    /// A row, if what arrived held an ACK.
+    /// A row, if an arrival contained an ACK.
     pub(super) fn note_ack(&mut self, t: Time, before: &Stats, window_before: u64) {
         let (stats, Some(sample)) = (self.stats(), self.sample()) else { return };
         if stats.acks == before.acks {

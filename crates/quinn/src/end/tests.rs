@@ -1,4 +1,4 @@
-//! Two ends over a pipe with a delay: what an end does by itself, without a network of ours.
+//! Two ends over a pipe with a delay: the behaviour of an end without our network.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -201,7 +201,7 @@ fn a_slow_start_belongs_to_a_controller_of_ours() {
     );
 }
 
-/// Whatever bytes arrive, they are ignored or end the connection.
+/// Arbitrary bytes are ignored or end the connection.
 #[test]
 fn junk_is_survived() {
     let mut stream = Stream::new(3, "junk");

@@ -11,7 +11,7 @@ const MAX16: u64 = u16::MAX as u64;
 const MAX32: u64 = u32::MAX as u64;
 
 impl Parser<'_> {
-    /// A packet, from behind its direction.
+    /// Parse a packet, after its direction.
     pub(super) fn packet(&mut self) -> Result<Packet, Error> {
         let ip = self.ip_info()?;
         let mut ports = self.ports()?;
@@ -224,7 +224,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether a word can be flags: then it is no kind of packet.
+/// Whether a word can be flags: then it is not the kind of a packet.
 fn is_flags(word: &str) -> bool {
     word.chars().all(|c| "FSRPUEWA".contains(c) || c.is_ascii_digit())
 }

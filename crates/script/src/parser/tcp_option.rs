@@ -13,7 +13,7 @@ const MAX32: u64 = u32::MAX as u64;
 const MAX_BYTES: usize = 40;
 
 impl Parser<'_> {
-    /// The options, from behind the `<`.
+    /// Parse the options, after the `<`.
     pub(super) fn tcp_options(&mut self) -> Result<TcpOptions, Error> {
         let at = self.peek()?.at;
         if self.peek()?.kind == Kind::Ellipsis {

@@ -1,4 +1,4 @@
-//! Calls of the socket interface: when they must return, and what.
+//! Calls of the socket interface: time and value of their results.
 
 use ackclock_core::{Span, Time};
 
@@ -12,9 +12,9 @@ pub type Answer = Result<i64, &'static str>;
 pub struct Blocking {
     line: u32,
     call: Call,
-    /// When it must return.
+    /// Time when it must return.
     until: Time,
-    /// When it was made.
+    /// Time when it was made.
     began: Time,
 }
 
@@ -93,7 +93,7 @@ impl<M: Machine> Player<'_, M> {
     }
 }
 
-/// The answer beside what the script says.
+/// Compare the answer with the script.
 fn returned(line: u32, call: &Call, answer: Answer) -> Result<(), Stop> {
     let agrees = match (&answer, &call.errno) {
         (Err(error), Some(wanted)) => error == wanted || (*error == "EAGAIN" && wanted == "EWOULDBLOCK"),

@@ -1,5 +1,5 @@
-//! An expected packet beside a captured one. Hosts cut what they send in their own way: consecutive packets are joined until
-//! the expected length is reached, never the reverse.
+//! Compares an expected packet with captured ones. Hosts divide data in their own way: consecutive packets
+//! are joined until the expected length is reached, never the reverse.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use crate::options::Options;
 /// Flags that may differ between the pieces of one super-segment.
 const LOOSE: u16 = Flags::FIN.0 | Flags::PSH.0 | Flags::CWR.0;
 
-/// Packets taken for an expectation so far.
+/// Packets used for an expectation so far.
 pub struct Taken {
     /// One packet, or several joined; its time is the last one's.
     pub whole: Captured,
@@ -31,7 +31,7 @@ impl Taken {
         Some(Taken { whole, piece, last: piece })
     }
 
-    /// Whether the expectation reaches further and what was taken may go on.
+    /// Whether the expectation reaches further and the used packets may be followed by others.
     pub fn wants_more(&self, wanted: &TcpPacket) -> bool {
         let so_far = &self.whole.packet;
         let short = self.piece > 0 && so_far.seq.len < wanted.seq.len && so_far.seq.start == wanted.seq.start;
@@ -68,7 +68,7 @@ pub fn differs(wanted: &TcpPacket, taken: &Captured) -> Option<&'static str> {
     let syn = wanted.flags.bits.has(Flags::SYN);
     let checks = [
         ("flags", wanted.flags.header() == live.flags.header()),
-        // A side's first number is whatever its SYN says.
+        // A side's first number is that of its SYN.
         ("sequence number", syn || wanted.seq.start == live.seq.start),
         ("payload length", wanted.seq.len == live.seq.len),
         ("ack", wanted.ack.unwrap_or(0) == live.ack.unwrap_or(0)),

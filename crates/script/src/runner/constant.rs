@@ -150,12 +150,12 @@ const CONSTANTS: &[(&str, i64)] = &[
     ("EPOLL_CTL_MOD", 3),
 ];
 
-/// The number that a name stands for.
+/// Return the number of a name.
 pub fn number(name: &str) -> Option<i64> {
     CONSTANTS.iter().find(|(known, _)| *known == name).map(|(_, n)| *n)
 }
 
-/// The number that an expression stands for; a lone expression in brackets for itself.
+/// Return the number of an expression; a single expression in brackets counts as itself.
 pub fn value(line: u32, e: &Expr) -> Result<i64, Stop> {
     match e {
         Expr::Int(n) => Ok(*n),

@@ -1,4 +1,4 @@
-//! Control messages of `recvmsg`, beside what the script says.
+//! Compares control messages of `recvmsg` with the script.
 
 use ackclock_core::{Span, Time};
 

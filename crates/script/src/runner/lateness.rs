@@ -12,11 +12,11 @@ use super::START;
 const GRAIN: u64 = 50_000;
 /// Packets that arrive within this of one another arrive later and later.
 const CLOSE: Span = Span::from_ms(10);
-/// A packet is so late at least, ns: timers of its instant come first.
+/// Minimum lateness of a packet, ns: timers of its instant come first.
 const EARLIEST: u64 = 6_000;
-/// By so much later is the next one.
+/// Additional lateness of the next one.
 const STEP: u64 = 1_000;
-/// And so late at most: within the grain.
+/// Maximum lateness: within the grain.
 const LATEST: u64 = 40_000;
 
 /// The packet before.

@@ -8,7 +8,7 @@ use crate::ast::{Call, Packet, Script};
 use crate::options::Options;
 use crate::setup::Setup;
 
-/// A host with sockets, one peer, and a clock that goes on only in [`Machine::step`].
+/// A host with sockets, one peer, and a clock that advances only in [`Machine::step`].
 pub trait Machine {
     /// Make it ready. What the script asks for and the machine does not have makes the script unsupported, before
     /// anything is played.
@@ -26,7 +26,7 @@ pub trait Machine {
     /// The network delivers a packet.
     fn inject(&mut self, line: u32, packet: &Packet) -> Result<(), Stop>;
 
-    /// The application makes a call. `None`: it waits, which at most one does.
+    /// The application makes a call. `None`: it waits, which at most one call does.
     fn call(&mut self, line: u32, call: &Call) -> Result<Option<Answer>, Stop>;
 
     /// Result of the waiting call; `None`: it still waits.

@@ -13,19 +13,19 @@ pub enum Verdict {
         line: u32,
         /// Packet or result that the script expects.
         expected: String,
-        /// Packet or result that came.
+        /// Received packet or result.
         actual: String,
     },
     /// Not played, or not to its end.
     Unsupported {
         /// Line of the script; 0 = the command line.
         line: u32,
-        /// Which construct.
+        /// The construct.
         what: String,
     },
 }
 
-/// A code block, and what the socket said of itself at its time.
+/// A code block, and the socket's state at its time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Snapshot {
     /// Line of the script.
@@ -43,7 +43,7 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// Code blocks up to the end, in order.
     pub blocks: Vec<Snapshot>,
-    /// By how much the expected packet furthest from its time was off, within the tolerance.
+    /// Largest deviation of an expected packet from its time, within the tolerance.
     pub deviation: Span,
     /// Packets in both directions, a line each.
     pub trace: Vec<String>,

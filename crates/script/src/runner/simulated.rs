@@ -26,9 +26,9 @@ pub struct Simulated<'a> {
     stack: Stack,
     sockets: Sockets,
     options: Options,
-    /// When the call under way began.
+    /// Start of the current call.
     call_began: Time,
-    /// When it wants to be looked at, whatever happens.
+    /// Time of its next check, regardless of events.
     wake: Time,
     lateness: Lateness,
 }
@@ -47,7 +47,7 @@ impl Simulated<'_> {
         }
     }
 
-    /// The stack did something: what became of writes.
+    /// The stack did something: process the outcome of writes.
     fn settle(&mut self) {
         if let Some(conn) = &self.stack.conn {
             self.sockets.notices.update(self.stack.now, conn);
@@ -140,7 +140,7 @@ impl Machine for Simulated<'_> {
     }
 }
 
-/// Find what cannot be played before anything is played.
+/// Find unplayable parts before anything is played.
 fn survey(script: &Script) -> Result<(), Stop> {
     for event in &script.events {
         let line = event.at.line;

@@ -16,7 +16,7 @@ const MAX_TRACE: usize = 10_000;
 /// A packet that the host sent, in the words of the language.
 #[derive(Clone, Debug)]
 pub struct Captured {
-    /// When.
+    /// Time.
     pub at: Time,
     /// Numbers relative to each side's first.
     pub packet: TcpPacket,
@@ -65,7 +65,7 @@ impl Tap {
         }
     }
 
-    /// The host's timestamp that a script's echo stands for; `acks`: the packet has an ACK number.
+    /// Return the host's timestamp that a script's echo means; `acks`: the packet has an ACK number.
     pub fn echoed(&self, line: u32, ecr: u32, acks: bool, options: &Options) -> Result<u32, Stop> {
         if !acks {
             return Ok(ecr);

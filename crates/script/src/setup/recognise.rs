@@ -1,4 +1,4 @@
-//! Which command it is, and what it would set.
+//! Recognises a command, and its settings.
 
 use super::shell::Simple;
 use super::sysctl::Refused;
@@ -6,7 +6,7 @@ use super::{Qdisc, Route, Setup};
 
 type Outcome = Result<(), Refused>;
 
-/// Take over what one simple command would set.
+/// Take over the settings of one simple command.
 pub fn command(setup: &mut Setup, simple: &Simple) -> Outcome {
     let words: Vec<&str> = simple.words.iter().map(String::as_str).collect();
     let (&name, args) = words.split_first().expect("invariant: a simple command has a word");

@@ -11,7 +11,7 @@ pub struct Route {
     pub initcwnd: Option<u32>,
     /// Initial receive window, segments.
     pub initrwnd: Option<u32>,
-    /// Greatest congestion window, segments.
+    /// Maximum congestion window, segments.
     pub cwnd: Option<u32>,
     /// MSS to advertise, bytes.
     pub advmss: Option<u32>,
@@ -19,13 +19,13 @@ pub struct Route {
     pub mtu: Option<u32>,
     /// The path MTU is not to be lowered.
     pub mtu_locked: bool,
-    /// Greatest window to advertise, bytes.
+    /// Largest window to advertise, bytes.
     pub window: Option<u32>,
     /// Slow-start threshold to begin with, segments.
     pub ssthresh: Option<u32>,
     /// Reordering degree to begin with.
     pub reordering: Option<u32>,
-    /// Least RTO.
+    /// Minimum RTO.
     pub rto_min: Option<Span>,
     /// Acknowledge every segment at once.
     pub quickack: Option<bool>,
@@ -33,7 +33,7 @@ pub struct Route {
     pub congctl: Option<String>,
 }
 
-/// Words of a route that say where it leads, each with its value: nothing to a stack with one peer.
+/// Words of a route about its destination, each with a value: irrelevant to a stack with one peer.
 const WHERE: &[&str] =
     &["dev", "via", "src", "table", "proto", "scope", "metric", "tos", "dsfield", "from", "to", "type"];
 

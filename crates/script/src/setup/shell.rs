@@ -1,7 +1,7 @@
 //! Text of a command into simple commands: words, quotation marks, `;`, `&&`, redirections. Whatever would need a shell
 //! to know what it means (pipes, substitutions, loops) is refused by name.
 
-/// One command and its words.
+/// A command and its words.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Simple {
     /// Command and arguments, quotation marks removed.
@@ -17,7 +17,7 @@ enum Redirect {
     Other,
 }
 
-/// The simple commands in order, or what is beyond this reader.
+/// Return the simple commands in order, or the construct that this reader does not support.
 pub fn split(text: &str) -> Result<Vec<Simple>, String> {
     let mut all = Vec::new();
     let mut current = Simple::default();
@@ -94,7 +94,7 @@ pub fn split(text: &str) -> Result<Vec<Simple>, String> {
                 let double = chars.next_if_eq(&c).is_some();
                 let rest: String = chars.clone().take_while(|c| !";&|\n".contains(*c)).collect();
                 if c == '|' && double && matches!(rest.trim(), "true" | ":") {
-                    // `|| true`: whatever it came to
+                    // `|| true`: regardless of the result
                     end_word(&mut word, &mut current, &mut redirect);
                     end_command(&mut all, &mut current);
                     continue;

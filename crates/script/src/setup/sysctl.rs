@@ -4,13 +4,13 @@
 /// Why a parameter or a command was refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refused {
-    /// Not known here.
+    /// Unknown here.
     #[error("unsupported: {0}")]
     Unknown(String),
     /// Known, but this value is not allowed.
     #[error("{what}: found {found}; allowed: {allowed}")]
     Value {
-        /// Which parameter.
+        /// The parameter.
         what: String,
         /// Value found there.
         found: String,
@@ -37,7 +37,7 @@ macro_rules! sysctls {
         #[allow(missing_docs, reason = "the kernel's parameters, by its names (Documentation/networking/ip-sysctl.rst)")]
         pub struct Sysctls {
             $(pub $number: u64,)*
-            /// Least, default, greatest; bytes.
+            /// Minimum, default, maximum; bytes.
             $(pub $triple: [u64; 3],)*
             $(pub $pair: [u64; 2],)*
             $(pub $word: String,)*
@@ -181,8 +181,8 @@ sysctls! {
 /// Switches of the stack that no kernel has, under `ackclock.`: host profile, recovery rule.
 const OWN: &[&str] = &["profile", "recovery"];
 
-/// Parameters of what a script does not have: other hosts, memory pressure, other protocols, the choice of a queue for
-/// devices yet to come.
+/// Parameters of features that a script lacks: other hosts, memory pressure, other protocols, the choice of a
+/// queue for future devices.
 const IGNORED: &[&str] = &[
     "net.core.default_qdisc",
     "net.core.netdev_max_backlog",

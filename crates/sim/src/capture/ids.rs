@@ -1,4 +1,4 @@
-//! Packets as they are noted at one host, with the IP ids that they left with.
+//! Packets recorded at one host, with the IP ids with which they left.
 //!
 //! As in Linux, each end of a connection counts the segments that it sends, ACKs and retransmissions too (`ip_select_ident_segs`): a gap
 //! between two packets at the other end is what was lost between them.
@@ -14,7 +14,7 @@ use super::Captured;
 pub struct Noted {
     host: u8,
     packets: Vec<Captured>,
-    /// By connection and direction.
+    /// Counters by connection and direction.
     ways: BTreeMap<(u32, bool), Ids>,
 }
 
@@ -42,8 +42,8 @@ impl Noted {
         }
     }
 
-    /// Captured packets in order of time. They are sorted here, as the time of a packet is known only when it has left the host's own
-    /// device.
+    /// Captured packets in order of time. They are sorted here, because a packet's time is only known when it
+    /// has left the host's own device.
     pub fn into_packets(self) -> Vec<Captured> {
         let mut packets = self.packets;
         packets.sort_by_key(|captured| captured.t);
@@ -100,7 +100,8 @@ impl Ids {
     }
 }
 
-/// Whether one is the other, or a part of it: a card has cut it, or a router has put something behind it or changed its flags.
+/// Whether one packet is the other or a part of it: a card has cut it up, or a router has appended to it or
+/// changed its flags.
 fn has(sent: &Header, got: &Header) -> bool {
     let part = |sent: &Segment, got: &Segment| {
         let within = match got.len {
@@ -115,7 +116,7 @@ fn has(sent: &Header, got: &Header) -> bool {
     }
 }
 
-/// A packet overtaken by more than this many is taken as dropped on the way.
+/// Number of overtaking packets above which a packet is considered dropped.
 const REORDERING: usize = 256;
 /// Number of different IP ids.
 const MAX_IN_FLIGHT: usize = 1 << 16;
@@ -131,7 +132,7 @@ mod tests {
         Packet { header: Header::Tcp(segment), forward: true, more, ..Packet::default() }
     }
 
-    /// Ids of what came.
+    /// Ids of the packets that arrived.
     fn seen(sent: &[Packet], came: &[Packet]) -> Vec<u16> {
         let mut noted = Noted::at(1);
         sent.iter().for_each(|packet| noted.leaves(Time(1), 0, 0, packet));
@@ -147,7 +148,7 @@ mod tests {
         let ids: Vec<_> = at_sender.into_packets().iter().map(|captured| captured.id).collect();
         assert_eq!(ids, [1, 2, 3, 4]);
         let marked = Packet { ecn: Ecn::Ce, ..sent[3] };
-        // one was lost, one overtaken; the last came twice
+        // one was lost, one overtaken; the last arrived twice
         assert_eq!(seen(&sent, &[sent[2], sent[0], marked, marked]), [3, 1, 4, 4]);
     }
 

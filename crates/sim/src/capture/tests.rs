@@ -83,7 +83,7 @@ impl Frame<'_> {
     }
 }
 
-/// Every packet of the file, its lengths and checksums found in order.
+/// Return every packet of the file after checking its lengths and checksums.
 fn frames<'a>(file: &'a [u8]) -> Vec<Frame<'a>> {
     let blocks = blocks(file);
     assert_eq!(blocks[..3].iter().map(|b| b.0).collect::<Vec<_>>(), [0x0A0D_0D0A, 1, 1]);

@@ -4,7 +4,7 @@ use super::{output, performance};
 use crate::tables::columns::TableAbout;
 use crate::workload::video::rows as chunks;
 
-/// All tables, in the order in which a run hands them out.
+/// All tables, in the order in which a run returns them.
 pub const TABLES: &[TableAbout] = &[
     output::FLOWS,
     performance::PERFORMANCE,

@@ -14,7 +14,7 @@ use crate::workload::flow::Flow;
 use crate::world::{World, SENDER};
 
 impl SampleRow {
-    /// Bytes in units of full datagrams. The stack tells no state and no window of the peer.
+    /// Bytes in units of full datagrams. The stack reports neither a state nor the peer's window.
     fn of_foreign(world: &World, flow: &Flow, sample: &Sample) -> SampleRow {
         let packets = |bytes| foreign::packets(sample, bytes);
         SampleRow {
@@ -39,13 +39,13 @@ pub struct Observer {
     /// By kind: interval, zero = off.
     intervals: [Span; 4],
     warm_up: Time,
-    /// When links are looked at next: a sample of their queues, and the end of the warm-up.
+    /// Next time when links are sampled: their queues, and the end of the warm-up.
     looks: [Time; 2],
     goodput_since: Time,
-    /// By flow: bytes acknowledged at `goodput_since`, and bytes that had arrived.
+    /// Bytes of each flow acknowledged at `goodput_since`, and bytes that had arrived.
     counted: Vec<[u64; 2]>,
     limits_since: Time,
-    /// By flow: what held it back until `limits_since`.
+    /// Causes that limited each flow until `limits_since`.
     held: Vec<Held>,
     /// Counters of each flow since the warm-up.
     pub meter: Option<Meter>,
@@ -55,12 +55,12 @@ pub struct Observer {
     pub queues: Vec<QueueRow>,
     /// Goodput.
     pub goodput: Vec<GoodputRow>,
-    /// Causes that held flows back, by interval.
+    /// Causes that limited flows, by interval.
     pub limits: Vec<LimitRow>,
 }
 
 impl Observer {
-    /// The samplers that `record` asks for.
+    /// Return the samplers that `record` requests.
     pub fn new(record: &spec::Record, flows: usize) -> Observer {
         let mut intervals = [Span::ZERO; 4];
         intervals[SAMPLES as usize] = Span(record.sample_interval_ns);
@@ -124,7 +124,7 @@ impl Observer {
         self.schedule(world, kind);
     }
 
-    /// The run is over: the last interval of goodput may be a short one.
+    /// End of the run: the last interval of goodput may be shorter.
     pub fn finish(&mut self, world: &World, flows: &[Flow]) {
         if self.intervals[GOODPUT as usize] > Span::ZERO && world.now() > self.goodput_since {
             self.measure_goodput(world, flows);
@@ -184,7 +184,8 @@ impl Observer {
         }
     }
 
-    /// A wait for the retransmission timer shows when it is over: it may have begun in earlier intervals, which then have it as well.
+    /// A wait for the retransmission timer is recognised at its end: it may have begun in earlier intervals,
+    /// to which it is then added.
     fn tell_limits(&mut self, world: &World, flows: &[Flow]) {
         let t = world.now();
         for (flow, before) in flows.iter().zip(&mut self.held) {
@@ -251,5 +252,5 @@ const GOODPUT: u32 = 2;
 const LIMITS: u32 = 3;
 const WARM_UP: u32 = 4;
 const SLICE: u32 = 5;
-/// A flow of clients stops: what it has until then is its goodput.
+/// A flow of clients stops: its goodput covers the time until then.
 pub const STOP: u32 = 6;

@@ -27,10 +27,10 @@ use crate::workload::flow::{ClientRow, DatagramRow, FetchRow, Flow, Journal, Sum
 use crate::workload::video::chunks;
 use crate::world::{Dropped, World};
 
-/// Flows whose connections leave enough memory to look through it.
+/// Number of flows below which their connections leave enough memory for lookups.
 const CROWD: usize = 10_000;
 
-/// A run that is over.
+/// Finished run.
 pub(crate) struct Ended {
     /// Network and connections.
     pub world: World,
@@ -44,8 +44,8 @@ pub(crate) struct Ended {
     pub clients: Vec<ClientRow>,
 }
 
-/// The tables that are wanted, in a fixed order. Most runs of a sweep want few of them, and empty ones cost time too. Of the trace, these columns;
-/// none named: all.
+/// The requested tables, in a fixed order, because most runs of a sweep need few of them, and even empty ones
+/// take time. For the trace, only these columns; none given: all.
 pub(crate) fn tables(
     mut ended: Ended,
     wanted: impl Fn(&str) -> bool,
@@ -64,12 +64,12 @@ pub(crate) fn tables(
     }
     let observer = &ended.observer;
     let drops = ended.world.take_drops();
-    // first, for others may have the room that counters and names leave
+    // first, so that other tables may use the memory freed by counters and names
     let counted = wanted("links").then(|| (ended.world.link_counters(), ended.world.link_names()));
     ended.world.forget_links();
     let mut of_links = counted.map(|(counters, names)| links(&counters, names));
     if ended.flows.len() >= CROWD {
-        memory::give_back(); // between what is left of connections there is no room for columns
+        memory::give_back(); // there is no room for columns between the remains of connections
     }
     let mut found = Vec::new();
     macro_rules! keep {

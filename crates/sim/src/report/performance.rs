@@ -11,7 +11,7 @@ use crate::workload::flow::Flow;
 use crate::world::gauges::{Gauge, Gauges};
 use crate::world::{World, SENDER};
 
-/// The run in equal parts, over each of which every flow's bytes are counted.
+/// Number of equal slices of the run, in each of which every flow's bytes are counted.
 pub const SLICES: usize = 128;
 /// Parts over which goodput is averaged when it is compared with an equal share: 1/32 of the run.
 const WINDOW: usize = 4;
@@ -24,9 +24,9 @@ pub struct Meter {
     from: Time,
     /// Length of a slice.
     pub slice: Span,
-    /// By flow.
+    /// Counters by flow.
     before: Vec<Counts>,
-    /// By flow: bytes acknowledged by the end of each slice.
+    /// Bytes of each flow acknowledged by the end of each slice.
     acked: Vec<Vec<u64>>,
 }
 
@@ -44,7 +44,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// So far.
+    /// Counters so far.
     pub fn now(flow: &Flow, world: &World) -> Counts {
         let closed = flow.sums();
         let mut counts = Counts {
@@ -65,7 +65,7 @@ impl Counts {
 }
 
 impl Meter {
-    /// For a run of this length.
+    /// Return the slices of a run of this length.
     pub fn new(duration: Span, from: Time, flows: usize) -> Meter {
         Meter {
             from,
@@ -75,20 +75,21 @@ impl Meter {
         }
     }
 
-    /// The warm-up is over, and each flow has come to this.
+    /// End of the warm-up, with the flows' counters at this time.
     pub fn begin(&mut self, counts: impl Iterator<Item = Counts>) {
         self.before = counts.collect();
     }
 
-    /// A slice is over, and so many bytes of each flow are acknowledged.
+    /// End of a slice, with this many bytes of each flow acknowledged.
     pub fn note(&mut self, acked: impl Iterator<Item = u64>) {
         for (acked, noted) in acked.zip(&mut self.acked) {
             noted.push(acked);
         }
     }
 
-    /// When each flow first had its equal share, s from its start: over [`WINDOW`] slices, [`REACHED`] of what all flows that ran
-    /// throughout had together, by their number. NaN if it never did, or ran with no other.
+    /// Time when each flow first had its equal share, s from its start: over [`WINDOW`] slices, [`REACHED`]
+    /// of the total of all flows that ran throughout, divided by their number. NaN if it never did, or ran
+    /// with no other flow.
     fn times_to_share(&self, flows: &[Whole]) -> Vec<f64> {
         let mut times = vec![f64::NAN; flows.len()];
         let noted = self.acked.first().map_or(0, Vec::len);
@@ -111,20 +112,20 @@ impl Meter {
     }
 }
 
-/// A flow at the end of the run.
+/// State of a flow at the end of the run.
 #[derive(Clone)]
 pub struct Whole {
     /// Number of the flow.
     pub id: FlowId,
     /// The group it belongs to.
     pub group: u32,
-    /// When it started.
+    /// Time of its start.
     pub start: Time,
-    /// When its application stopped.
+    /// Time when its application stopped.
     pub stop: Time,
     /// Bytes acknowledged by then.
     pub acked_at_stop: u64,
-    /// All that it came to.
+    /// Final counters.
     pub counts: Counts,
 }
 
@@ -185,7 +186,7 @@ impl<'a> Row<'a> {
         sum.retransmissions += more.retransmissions;
         sum.rtos += more.rtos;
         if self.flows == 1 {
-            self.gauge = flow.gauge.clone(); // borrowed, until there is a second
+            self.gauge = flow.gauge.clone(); // borrowed until a second one exists
             return;
         }
         let (sum, more) = (self.gauge.to_mut(), &flow.gauge);
@@ -286,8 +287,8 @@ mod tests {
     use crate::scenario::hosts::Customs;
     use crate::world::gauges::{OnTheWay, Spread};
 
-    /// Every queue that holds, drops or reorders: what left its host arrives, is dropped, or is still on its way; nothing stays
-    /// behind. The delays are no shorter than the path's.
+    /// For every queue that holds, drops or reorders, packets are conserved: each one that left its host
+    /// arrives, is dropped or is still in flight. Delays are no shorter than the path's.
     #[test]
     fn every_packet_is_found_again() {
         for link in [

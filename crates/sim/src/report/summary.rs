@@ -143,7 +143,7 @@ enum Reduce {
     Std,
     Min,
     Max,
-    /// Between order statistics, linearly.
+    /// Linear interpolation between order statistics.
     Quantile(f64),
 }
 
@@ -253,7 +253,7 @@ impl Metrics {
     }
 }
 
-/// Check the names of tables and of columns that are to be kept.
+/// Check the names of tables and columns to be kept.
 pub fn check_tables(wanted: &[(String, Option<Vec<String>>)]) -> Result<(), Error> {
     let tables = known_tables();
     for (name, columns) in wanted {
@@ -326,7 +326,7 @@ fn known_tables() -> Known {
 /// The tables that the metrics of [`NAMED`] read.
 const NEEDED: [&str; 4] = ["flows", "performance", "links", "fetches"];
 
-/// The tables of a run, with what several metrics need.
+/// Tables of a run, with intermediate values that several metrics need.
 #[derive(Clone)]
 struct Summary<'a> {
     tables: &'a [Table],

@@ -1,4 +1,4 @@
-//! All flows of a run and what drives them: the world's application.
+//! The world's application: all flows of a run and the code that drives them.
 
 use ackclock_core::FlowId;
 
@@ -32,7 +32,7 @@ impl App {
         self.observer.begin(world);
     }
 
-    /// The run is over: close the books of what is still open.
+    /// End of the run: close the records of open flows.
     pub fn finish(&mut self, world: &mut World) {
         self.observer.finish(world, &self.flows);
         for (flow, driver) in self.flows.iter_mut().zip(&mut self.drivers) {

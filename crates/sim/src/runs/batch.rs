@@ -45,9 +45,10 @@ pub fn run_batch(
     Ok(Batch::of(seeds, outputs))
 }
 
-/// Make `count` runs by `one`, which is given the position of each, and hand them out in this order. `progress` is called on the
-/// calling thread now and then with the number of runs done; if it returns false, no further run is started and all end with
-/// [`Error::Stopped`] when the others have ended; until then it is called again and again, so that it may hasten them.
+/// Make `count` runs by `one`, which gets the position of each, and return them in this order. `progress` is
+/// called on the calling thread from time to time with the number of finished runs; if it returns false, no
+/// further run is started and all end with [`Error::Stopped`] when the others have ended; until then it is
+/// called repeatedly, so that it may hasten them.
 pub fn on_threads(
     count: usize,
     threads: usize,
@@ -96,11 +97,11 @@ pub fn on_threads(
 /// Parts kept of each run of a list.
 #[derive(Default)]
 pub struct Kept {
-    /// Digest of each run, or why there is none.
+    /// Digest of each run, or the reason for having none.
     pub outcomes: Vec<Result<Digest, String>>,
     /// Values of each metric, run by run; NaN for a run that failed.
     pub metrics: Vec<Vec<f64>>,
-    /// The tables asked for, rows of all runs, with a leading column `run`: the position in the list.
+    /// The requested tables with rows of all runs, with a leading column `run`: the position in the list.
     pub tables: Vec<Table>,
 }
 

@@ -1,4 +1,4 @@
-//! From a scenario and a seed to a world and its application.
+//! Builds a world and its application from a scenario and a seed.
 
 use ackclock_core::{Span, Time};
 use ackclock_net::QueueConfig;
@@ -34,7 +34,7 @@ pub struct Built {
 }
 
 impl Built {
-    /// Measure what each flow gets after the warm-up; called before the run begins.
+    /// Measure each flow's performance after the warm-up; called before the run begins.
     pub fn measure(&mut self, scenario: &Scenario) {
         let from = Time(scenario.record.warm_up_ns);
         self.world.measure(from);
@@ -44,7 +44,7 @@ impl Built {
 }
 
 impl Built {
-    /// Another one in the same state, or why there is none.
+    /// Return a copy in the same state, or the reason for having none.
     pub(crate) fn copied(&self) -> Result<Built, String> {
         let shares = |driver: &Driver| matches!(driver, Driver::Transactions(_));
         if self.app.drivers.iter().any(shares) {
@@ -56,14 +56,14 @@ impl Built {
         }
     }
 
-    /// The run is over: what its tables are made of.
+    /// Finish the run: return the data for its tables.
     pub(crate) fn end(self) -> Ended {
         let Built { world, app: App { flows, journal, observer, .. }, clients } = self;
         Ended { world, flows, journal, observer, clients }
     }
 }
 
-/// Build the run, or say what is wrong with the scenario.
+/// Build the run, or report an error in the scenario.
 pub fn build(
     scenario: &Scenario,
     seed: u64,
@@ -154,7 +154,7 @@ pub fn build(
     Ok(Built { world, app, clients })
 }
 
-/// The number of a destination cache; the first group that names it says what it holds at the start.
+/// Return the number of a destination cache; the first group that names it gives its initial content.
 fn remember(known: &mut Vec<(String, DestinationMetrics)>, cache: &MetricsCache) -> u32 {
     let at = known.iter().position(|(name, _)| *name == cache.destination).unwrap_or_else(|| {
         let (ssthresh, cwnd) = (cache.ssthresh.unwrap_or(0), cache.cwnd.unwrap_or(0));
@@ -164,7 +164,8 @@ fn remember(known: &mut Vec<(String, DestinationMetrics)>, cache: &MetricsCache)
     at as u32
 }
 
-/// A way there and back takes time, wherever an end waits for an answer: else an instant would never pass.
+/// Require that a round trip takes time wherever an end waits for an answer: otherwise an instant would never
+/// end.
 fn check_ways(layout: &Layout, flows: &[Flow]) -> Result<(), Error> {
     let mut last: Option<&[Vec<u32>; 2]> = None;
     for (flow, route) in flows.iter().zip(&layout.routes) {

@@ -12,17 +12,18 @@ use crate::world::shortcuts::Shortcuts;
 
 /// Packets on the links over a period.
 pub struct Film {
-    /// Until when; the end of the run, or sooner if that was too much.
+    /// End of the film: the end of the run, or earlier if there was too much.
     pub until: Time,
-    /// By link: its name.
+    /// Name of each link.
     pub names: Vec<String>,
-    /// By flow: the links of its way, with the data and back.
+    /// Links of each flow's path, in the data's direction and back.
     pub ways: Vec<[Vec<u32>; 2]>,
     /// `legs`: a packet on a link; `falls`: a packet that a link dropped. In order of link, then of time.
     pub tables: [Table; 2],
 }
 
-/// Play the run, and note what is on the links from `from` on, until there are so many legs. Nothing else of the run is kept.
+/// Play the run, and record the packets on links from `from` on, up to this many legs. Nothing else of the
+/// run is kept.
 pub fn film(
     scenario: &Scenario,
     seed: u64,
@@ -105,7 +106,8 @@ mod tests {
         (film, run(&scenario, 1).expect("a run"))
     }
 
-    /// A film shows the run: what links delivered and dropped, how long packets waited, and each packet link by link without a leap.
+    /// A film agrees with the run: packets delivered and dropped by links, waiting times, and each packet
+    /// link by link without gaps.
     #[test]
     fn a_film_shows_the_packets_of_the_run() {
         for queue in [

@@ -43,13 +43,14 @@ pub struct Proof<'a> {
     rules: Rules,
     /// Worlds are copied; else each leaf is a run from the beginning.
     shared: bool,
-    /// A leaf ends where the flow has completed, not with the run: its digest covers no more.
+    /// A leaf ends when the flow has completed, not with the run: its digest covers no more.
     stops: bool,
     stop: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl<'a> Proof<'a> {
-    /// An adversary acts on the bottleneck of this scenario, which must have no losses of its own there.
+    /// Check that an adversary can act on the bottleneck of this scenario, which must have no losses of its
+    /// own there.
     pub fn new(
         scenario: &Scenario,
         seed: u64,
@@ -72,7 +73,7 @@ impl<'a> Proof<'a> {
                 let allowed = "none: the adversary decides what is lost";
                 return Err(Error::value(format_args!("{place}.loss"), "a loss model", allowed));
             }
-            // such a link is fit for what packets are asked on it, and no more
+            // such a link serves only for the adversary's questions
             link.loss =
                 Some(LossConfig::Listed(ListedParams { packets: vec![], applies_to: AppliesTo::All }));
             if let Fate::Late(extra_delay) = rules.fate {
@@ -90,18 +91,19 @@ impl<'a> Proof<'a> {
         Ok(Proof { scenario, seed, customs, rules, shared: true, stops: true, stop })
     }
 
-    /// Each leaf is a run from the beginning.
+    /// Make each leaf as a run from the beginning.
     pub fn unshared(self) -> Proof<'a> {
         Proof { shared: false, ..self }
     }
 
-    /// Each leaf is a run to its end, so that its digest is that of the whole run.
+    /// Make each leaf as a run to its end, so that its digest is that of the whole run.
     pub fn to_the_end(self) -> Proof<'a> {
         Proof { stops: false, ..self }
     }
 
-    /// Why worlds of this scenario cannot be copied, if they cannot. What a controller keeps outside of its copies may show only in a run to
-    /// its end, so some are made before a copy is asked again.
+    /// Reason why worlds of this scenario cannot be copied, if there is one. State that a controller keeps
+    /// outside of its copies may only show in a run to its end, so some are made before a copy is tried
+    /// again.
     pub fn cannot_share(&self) -> Result<Option<String>, Error> {
         let mut root = self.root(0)?;
         let asked = |world: &mut World, _: &_| world.adversary().asked() == 0;
@@ -118,7 +120,7 @@ impl<'a> Proof<'a> {
         Ok(root.copied().err())
     }
 
-    /// A run that has begun, with these answers.
+    /// A started run with these answers.
     fn root(&self, answers: u128) -> Result<Built, Error> {
         let mut built = build(&self.scenario, self.seed, self.customs, Shortcuts::ALL)?;
         let Rules { asks, fate, .. } = self.rules;
@@ -142,8 +144,8 @@ impl<'a> Proof<'a> {
         Ok(walk.tasks)
     }
 
-    /// The leaves of these tasks, in order, on so many threads; `progress` is told how many tasks are done, and whether to go on is what
-    /// it answers.
+    /// Return the leaves of these tasks, in order, made on this many threads; `progress` gets the number of
+    /// finished tasks and returns whether to continue.
     pub fn run(
         &self,
         split: u32,

@@ -18,9 +18,10 @@ use crate::world::shortcuts::Shortcuts;
 pub struct Output {
     /// Digest of every packet that reached a host.
     pub digest: Digest,
-    /// All tables, or those wanted, in a fixed order; what the scenario does not record has no rows.
+    /// All tables, or the requested ones, in a fixed order; a table that the scenario does not record has no
+    /// rows.
     pub tables: Vec<Table>,
-    /// Packets seen at the hosts, if a capture was asked for.
+    /// Packets seen at the hosts, if a capture was requested.
     pub captured: Vec<Captured>,
 }
 
@@ -31,12 +32,13 @@ impl Output {
     }
 }
 
-/// Run the scenario with this seed. A pure function: same arguments, same bits.
+/// Run the scenario with this seed. A pure function: equal arguments give equal bits.
 pub fn run(scenario: &Scenario, seed: u64) -> Result<Output, Error> {
     run_with(scenario, seed, &Customs::new(), &Bounds::NONE)
 }
 
-/// A run with a user's own controllers, within bounds, that keeps only the tables whose names are `wanted`.
+/// Make a run with a user's own controllers, within bounds, that keeps only the tables whose names are
+/// `wanted`.
 pub fn run_for(
     scenario: &Scenario,
     seed: u64,
@@ -59,7 +61,7 @@ pub fn run_tracing(
     play(scenario, seed, customs, bounds, Shortcuts::ALL, |_| true, columns)
 }
 
-/// A run with a user's own controllers, within bounds.
+/// Make a run with a user's own controllers, within bounds.
 pub fn run_with(scenario: &Scenario, seed: u64, customs: &Customs, bounds: &Bounds) -> Result<Output, Error> {
     run_taking(scenario, seed, customs, bounds, Shortcuts::ALL)
 }
@@ -124,7 +126,8 @@ pub fn parse(json: &str) -> Result<Scenario, Error> {
 mod tests {
     use super::*;
 
-    /// Bytes of datagrams are let go of, whether these arrive, are lost, are refused by a queue, or come too late.
+    /// The bytes of datagrams are freed whether these arrive, are lost, are refused by a queue, or arrive too
+    /// late.
     #[cfg(feature = "quinn")]
     #[test]
     fn no_bytes_of_a_datagram_stay_behind() {

@@ -1,4 +1,4 @@
-//! A run that goes on step by step, with the windows of some flows set from outside: what agents learn from.
+//! A run in steps, with the windows of some flows set from outside: the environment in which agents learn.
 //!
 //! A step is a fixed time. What an agent decides at its end is done on the flow's next ACK, as any controller acts. The sender detects
 //! and repairs losses as ever, but only the agent reduces the window.
@@ -17,7 +17,7 @@ use crate::scenario::hosts::Customs;
 use crate::scenario::spec::Scenario;
 use crate::world::shortcuts::Shortcuts;
 
-/// Values that a step reports of each agent's flow, in this order; as in Python's `Step`.
+/// Values that a step reports of each agent's flow, in the order of Python's `Step`.
 pub const FIELDS: [&str; 11] = [
     "now_s",
     "seconds",
@@ -36,11 +36,12 @@ pub const FIELDS: [&str; 11] = [
 /// smoothed RTT.
 pub type Action = [f64; 2];
 
-/// Windows that an agent may set, segments.
+/// Range of windows that an agent may set, segments.
 const LEAST: f64 = 2.0;
 const MOST: f64 = (1 << 20) as f64;
 
-/// Between the agent and its flow's sender: what ACKs have told since the last step, and what is to be done on the next one.
+/// State shared by an agent and its flow's sender: information from ACKs since the last step, and the action
+/// for the next one.
 struct Lever {
     widen: f64,
     pace: f64,
@@ -125,7 +126,7 @@ impl CongestionControl for Agent {
 
     fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
         if ack.acked_bytes == 0 && ack.delivered == 0 && ack.newly_lost == 0 {
-            return; // the other end, or an ACK that tells nothing
+            return; // the other end, or an ACK without information
         }
         let lever = Arc::clone(&self.lever);
         let mut lever = lever.lock().unwrap_or_else(PoisonError::into_inner);
@@ -156,7 +157,7 @@ impl CongestionControl for Agent {
     }
 }
 
-/// A run whose agents are asked after each step.
+/// Run whose agents act after each step.
 pub struct Steered {
     built: Built,
     /// Lever and flow number of each agent.
@@ -166,7 +167,7 @@ pub struct Steered {
 }
 
 impl Steered {
-    /// Build the run. Each of these groups of flows, of one flow each, has an agent; `paced`: the agents pace, too.
+    /// Build the run. Each of these groups, with one flow each, has an agent; `paced`: the agents pace, too.
     pub fn new(
         scenario: &Scenario,
         seed: u64,
@@ -204,7 +205,8 @@ impl Steered {
         Ok(Steered { built, agents, step, end: Time(scenario.duration_ns) })
     }
 
-    /// Do what the agents decided, and play one step; `rows` holds [`FIELDS`] for each agent. True: the run is over.
+    /// Apply the agents' decisions, and play one step; `rows` gets [`FIELDS`] for each agent. True: the run
+    /// has ended.
     pub fn step(&mut self, actions: &[Action], rows: &mut [f64]) -> bool {
         for ((lever, _), &[widen, pace]) in self.agents.iter().zip(actions) {
             let mut lever = lever.lock().unwrap_or_else(PoisonError::into_inner);

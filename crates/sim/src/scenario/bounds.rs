@@ -9,11 +9,12 @@ use crate::world::World;
 
 /// Bounds on a run.
 pub struct Bounds<'a> {
-    /// Bytes that it may need; `None` = no bound.
+    /// Maximum memory in bytes; `None` = no bound.
     pub memory: Option<u64>,
-    /// CPU seconds that it may take on its thread; `None` = no bound.
+    /// Maximum CPU seconds on its thread; `None` = no bound.
     pub cpu_s: Option<f64>,
-    /// Asked now and then, and told the time of the run: whether it is to end, with [`Error::Stopped`].
+    /// Called from time to time with the time of the run; returns whether it has to end, with
+    /// [`Error::Stopped`].
     pub stop: &'a dyn Fn(Time) -> bool,
 }
 
@@ -22,10 +23,10 @@ impl Bounds<'_> {
     pub const NONE: Bounds<'static> = Bounds { memory: None, cpu_s: None, stop: &|_| false };
 }
 
-/// Keeps a run within its bounds; asked every [`SLICE`] events.
+/// Keeps a run within its bounds; checked every [`SLICE`] events.
 pub(crate) struct Guard<'a> {
     bounds: &'a Bounds<'a>,
-    /// Held by the thread before the run.
+    /// Memory held by the thread before the run.
     before: i64,
     /// CPU time of the thread when the run began.
     began_s: f64,
@@ -39,7 +40,7 @@ impl<'a> Guard<'a> {
         Guard { bounds, before: memory::held(), began_s: thread_seconds(), at: Time::ZERO, events: 0 }
     }
 
-    /// Whether the run may go on.
+    /// Return whether the run may continue.
     pub(crate) fn check(&mut self, world: &World) -> Result<(), Error> {
         let now = world.now();
         if (self.bounds.stop)(now) {
@@ -74,12 +75,14 @@ impl<'a> Guard<'a> {
     }
 }
 
-/// Text of what is allowed where a way takes no time.
+/// Message about what is allowed if a path takes no time.
 pub(crate) const TAKES_TIME: &str =
     "a delay on one of its links, or a rate at which a packet takes 1 ns or more";
 /// Events between two checks.
 pub(crate) const SLICE: u32 = 4096;
-/// Events at one instant from which time is taken to stand still: 10^5 flows that start together need 10^7.
+/// Number of events at one instant from which time is assumed to stand still: 10^5 flows that start together
+/// need 10^7.
 const MOST_AT_ONCE: u64 = 1 << 25;
-/// Tables are made of rows that are still there, and a vector that grows may do so once more before the next check.
+/// Tables are made from rows that still exist, and a growing vector may double once more before the next
+/// check.
 const TABLES: u64 = 2;

@@ -1,4 +1,4 @@
-//! How much memory and time a run will need at most, computed before it starts.
+//! Upper estimates of a run's memory and time, computed before it starts.
 
 use std::mem::size_of;
 
@@ -81,7 +81,8 @@ pub fn estimate_memory(scenario: &Scenario) -> u64 {
         as u64
 }
 
-/// Bytes on disk that the capture of one run may need: full packets with the headers of the file, and an ACK for each two of them.
+/// Disk space that the capture of one run may need, bytes: full packets with the file's headers, and an ACK
+/// for every two of them.
 pub fn estimate_capture(scenario: &Scenario) -> u64 {
     let of = |group: &FlowGroup| {
         let each = size(group) + CAPTURE_BYTES + (HEADER_BYTES + CAPTURE_BYTES) / 2.0;
@@ -145,7 +146,7 @@ fn links(scenario: &Scenario, flows: f64) -> f64 {
     let network = &scenario.network;
     let shape = [&network.access, &network.bottleneck, &network.egress];
     let back = [&network.reverse.access, &network.reverse.bottleneck, &network.reverse.egress];
-    // one there and one back
+    // one each way
     let both = |(there, back): (&Option<LinkParams>, &Option<LinkParams>)| there.is_some() || back.is_some();
     let shared = 2.0 * network.links.len() as f64
         + 2.0 * shape.into_iter().zip(back).filter(|of| both(*of)).count() as f64;
@@ -158,7 +159,7 @@ fn links(scenario: &Scenario, flows: f64) -> f64 {
     }
 }
 
-/// The shortest way there and back that a chain has; other shapes have ways of their own.
+/// The shortest round trip of a chain; other shapes have their own paths.
 fn least_rtt_ns(scenario: &Scenario) -> f64 {
     let network = &scenario.network;
     let shape = [&network.access, &network.bottleneck, &network.egress];
@@ -176,7 +177,7 @@ fn least_rtt_ns(scenario: &Scenario) -> f64 {
     }
 }
 
-/// Most packets that the links of the scenario can hold at a time.
+/// Maximum number of packets that the links of the scenario can hold at a time.
 fn held(scenario: &Scenario) -> f64 {
     let network = &scenario.network;
     let shape = [&network.access, &network.bottleneck, &network.egress];
@@ -187,7 +188,7 @@ fn held(scenario: &Scenario) -> f64 {
         + shape.into_iter().zip(back).filter_map(|(f, b)| b.as_ref().or(f.as_ref())).map(delay).sum::<f64>()
         + listed().map(|link| 2.0 * delay(link)).sum::<f64>();
 
-    // the other links cannot hold more than these let through, or the flows' own allowance below
+    // the other links cannot hold more than these pass on, or the flows' own allowance below
     let shared = [&network.bottleneck, &network.reverse.bottleneck].into_iter().flatten();
     // packets of TCP may be small
     let pcc = scenario.flows.iter().all(|group| is_pcc(&group.congestion_control));
@@ -197,7 +198,7 @@ fn held(scenario: &Scenario) -> f64 {
     shared + scenario.flows.iter().map(own).sum::<f64>()
 }
 
-/// Datagrams of sources that nothing holds back, beyond what the bottleneck lets through: they wait or are dropped.
+/// Datagrams of unlimited sources beyond what the bottleneck passes: they wait or are dropped.
 fn excess(scenario: &Scenario) -> f64 {
     let of = |group: &FlowGroup| {
         let workload = group.workload.params();
@@ -210,8 +211,9 @@ fn excess(scenario: &Scenario) -> f64 {
     (sent - bottleneck(scenario)).max(0.0)
 }
 
-/// Datagrams of PCC that are sent before the first result is known. The rate doubles with each interval, and behind a queue that
-/// holds many RTTs it doubles many times, until a window is out; measured: 78 for each packet that is carried in the first second.
+/// Datagrams of PCC sent before the first result is known. The rate doubles with each interval, and behind a
+/// queue that holds many RTTs it doubles many times, until a window is out; measured: 78 for each packet
+/// carried in the first second.
 fn blind(scenario: &Scenario) -> f64 {
     let rtt_ns = least_rtt_ns(scenario).max(1.0);
     let waits_ns = match &scenario.network.bottleneck {
@@ -254,7 +256,7 @@ fn peak_bps(link: &LinkParams) -> Option<u64> {
     (rate != Rate::INFINITE).then_some(rate.0)
 }
 
-/// Packets that wait at a link or fly because of it: so many BDPs, and what the queue holds.
+/// Packets that wait at a link or are in flight because of it: this many BDPs, and the queue's content.
 fn capacity(link: &LinkParams, rtt_ns: f64, times: f64) -> f64 {
     let bdp = packets(peak_bps(link).unwrap_or(FASTEST_BPS), rtt_ns);
     let waiting = match link.queue.as_ref().and_then(QueueConfig::limit) {
@@ -265,12 +267,13 @@ fn capacity(link: &LinkParams, rtt_ns: f64, times: f64) -> f64 {
     times * bdp + waiting
 }
 
-/// Data packets that the run can carry at most: what the bottleneck lets through, or what the applications ask for.
+/// Maximum number of data packets in the run: what the bottleneck passes, or what the applications send.
 fn carried(scenario: &Scenario) -> f64 {
     of_all(scenario, scenario.flows.iter().map(|group| (group, group.members())))
 }
 
-/// Data packets of these groups. Where all of them share the bottleneck, it carries no more for many than for one.
+/// Data packets of these groups. If all of them share the bottleneck, it carries no more for many than for
+/// one.
 fn of_all<'a>(scenario: &Scenario, groups: impl Iterator<Item = (&'a FlowGroup, u64)>) -> f64 {
     let shared = scenario.network.topology != Topology::Graph;
     let (mut regardless, mut sum, mut most) = (0.0, 0.0, 0.0f64);
@@ -288,7 +291,7 @@ fn of_all<'a>(scenario: &Scenario, groups: impl Iterator<Item = (&'a FlowGroup, 
     regardless + sum.min(most)
 }
 
-/// The groups of which something is recorded, with the number of flows: none, that of flow 0, or all.
+/// Groups that are recorded, with the number of flows: none, that of flow 0, or all.
 fn followed(scenario: &Scenario, level: TraceLevel) -> impl Iterator<Item = (&FlowGroup, u64)> {
     let groups = match level {
         TraceLevel::None => 0,
@@ -330,7 +333,7 @@ fn size(group: &FlowGroup) -> f64 {
     group.stack.smss.map_or(FULL_BYTES, |smss| smss as f64 + HEADER_BYTES)
 }
 
-/// Full packets that the bottleneck lets through.
+/// Full packets that the bottleneck passes.
 fn bottleneck(scenario: &Scenario) -> f64 {
     let network = &scenario.network;
     let slowest = network.bottleneck.iter().filter_map(peak_bps).min();
@@ -357,15 +360,15 @@ const CAPTURE_BYTES: f64 = 60.0;
 const PACKET_NS: f64 = 1000.0;
 /// CPU time that a packet of QUIC with its ACK takes beyond that, in the stacks of both ends; measured: 3 us.
 const QUIC_PACKET_NS: f64 = 4000.0;
-/// A packet of QUIC in memory: its bytes, and what both ends note about it.
+/// A packet of QUIC in memory: its bytes, and the records of both ends.
 const QUIC_PACKET_BYTES: f64 = 2500.0;
 /// Both ends of a connection without packets; measured: 60 kB.
 const QUIC_CONNECTION_BYTES: f64 = 100_000.0;
-/// Packets that may wait at the receiver for what is before them: twice as many as gaps are allowed.
+/// Packets that may wait at the receiver for earlier ones: twice the number of allowed gaps.
 const QUIC_GAPS: f64 = 2048.0;
 /// A change of a link; measured: 27 ns where capacity is drawn.
 const CHANGE_NS: f64 = 40.0;
-/// A row of what is recorded at intervals.
+/// A row of a record at intervals.
 const ROW_NS: f64 = 100.0;
 
 /// Memory of a lost datagram in PCC's sender and receiver.
@@ -374,7 +377,7 @@ const PIECE_BYTES: f64 = 64.0;
 const FIRST_DATAGRAMS: f64 = 10.0;
 /// A packet without payload.
 const LEAST_BYTES: f64 = 40.0;
-/// Program, tables' overhead, allocator; measured: 3.5 MB, whatever runs.
+/// Program, tables' overhead, allocator; measured: 3.5 MB for any run.
 const BASE_BYTES: f64 = (4 << 20) as f64;
 const LINK_BYTES: f64 = 1024.0;
 /// Histograms and slices of a flow.

@@ -1,4 +1,4 @@
-//! From a flow group to the settings of its hosts: the profile, and what the scenario changes in it.
+//! Settings of a flow group's hosts: the profile, and the scenario's changes to it.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -31,7 +31,7 @@ pub fn transport(
         let maker = maker.map_err(|Refusal { key, found, allowed }| {
             let place = match key.as_str() {
                 "" => "congestion_control".to_string(),
-                "*" => "congestion_control_options".to_string(), // a library does not say which
+                "*" => "congestion_control_options".to_string(), // a library does not report which
                 key => format!("congestion_control_options.{key}"),
             };
             Error::refused(format!("flows.{index}.{place}"), Refusal::new(found, allowed))
@@ -47,7 +47,7 @@ pub fn transport(
     })
 }
 
-/// Maker of the ends of a flow that runs a stack of others, or the error in its controller or options.
+/// Return a maker of the ends of a flow on a foreign stack, or the error in its controller or options.
 fn foreign_maker(name: &str, options: &Options) -> Result<Arc<dyn Ends>, Refusal> {
     match name.strip_prefix(STACK) {
         #[cfg(feature = "stack")]
@@ -131,7 +131,7 @@ fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Custo
     let mut described = hosts.iter().filter(|host| own.into_iter().flatten().any(|name| *name == host.name));
     let large = config.buffers.as_ref().is_some_and(|buffers| buffers.tso.is_some());
     config.whole_packets = large && !described.clone().any(HostParams::cuts);
-    // a host may look at something else between two segments that are written one by one
+    // a host may process something else between two segments that are written one by one
     config.fills &= own.into_iter().all(Option::is_none);
     let described = described.any(HostParams::runs_processes);
     config.application_waits = today && !described;
@@ -169,12 +169,12 @@ pub struct Customs {
 }
 
 impl Customs {
-    /// None.
+    /// No own parts.
     pub fn new() -> Customs {
         Customs::default()
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.controllers.is_empty() && self.utilities.is_empty()
     }
@@ -184,7 +184,7 @@ impl Customs {
 const FIRST_SEND_BUFFER: u64 = 16_384;
 const GREATEST_SEND_BUFFER: u64 = 64 << 20;
 
-/// The controller that the group names, with its options; what it does not know is refused.
+/// Return the controller that the group names, with its options; unknown options are refused.
 fn controller(group: &FlowGroup, shared: Shared, index: usize, customs: &Customs) -> Result<Recipe, Error> {
     let place = |field: &str| format!("flows.{index}.{field}");
     let options = &group.congestion_control_options;

@@ -1,4 +1,4 @@
-//! From the scenario's hosts to machines, and which flow's ends live on which.
+//! Machines of the scenario's hosts, and the assignment of flows' ends to them.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -11,12 +11,12 @@ use crate::scenario::spec::FlowGroup;
 use crate::workload::flow::Flow;
 use crate::world::MAX_HOSTS;
 
-/// The machines of a run, made as flows come to live on them.
+/// Machines of a run, created when the first flow uses them.
 pub struct Machines<'a> {
     specs: &'a [HostParams],
     /// Machines, in order of their numbers.
     pub made: Vec<HostConfig>,
-    /// By flow: machines of the sending and of the receiving end; empty if there are no hosts.
+    /// Machines of each flow's sending and receiving end; empty if there are no hosts.
     pub of: Vec<[Option<u32>; 2]>,
     numbers: BTreeMap<String, u32>,
 }
@@ -27,7 +27,7 @@ impl<'a> Machines<'a> {
         Machines { specs, made: Vec::new(), of: Vec::new(), numbers: BTreeMap::new() }
     }
 
-    /// The next flow, a member of the group, comes to live.
+    /// Assign the next flow, a member of the group.
     pub fn add(&mut self, group: &FlowGroup) -> Result<(), Error> {
         if self.specs.is_empty() && group.host.is_none() && group.peer_host.is_none() {
             return Ok(());
@@ -53,8 +53,8 @@ impl<'a> Machines<'a> {
         Ok(())
     }
 
-    /// By flow, numbers of the hosts of its sending and its receiving end: machines, and where none is described, one for the
-    /// ends of a group on either side.
+    /// Hosts of each flow's sending and receiving end: machines, or, if none is described, one for the ends
+    /// of a group on either side.
     pub fn addresses(&self, flows: &[Flow]) -> Rc<[[u32; 2]]> {
         let of = |flow: &Flow| {
             let described = self.of.get(flow.id as usize).copied().unwrap_or_default();

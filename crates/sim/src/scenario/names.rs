@@ -1,4 +1,4 @@
-//! Which transport a controller belongs to, by its name.
+//! The transport to which a controller belongs, by its name.
 
 use ackclock_core::options::Options;
 use ackclock_core::schema::Refusal;

@@ -41,7 +41,7 @@ pub const FAMILIES: &[&Family] = &[
     SlowStartConfig::FAMILY,
 ];
 
-/// Every table that a scenario has besides, the scenario itself first.
+/// Every table of a scenario, the scenario itself first.
 pub fn tables() -> Vec<&'static Table> {
     let mut found = vec![Scenario::TABLE];
     Scenario::TABLE.note(&mut found);
@@ -217,7 +217,7 @@ pub enum Transport {
     Stack,
 }
 
-/// Where packets are captured. One side at a time: what both see would look like retransmissions.
+/// Capture point. Only one side: packets seen twice would look like retransmissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "values of a key, documented in docs/reference/scenario.md")]
 pub enum CapturePoint {
@@ -226,7 +226,7 @@ pub enum CapturePoint {
     Receiver,
 }
 
-/// How much of the per-ACK trace is kept.
+/// Extent of the per-ACK trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "values of a key, documented in docs/reference/scenario.md")]
 pub enum TraceLevel {
@@ -252,7 +252,7 @@ impl Scenario {
 }
 
 impl Record {
-    /// Whether what flows and groups got is measured.
+    /// Whether the performance of flows and groups is measured.
     pub fn measures(&self) -> bool {
         self.performance == Some(true)
     }

@@ -1,4 +1,4 @@
-//! When each flow of a group starts.
+//! Starting times of a group's flows.
 
 use ackclock_core::{Distribution, Span, Stream, Time};
 
@@ -15,7 +15,7 @@ pub struct Starts {
 }
 
 impl Starts {
-    /// From the group with number `g`.
+    /// Return the starts of the group with number `g`.
     pub fn new(group: &FlowGroup, g: usize, seed: u64) -> Starts {
         let drawn = |from: &Option<Distribution>, what| {
             let stream = || Stream::new(seed, &format!("flows.{g}.{what}"));

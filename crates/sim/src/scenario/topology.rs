@@ -1,4 +1,4 @@
-//! From the scenario's network to links and ways over them.
+//! Links of the scenario's network and paths over them.
 //!
 //! Where flows share links they share both directions: chain: all of them; dumbbell, wishbone: the bottleneck. A link
 //! of the way back that is not given is a copy of the one on the way out, with its own random streams.
@@ -31,12 +31,12 @@ enum Shared {
 }
 
 impl<'a> Builder<'a> {
-    /// A builder for this network, which has laid nothing yet.
+    /// Return a builder for this network, without any links yet.
     pub fn new(network: &'a spec::Network) -> Builder<'a> {
         Builder { network, shared: None, laid: 0 }
     }
 
-    /// Lay the way of the next flow; `path` names it in a graph.
+    /// Lay the path of the next flow; `path` names it in a graph.
     pub fn route(&mut self, layout: &mut Layout, path: Option<&str>) {
         if self.shared.is_none() {
             self.shared = Some(self.lay_shared(layout));
@@ -113,7 +113,7 @@ const JUDGED: &str = "invariant: judged with the scenario";
 /// A link and the one that leads back.
 type Pair<'a> = [&'a LinkParams; 2];
 
-/// A link and the one of the way back: a copy where none is given.
+/// Return a link and its counterpart on the return path: a copy if none is given.
 fn pair<'a>(forward: &'a Option<LinkParams>, reverse: &'a Option<LinkParams>) -> Option<Pair<'a>> {
     let out = forward.as_ref()?;
     Some([out, reverse.as_ref().unwrap_or(out)])

@@ -6,9 +6,9 @@
 pub struct TableAbout {
     /// Name of the table.
     pub name: &'static str,
-    /// Meaning of a row, and when there are any.
+    /// Meaning of a row, and condition for rows to exist.
     pub about: &'static str,
-    /// Columns in order; for `controllers`, those that any controller has.
+    /// Columns in order; for `controllers`, those common to all controllers.
     pub columns: &'static [ColumnAbout],
 }
 
@@ -17,7 +17,7 @@ pub struct TableAbout {
 pub struct ColumnAbout {
     /// Name of the column.
     pub name: &'static str,
-    /// Type of its values, as the engine hands them out; empty: a number, of those that only some runs have.
+    /// Type of its values, as the engine returns them; empty: a number in a column that only some runs have.
     pub kind: &'static str,
     /// Unit of its values; empty for names, numbers of things and truth values.
     pub unit: &'static str,

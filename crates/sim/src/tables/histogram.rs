@@ -32,7 +32,7 @@ impl Histogram {
         self.bins.resize(bin + 1, 0);
     }
 
-    /// Count what another one counted.
+    /// Add the counts of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
         if self.bins.len() < other.bins.len() {
             self.bins.resize(other.bins.len(), 0);
@@ -59,7 +59,7 @@ impl Histogram {
         found
     }
 
-    /// Several of them in one pass, in ascending order.
+    /// Return several quantiles in one pass, in ascending order.
     pub fn quantiles<const N: usize>(&self, p: [f64; N]) -> [Option<Span>; N] {
         let mut found = [None; N];
         let mut at = 0;

@@ -1,10 +1,10 @@
-//! Rows of what is recorded at intervals.
+//! Rows of records at intervals.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{FlowId, Span, Time};
 use ackclock_tcp::{Held, Times};
 
-/// One sample of an open flow.
+/// Sample of an open flow.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "columns of table `samples`, by name")]
 pub struct SampleRow {
@@ -23,7 +23,7 @@ pub struct SampleRow {
     pub times: Option<Times>,
 }
 
-/// One sample of a link's queue.
+/// Sample of a link's queue.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "columns of table `queue_samples`, by name")]
 pub struct QueueRow {
@@ -42,7 +42,7 @@ pub struct GoodputRow {
     pub delivered_bps: f64,
 }
 
-/// Times by cause that held a flow back in the interval that ends at `t`.
+/// Times by cause that limited a flow in the interval that ends at `t`.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "columns of table `limits`, by name")]
 pub struct LimitRow {

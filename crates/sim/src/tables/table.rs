@@ -1,9 +1,9 @@
-//! Typed columns: what a run hands out. A table is built column by column from rows of plain structs.
+//! Typed columns of a run's output. A table is built column by column from rows of plain structs.
 
 use ackclock_cc::Window;
 use ackclock_core::{Span, Time};
 
-/// One column. Two are equal if all bits are, so NaN equals NaN.
+/// A column. Two are equal if all bits are, so NaN equals NaN.
 #[derive(Clone, Debug)]
 pub enum Column {
     /// Floats.
@@ -12,7 +12,7 @@ pub enum Column {
     I8(Vec<i64>),
     /// Counts.
     U4(Vec<u32>),
-    /// Counts, of which [`NOTHING`] stands for none.
+    /// Counts, in which [`NOTHING`] marks a missing value.
     N4(Vec<u32>),
     /// Small counts.
     U1(Vec<u8>),
@@ -124,7 +124,8 @@ impl Table {
         Table { name, columns, only: &[] }
     }
 
-    /// The same, which takes these columns only; of what else is added, no value is looked at. None named: all.
+    /// Return a table that accepts only these columns; values of other columns are never computed. None
+    /// named: all.
     pub fn only(self, only: &'static [&'static str]) -> Table {
         Table { only, ..self }
     }
@@ -189,7 +190,7 @@ impl Table {
         self.counts_of(name, &mut rows_of(values, 0))
     }
 
-    /// Add a column of counts that need not be there.
+    /// Add a column of counts that may be missing.
     pub fn n4(self, name: &'static str, values: impl Iterator<Item = Option<u32>>) -> Table {
         self.optional_of(name, &mut rows_of(values, None))
     }
@@ -214,7 +215,7 @@ impl Table {
         self.text_of(name, names, &mut rows_of(codes, 0))
     }
 
-    // One body a type: four hundred columns, each with loops of its own, were a quarter of what the compiler had to build.
+    // One body per type: four hundred columns with loops of their own took a quarter of the compile time.
 
     fn floats_of(self, name: &'static str, rows: Rows<f64>) -> Table {
         self.with(name, || Column::F8(rows()))
@@ -258,7 +259,7 @@ impl Table {
         self.with(name, || Column::Text { codes: rows(), names })
     }
 
-    /// Add a column of nothing with `rows` rows, unless there is a column of this name.
+    /// Add an empty column with `rows` rows, unless there is a column of this name.
     pub fn fill(&mut self, name: &'static str, rows: usize) {
         if self.column(name).is_none() {
             self.columns.push((name, Column::F8(vec![f64::NAN; rows])));
@@ -281,14 +282,14 @@ impl Table {
         }
     }
 
-    /// Add a column of text, a name of its own for each row.
+    /// Add a column of text with a different name in each row.
     pub fn names(self, name: &'static str, names: Vec<String>) -> Table {
         let codes = (0..names.len() as u32).collect();
         self.with(name, || Column::Text { codes, names })
     }
 }
 
-/// The rows of a column, whatever makes them.
+/// Rows of a column, from any source.
 type Rows<'a, T> = &'a mut dyn FnMut() -> Vec<T>;
 
 fn rows_of<T: Copy>(rows: impl Iterator<Item = T>, blank: T) -> impl FnMut() -> Vec<T> {

@@ -16,18 +16,18 @@ pub enum TransactionLevel {
 
 choice! { TransactionLevel: Rows "rows", Summary "summary" }
 
-/// One transaction: a request and its response, with the connection set up for it, if it is the first there.
+/// A transaction: a request and its response, with the connection setup if it is the first one there.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "columns of table `transactions`, by name")]
 pub struct TransactionRow {
     pub flow: FlowId,
     pub idx: u32,
-    /// Client, counted from 0; the connections that it opens at once share the number.
+    /// Client, counted from 0; connections that it opens at once share the number.
     pub batch: u32,
     /// Position among the requests of its connection.
     pub request: u32,
     pub iw: u32,
-    /// The client came, or asked again.
+    /// Arrival of the client, or its next request.
     pub arrival: Time,
     pub connected: Time,
     pub first_byte: Time,
@@ -133,7 +133,7 @@ impl Tally {
         libm::sqrt((centred / (n - 1.0)).max(0.0)) * 1e-9
     }
 
-    /// Mean time to connect of those that did, s.
+    /// Mean connection time of those that connected, s.
     pub fn mean_connect_s(&self) -> f64 {
         self.connect_sum as f64 / self.connects as f64 * 1e-9
     }
@@ -160,7 +160,7 @@ impl Tally {
 }
 
 impl Counts {
-    /// Add what another one counted.
+    /// Add the counts of another tally.
     pub fn add(&mut self, other: &Counts) {
         self.segments_sent += other.segments_sent;
         self.retransmissions += other.retransmissions;
@@ -186,7 +186,7 @@ impl Counts {
 pub struct TransactionLog {
     /// Rows kept of each transaction.
     pub level: TransactionLevel,
-    /// Clients who come before are in no tally.
+    /// Clients that arrive before this time are in no tally.
     pub from: Time,
     /// Transactions that ended, in the order of their end.
     pub rows: Vec<TransactionRow>,
@@ -197,7 +197,8 @@ pub struct TransactionLog {
 }
 
 impl TransactionLog {
-    /// A transaction of tally `at` begins at `now`, whose data packets will take `bytes`; `open` connections there are.
+    /// A transaction of tally `at` begins at `now`, whose data packets will take `bytes`, with `open`
+    /// connections.
     pub fn begin(&mut self, at: u32, now: Time, bytes: u64, open: u32) {
         if now >= self.from {
             let tally = &mut self.tallies[at as usize];

@@ -1,4 +1,4 @@
-//! Ends of transports over datagrams: a closed set, too.
+//! Ends of transports over datagrams, also a closed set.
 
 use ackclock_core::datagram::{Datagram, DatagramEndpoint};
 use ackclock_core::foreign::Foreign;
@@ -33,7 +33,7 @@ macro_rules! dispatch {
 }
 
 impl DatagramEnd {
-    /// A datagram of the peer arrived, marked so: only a stack of others looks at the mark.
+    /// A datagram of the peer arrived with this mark, which only foreign stacks use.
     #[inline]
     pub fn arrive(&mut self, now: Time, datagram: &Datagram, ecn: Ecn) {
         match (self, datagram) {

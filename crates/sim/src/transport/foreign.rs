@@ -10,7 +10,7 @@ pub fn packets(sample: &Sample, bytes: u64) -> u32 {
     u32::try_from(bytes / u64::from(sample.mtu.max(1))).unwrap_or(u32::MAX)
 }
 
-/// A row of the trace. What the stack does not tell is zero; `seq` counts datagrams.
+/// Row of the trace. Values that the stack does not report are zero; `seq` counts datagrams.
 pub fn record(flow: FlowId, responder: bool, row: &Row) -> Record {
     let of = |bytes| packets(&row.sample, bytes);
     Record {

@@ -1,5 +1,5 @@
-//! Plain datagram traffic: a source that sends by the clock, whatever the network does, and a sink that notes what came
-//! of it. Sans-IO, like every endpoint.
+//! Plain datagram traffic: a source that sends on a schedule, regardless of the network, and a sink that
+//! records arrivals. Sans-IO, like every endpoint.
 
 mod sink;
 mod source;

@@ -1,5 +1,5 @@
-//! When clients come: a Poisson process, equal intervals, or given times. Instants depend on the stream alone, not on
-//! what the network does, so that two arms of a comparison see the same arrivals.
+//! Arrival times of clients: a Poisson process, equal intervals, or given times. They depend on the random
+//! stream alone, not on the network, so that two arms of a comparison see the same arrivals.
 
 use std::rc::Rc;
 
@@ -66,13 +66,13 @@ pub enum LoadCounts {
 
 choice!(LoadCounts: Data "data", All "all");
 
-/// Most clients per second.
+/// Maximum number of clients per second.
 pub const MOST_PER_S: f64 = 1e7;
 
 /// A process of arrivals.
 #[derive(Clone, Debug)]
 pub enum Process {
-    /// Exponential intervals of this mean, ns.
+    /// Exponential intervals with this mean, ns.
     Poisson {
         /// Mean interval, ns.
         mean_ns: f64,

@@ -51,7 +51,7 @@ impl Workload for Bulk {
     fn progress(&mut self, cx: &mut Context, conn: ConnId, host: usize) {
         self.way.progress(cx, conn, host);
         if cx.flow.established != ackclock_core::Time::NEVER && cx.now() < cx.flow.stop {
-            self.way.unwatch(cx); // nothing to react to before the stop: keeps the hot path short
+            self.way.unwatch(cx); // no reaction is needed before the stop, which keeps the hot path short
         }
     }
 }

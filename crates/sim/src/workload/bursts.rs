@@ -93,7 +93,7 @@ impl Bursts {
         cx.wake(cx.flow.stop);
     }
 
-    /// Read what happened since the burst began.
+    /// Read the counters since the burst began.
     fn count(&mut self, cx: &mut Context, conn: ConnId, row: usize) {
         let (sender, receiver) = (cx.world.tcp(conn, SENDER), cx.world.tcp(conn, RECEIVER));
         let (stats, info) = (sender.stats().clone(), sender.info());

@@ -32,16 +32,16 @@ pub struct Conversation<Conn> {
     draws: Family,
     conn: Option<Conn>,
     talks: Vec<Talk>,
-    /// Steps under way; a place is used again.
+    /// Ongoing steps; places are reused.
     steps: Vec<Active>,
     free: Vec<usize>,
-    /// Writes to come: when, in which order, of which step; or a round of a talk begins.
+    /// Future writes: time, order, step; or the start of a round.
     due: BinaryHeap<Reverse<(Time, u64, Due)>>,
     asked: u64,
     established: [bool; 2],
     /// Steps that wait for the handshake of the end that writes.
     early: [Vec<usize>; 2],
-    /// Bytes written at each end, and what of them the other end has not read.
+    /// Bytes written at each end, and those that the other end has not read.
     written: [u64; 2],
     on_the_way: [VecDeque<Piece>; 2],
     talking: usize,
@@ -54,7 +54,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// By a group's parameters; connections begin so.
+    /// Parameters by group; connections begin with these.
     pub fn new(params: &ConversationParams, start: Start) -> Plan {
         Plan { params: params.clone(), start }
     }
@@ -76,7 +76,7 @@ enum Due {
 #[derive(Clone)]
 struct Talk {
     round: u32,
-    /// First step of those under way, and how many of them have not arrived.
+    /// First ongoing step of each, and number of those not yet arrived.
     group: usize,
     open: usize,
 }
@@ -98,13 +98,13 @@ struct Piece {
     start: u64,
     end: u64,
     row: usize,
-    /// They end the message; they end the step.
+    /// Whether they end the message, and the step.
     last: bool,
     ends: Option<u32>,
 }
 
 impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
-    /// Nothing is said yet.
+    /// Nothing has been written yet.
     pub fn new(plan: Rc<Plan>, draws: Family) -> Conversation<Conn> {
         let talks = (0..plan.params.streams).map(|_| Talk { round: 0, group: 0, open: 0 }).collect();
         Conversation {
@@ -124,7 +124,7 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
         }
     }
 
-    /// The flow's start has come: the client connects.
+    /// The flow starts: the client connects.
     pub fn start<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C) {
         let conn = cx.connect(&self.plan.clone().start, 0);
         cx.set_place(conn, 0);
@@ -132,7 +132,7 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
         self.schedule(cx);
     }
 
-    /// The wake-up asked for last is due.
+    /// The last requested wake-up is due.
     pub fn wake<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C) {
         let now = cx.now();
         if now >= cx.stop() {
@@ -185,7 +185,7 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
         }
     }
 
-    /// Steps from `first` on begin, those that begin together.
+    /// Start the steps from `first` on that begin together.
     fn begin_group<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, talk: u32, first: usize) {
         let plan = self.plan.clone();
         let end = plan.group_end(first);
@@ -219,7 +219,7 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
         self.due.push(Reverse((at, self.asked, due)));
     }
 
-    /// A step writes what is due: once, or as often as no time passes between its writes.
+    /// Write what is due in a step: once, or as often as no time passes between its writes.
     fn write<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize) {
         let (Some(conn), plan) = (self.conn, self.plan.clone()) else { return };
         let turn = &plan.params.steps[self.steps[at].step];
@@ -282,7 +282,7 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
         }
     }
 
-    /// The application at `host` has read so many bytes in all.
+    /// The application at `host` has read this many bytes in total.
     fn read<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, host: usize, received: u64) {
         let (now, writer) = (cx.now(), 1 - host);
         while let Some(piece) = self.on_the_way[writer].front() {
@@ -339,7 +339,7 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
         }
     }
 
-    /// Nothing more is said: the client closes, and the server when it hears of it.
+    /// End the conversation: the client closes, and the server after reading the end.
     fn end<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C) {
         self.due.clear();
         if let Some(conn) = self.conn {

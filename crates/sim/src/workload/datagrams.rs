@@ -1,5 +1,5 @@
-//! Plain datagram traffic: constant rate, on-off, voice. Its source sends by the clock; the workload starts and stops
-//! it, and what the sink noted becomes a row when the run ends.
+//! Plain datagram traffic: constant rate, on-off, voice. The source sends on a schedule; the workload starts
+//! and stops it, and the sink's counters become a row when the run ends.
 
 use ackclock_core::datagram::UDP_IP_BYTES;
 use ackclock_core::schema::{Takes, DURATION, RATE};
@@ -53,7 +53,7 @@ const PAYLOAD: Takes = Takes::Size(1, 65_507);
 
 choice!(Periods: Exponential "exponential", Fixed "fixed");
 
-/// A datagram flow is what its source sends.
+/// A datagram flow, defined by its source.
 macro_rules! plain {
     ($($params:ident: $source:expr;)*) => {
         $(impl Params for $params {
@@ -102,7 +102,7 @@ impl Workload for Datagrams {
     }
 
     fn wake(&mut self, cx: &mut Context) {
-        // the connection stays: what is on its way shall be counted, and goodput is that of the time until the stop
+        // the connection stays open to count packets in flight, while goodput covers the time until the stop
         if let Some(conn) = self.conn {
             cx.flow.acked_at_stop = Some(cx.flow.acked(cx.world));
             cx.world.act(conn, SENDER, |source, now| source.stop_writing(now));

@@ -13,7 +13,7 @@ use crate::transport::TransportConfig;
 use crate::workload::flow::{FetchCounts, FetchRow};
 use crate::world::{ConnId, RECEIVER, SENDER};
 
-/// How a server paces a response that it does not write at once.
+/// Pacing of a response that the server does not write at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     /// Rate of the writes.
@@ -64,7 +64,7 @@ impl Params for FetchParams {
 }
 
 impl FetchParams {
-    /// One fetch of so many bytes.
+    /// One fetch of this many bytes.
     pub fn of_bytes(bytes: u64) -> FetchParams {
         let only = Value::table([("bytes", Value::Whole(bytes))]);
         FetchParams::read(&only).expect("invariant: the other keys have defaults")
@@ -72,7 +72,7 @@ impl FetchParams {
 }
 
 impl Pace {
-    /// From one write to the next.
+    /// Time from one write to the next.
     pub fn interval(&self) -> Span {
         interval(self.chunk, self.rate)
     }
@@ -82,7 +82,7 @@ impl Pace {
 #[derive(Clone)]
 pub struct Fetch {
     params: FetchParams,
-    /// Absent = the response is written at once.
+    /// None: the response is written at once.
     pace: Option<Pace>,
     started: u32,
     open: Vec<Exchange>,
@@ -95,10 +95,10 @@ struct Exchange {
     conn: ConnId,
     /// Row of the fetch in the journal.
     row: usize,
-    /// Bytes of the response written by the server; absent = the request is not there yet.
+    /// Bytes of the response written by the server; None: the request has not arrived yet.
     written: Option<u64>,
     requested: bool,
-    /// Read before the client's FIN, which may be sent again too.
+    /// Read before the client's FIN, which may be retransmitted as well.
     request_retransmissions: Option<u64>,
     counted: bool,
 }

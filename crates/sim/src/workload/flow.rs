@@ -1,4 +1,4 @@
-//! A flow of the run: its connections now open, the sums over those already closed, and its milestones.
+//! A flow of the run: its open connections, the sums over closed ones, and its milestones.
 
 use ackclock_core::trace::RecoverySummary;
 use ackclock_core::{FlowId, Span, Time};
@@ -27,21 +27,21 @@ pub struct Flow {
     pub destination: Option<u32>,
     /// Whether the sender writes a trace.
     pub traced: bool,
-    /// Whether it is told what holds it back.
+    /// Whether the causes that limit it are recorded.
     pub limits: bool,
     /// Two of its connections were open at a time.
     pub overlaps: bool,
-    /// Least time between two rows of its controller's variables, if they are recorded.
+    /// Minimum time between two rows of its controller's variables, if they are recorded.
     pub controller_trace: Option<Span>,
-    /// When it starts.
+    /// Starting time.
     pub start: Time,
     /// Whether it has.
     pub started: bool,
-    /// When its application stops, at the latest the end of the run; a transfer that is complete stops then.
+    /// Time when its application stops, at the latest the end of the run; a completed transfer stops then.
     pub stop: Time,
-    /// When its first connection was established at the end that opened it.
+    /// Time when its first connection was established at the end that opened it.
     pub established: Time,
-    /// When all its data was acknowledged, or the last response complete.
+    /// Time when all its data was acknowledged, or the last response was complete.
     pub completed: Time,
     /// A connection gave up.
     pub failed: bool,
@@ -86,8 +86,9 @@ impl Flow {
         self.closed.as_deref().unwrap_or(&NONE)
     }
 
-    /// Time by cause, and the kernel's stop watches, over all connections; the rest of the flow's life counts as idle. None if the
-    /// interval is not recorded, the flow is not TCP, or several connections were open at once.
+    /// Time by cause, and the kernel's stopwatches, over all connections; the rest of the flow's life counts
+    /// as idle. None if the interval is not recorded, the flow is not TCP, or several connections were open
+    /// at once.
     pub fn held(&self, world: &World, now: Time) -> Option<(Held, Times)> {
         let tcp = self.config.tcp().is_some();
         if !self.limits || self.overlaps || !tcp || !self.started {
@@ -102,7 +103,7 @@ impl Flow {
         Some(whole(sum, now.min(self.stop).since(self.start)))
     }
 
-    /// Time by cause of a flow that is over.
+    /// Time by cause of a finished flow.
     pub fn held_in_all(&self) -> Option<(Held, Times)> {
         let tcp = self.config.tcp().is_some();
         if !(self.limits && !self.overlaps && tcp && self.started) {
@@ -117,7 +118,7 @@ impl Flow {
         self.sums().acked + self.open.iter().map(|&(conn, _)| world.delivered(conn)).sum::<u64>()
     }
 
-    /// Bytes that have arrived at the receiving host so far, those behind a gap included.
+    /// Bytes that have arrived at the receiving host so far, including those behind a gap.
     pub fn arrived(&self, world: &World) -> u64 {
         let open = self.open.iter().map(|&(conn, _)| world.transport(conn, RECEIVER).arrived());
         self.sums().acked + open.sum::<u64>()
@@ -137,7 +138,7 @@ fn add(sum: &mut (Held, Times), more: &(Held, Times)) {
     sum.1.sndbuf_limited = sum.1.sndbuf_limited + more.1.sndbuf_limited;
 }
 
-/// Between connections, and after the last byte, a flow is idle.
+/// A flow is idle between connections and after the last byte.
 fn whole((mut held, times): (Held, Times), life: Span) -> (Held, Times) {
     let idle = Hold::Idle as usize;
     let others = held.iter().enumerate().filter(|(n, _)| *n != idle).map(|(_, span)| span.0).sum();
@@ -175,9 +176,9 @@ pub struct Sums {
     pub lost_packets: u64,
     pub intervals: u64,
     pub failed: bool,
-    /// Why a connection failed, where the stack tells; otherwise 0.
+    /// Reason for the connection's failure, if the stack reports it; otherwise 0.
     pub failure: u32,
-    /// Time by cause that held the sender back, where it is measured.
+    /// Time by cause that limited the sender, if measured.
     pub held: Option<Box<(Held, Times)>>,
 }
 
@@ -188,7 +189,7 @@ impl Default for Sums {
 }
 
 impl Sums {
-    /// Over no connection.
+    /// Sums over no connection.
     const NONE: Sums = Sums {
         acked: 0,
         sent_packets: 0,
@@ -218,7 +219,7 @@ impl Sums {
         held: None,
     };
 
-    /// Add what one connection did.
+    /// Add the counters of one connection.
     pub fn add(&mut self, sender: &Transport, receiver: &Transport) {
         match (sender, receiver) {
             (Transport::Tcp(sender), Transport::Tcp(receiver)) => self.add_tcp(sender, receiver),
@@ -238,7 +239,7 @@ impl Sums {
                         sender.hold_against(&other);
                         receiver.hold_against(&one);
                     }
-                    // the end that found out says more than the one that is told
+                    // the end that detected the failure knows more than its peer
                     let reasons = [receiver.failure(), sender.failure()];
                     self.failure = reasons
                         .into_iter()
@@ -367,7 +368,7 @@ pub struct ClientRow {
     pub bytes: u64,
 }
 
-/// Records that flows leave while the run goes on.
+/// Records that flows leave during the run.
 #[derive(Clone, Default)]
 pub struct Journal {
     /// Destination caches, by name.
@@ -400,7 +401,7 @@ pub struct DatagramRow {
 }
 
 impl Journal {
-    /// Take over what a connection wrote down.
+    /// Take over a connection's records.
     pub fn keep(&mut self, now: Time, flow: FlowId, idx: u32, sender: &mut Transport, receiver: &Transport) {
         if let Some(sender) = sender.tcp_mut() {
             sender.finish(now);

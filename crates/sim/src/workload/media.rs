@@ -112,7 +112,7 @@ impl Media {
             self.way.write(cx, bytes);
         }
         self.next += 1;
-        // from the start, so that nothing adds up
+        // from the start, so that rounding errors do not accumulate
         let since = Span((self.next as u128 * 1_000_000_000 / self.params.fps as u128) as u64);
         cx.wake((self.started + since).min(cx.flow.stop));
     }
@@ -161,7 +161,8 @@ impl Workload for Media {
 mod tests {
     use crate::{parse, run, Output};
 
-    /// Frames of 9000 and 3000 bytes, ten a second, five a group, over a link of this rate and a delay of 10 ms.
+    /// Return frames of 9000 and 3000 bytes, ten a second, five a group, over a link of this rate and a delay
+    /// of 10 ms.
     fn media(rate: u64, more: &str) -> Output {
         let json = format!(
             r#"{{"duration_ns": 10000000000, "network": {{"topology": "chain",

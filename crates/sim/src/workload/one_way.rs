@@ -38,7 +38,7 @@ impl OneWay {
         }
     }
 
-    /// Everything is written: close after it.
+    /// Everything is written: close afterwards.
     pub fn close(&mut self, cx: &mut Context) {
         let Some(conn) = self.conn else { return };
         self.closing = true;
@@ -47,7 +47,7 @@ impl OneWay {
         cx.world.act(conn, SENDER, |tcp, now| tcp.close(now));
     }
 
-    /// The flow's stop has come: the application writes no more, and closes. What it had written still leaves.
+    /// Stop the flow: the application stops writing and closes. Data already written still leaves.
     pub fn stop(&mut self, cx: &mut Context) {
         let Some(conn) = self.conn else { return };
         cx.flow.acked_at_stop = Some(cx.flow.acked(cx.world));
@@ -57,7 +57,7 @@ impl OneWay {
         }
     }
 
-    /// React to what happened at one end.
+    /// React to events at one end.
     pub fn progress(&mut self, cx: &mut Context, conn: ConnId, host: usize) {
         if self.conn != Some(conn) {
             return;

@@ -107,7 +107,7 @@ impl PopulationParams {
     }
 }
 
-/// Ours: video servers write blocks of this order.
+/// Our choice: the order of video servers' block sizes.
 const CHUNK_BYTES: u64 = 65_536;
-/// Ours: what a throttled server writes at once, in time at its own rate.
+/// Our choice: size of a throttled server's write, in time at its own rate.
 const INITIAL_BURST: Span = Span::from_secs(5);

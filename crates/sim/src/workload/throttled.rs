@@ -1,5 +1,6 @@
-//! Throttled: the application writes a chunk at fixed intervals, as video servers do after an initial burst. The
-//! schedule does not wait for the network: what the connection cannot take yet lies in its send buffer.
+//! Throttled: the application writes a chunk at fixed intervals, as video servers do after an initial burst.
+//! The schedule does not depend on the network: data that the connection cannot take yet waits in its send
+//! buffer.
 
 use ackclock_core::schema::{RATE, SIZE, SIZE_OR_ZERO};
 use ackclock_core::{table, Rate, Span};
@@ -35,7 +36,7 @@ impl ThrottledParams {
         }
     }
 
-    /// From one write to the next.
+    /// Time from one write to the next.
     pub fn interval(&self) -> Span {
         interval(self.chunk, self.rate)
     }

@@ -35,7 +35,7 @@ pub struct Transactions<Conn> {
     free: Vec<u32>,
     clients: Vec<Client>,
     absent: Vec<u32>,
-    /// When the last response was complete.
+    /// Time when the last response was complete.
     answered: Time,
     /// Ends of thinking: time, connection's entry and its number.
     thinking: BinaryHeap<Reverse<(Time, u32, u32)>>,
@@ -50,7 +50,7 @@ struct Entry<Conn> {
     /// Sizes of the responses and thinking times.
     draws: Stream,
     row: TransactionRow,
-    /// Counted for the requests before this one.
+    /// Counters of earlier requests.
     counted: Counts,
     /// Bytes of request and of response up to the end of this transaction.
     asked: u64,
@@ -66,7 +66,7 @@ struct Entry<Conn> {
     in_use: bool,
 }
 
-/// A client whose connections know of each other: they share responses out among them, or ask together.
+/// Client whose connections cooperate: they divide responses among themselves, or request together.
 #[derive(Clone)]
 struct Client {
     sizes: Stream,
@@ -95,7 +95,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// A client comes.
+    /// A client arrives.
     fn arrive<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C) {
         let plan = self.plan.clone();
         let batch = self.batches;
@@ -254,7 +254,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         self.release(cx, client);
     }
 
-    /// The connections of a client who asks on all of them together go on when the last one is ready.
+    /// The connections of a client that requests on all of them together continue when the last one is ready.
     fn release<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, client: u32) {
         let client = &mut self.clients[client as usize];
         if client.ready.len() == client.connections as usize {
@@ -264,7 +264,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// The client asks again, after a pause perhaps.
+    /// The client requests again, perhaps after a pause.
     fn go_on<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize) {
         let entry = &mut self.entries[at];
         let pause = Span((self.plan.params.think.draw(&mut entry.draws).min(LONGEST_S) * 1e9) as u64);
@@ -285,7 +285,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
             self.begin(cx, at);
             self.ask(cx, at);
         } else if there {
-            // others took what was left: nothing to ask for, and the server waits
+            // others took the rest: nothing to request, and the server waits
             cx.close(self.entries[at].conn, RECEIVER);
         }
     }
@@ -335,7 +335,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// One connection less of a client.
+    /// A client has one connection less.
     fn leave(&mut self, client: u32) {
         if self.plan.knows_client() {
             let connections = &mut self.clients[client as usize].connections;
@@ -346,7 +346,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// Wake up for whatever comes next.
+    /// Schedule the wake-up for the next event.
     fn schedule<C: Carrier<Conn = Conn>>(&self, cx: &mut C) {
         let arrival = if self.next_arrival < cx.stop() { self.next_arrival } else { Time::NEVER };
         let resume = self.thinking.peek().map_or(Time::NEVER, |Reverse((until, ..))| *until);
@@ -356,13 +356,13 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// The flow's start has come.
+    /// The flow starts.
     pub fn start<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C) {
         self.next_arrival = self.arrivals.following();
         self.wake(cx);
     }
 
-    /// The wake-up asked for last is due.
+    /// The last requested wake-up is due.
     pub fn wake<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C) {
         let now = cx.now();
         while let Some(&Reverse((until, at, conn))) = self.thinking.peek() {
@@ -382,7 +382,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         self.schedule(cx);
     }
 
-    /// Something happened at one end of a connection.
+    /// Process an event at one end of a connection.
     pub fn progress<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, conn: Conn, host: usize) {
         let at = cx.place(conn);
         debug_assert!(self.entries[at].in_use && self.entries[at].conn == conn);
@@ -402,7 +402,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// The run is over.
+    /// End of the run.
     pub fn finish<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C) {
         for at in 0..self.entries.len() {
             if self.entries[at].in_use {
@@ -449,7 +449,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
             cx.write(conn, SENDER, bytes);
             if self.plan.params.close == CloseFirst::Server && !self.goes_on(at) {
                 self.entries[at].ended = true;
-                // a call of its own: what the window lets out has left without the FIN
+                // a separate call: the data that the window allows has left without the FIN
                 cx.close(conn, SENDER);
             }
         } else if server.peer_closed && !server.closing {
@@ -473,7 +473,7 @@ impl Workload for Transactions<ConnId> {
     }
 }
 
-/// One of the mix.
+/// Draw one of the mix.
 fn choose(mix: &[Start], draws: &mut Stream) -> usize {
     let bits = draws.next_u64();
     mix.iter().position(|start| bits < start.threshold).unwrap_or(mix.len() - 1)

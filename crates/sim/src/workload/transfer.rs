@@ -1,5 +1,5 @@
-//! Transfer: the sending host opens the connection, writes its bytes at once and closes; complete when all are
-//! acknowledged.
+//! Transfer: the sending host opens the connection, writes its bytes at once and closes; complete when all
+//! are acknowledged.
 
 use ackclock_core::schema::SIZE;
 use ackclock_core::{table, Span};

@@ -79,7 +79,7 @@ impl Video {
         ((bytes as f64 * factor) as u64).max(1)
     }
 
-    /// The player asks for the next chunk.
+    /// The player requests the next chunk.
     fn ask(&mut self, cx: &mut Context) {
         let (Some(conn), true) = (self.conn, cx.now() < cx.flow.stop) else { return };
         let estimate = self.adapter.estimate();
@@ -111,7 +111,7 @@ impl Video {
         cx.world.act(conn, RECEIVER, |end, now| end.write(now, request));
     }
 
-    /// The current chunk is there.
+    /// The current chunk has arrived.
     fn complete(&mut self, cx: &mut Context, row: usize) {
         let now = cx.now();
         self.current = None;
@@ -182,7 +182,7 @@ impl Video {
         if self.is_last(idx) {
             cx.world.act(conn, SENDER, |end, now| end.close(now));
         } else {
-            cx.world.watch(conn, SENDER, false); // nothing to react to before the next request
+            cx.world.watch(conn, SENDER, false); // no reaction is needed before the next request
         }
     }
 }

@@ -59,7 +59,7 @@ pub struct Writes {
 }
 
 impl Writes {
-    /// Write what is due, and wait for the next.
+    /// Write what is due, and wait for the next block.
     fn write(&mut self, cx: &mut Context) {
         let since = Span(cx.now().0 - cx.flow.start.0);
         while let Some(write) = self.writes.get(self.next).filter(|write| write.at <= since) {

@@ -1,4 +1,4 @@
-//! A world in which an adversary decides what becomes of packets, and which can be copied: see `runs/prove`.
+//! A world in which an adversary decides the fate of packets, and which can be copied: see `runs/prove`.
 
 use ackclock_core::Time;
 use ackclock_net::Adversary;
@@ -7,7 +7,7 @@ use super::{Application, World};
 use crate::transport::{DatagramEnd, Transport};
 
 impl World {
-    /// On links so named, and only there, an adversary decides.
+    /// Names of the links on which the adversary decides.
     pub fn set_adversary(&mut self, adversary: Adversary, asks: impl Fn(&str) -> bool) {
         self.net.pool.set_adversary(adversary);
         for at in 0..self.net.links.len() {
@@ -17,12 +17,12 @@ impl World {
         }
     }
 
-    /// Who decides.
+    /// The adversary.
     pub fn adversary(&mut self) -> &mut Adversary {
         self.net.pool.adversary().expect("invariant: set before the run")
     }
 
-    /// Process events up to and including `end` as long as `goes_on` says so after each; how many they were.
+    /// Process events up to and including `end` while `goes_on` returns true after each; return their number.
     pub fn run_while<A: Application>(
         &mut self,
         app: &mut A,
@@ -50,7 +50,7 @@ impl World {
         self.net.links.iter().map(|slot| slot.link.dropped_by_queue()).sum()
     }
 
-    /// Why there is no copy of this world, if there is none.
+    /// Reason why there is no copy of this world, if there is one.
     pub fn cannot_copy(&self) -> Option<String> {
         self.ends.iter().chain(&self.over).flatten().find_map(|end| match &end.transport {
             Transport::Tcp(tcp) => tcp.cannot_copy(),
@@ -62,12 +62,12 @@ impl World {
         })
     }
 
-    /// Copies of this world share the memory of what is given back.
+    /// Let copies of this world share returned memory.
     pub fn share_memory(&mut self) {
         self.net.agenda.share_wheels();
     }
 
-    /// Give back the memory of a world that is no longer needed.
+    /// Return the memory of a world that is no longer needed.
     pub fn give_back(self) {
         self.net.agenda.give_back();
     }

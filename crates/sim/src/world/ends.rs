@@ -11,12 +11,13 @@ use crate::capture::Noted;
 use crate::transport::{Transport, TransportConfig};
 use crate::world::gauges::Gauges;
 
-/// A connection of the run: its slot, and above it a generation that tells it from earlier holders of the slot.
+/// A connection of the run: its slot, and above it a generation that distinguishes it from earlier users of
+/// the slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConnId(pub(super) u32);
 
 impl ConnId {
-    /// Tells it from all that are open.
+    /// Distinguishes it from all open connections.
     pub fn number(self) -> u32 {
         self.0
     }
@@ -51,7 +52,7 @@ impl World {
         conn
     }
 
-    /// Both ends of a connection that is to be retired, the sending one first.
+    /// Both ends of a connection to be retired, the sending one first.
     pub fn both(&mut self, conn: ConnId) -> [&mut Transport; 2] {
         let at = end_index(conn, SENDER);
         match &mut self.ends[at..at + 2] {
@@ -60,8 +61,8 @@ impl World {
         }
     }
 
-    /// Take a connection out of the world; packets of it that are still on their way vanish on arrival. The next one may have its
-    /// memory.
+    /// Take a connection out of the world; its packets in flight vanish on arrival. The next one may reuse
+    /// its memory.
     pub fn retire(&mut self, conn: ConnId) {
         let slot = conn.0 & SLOT_MASK;
         for host in [SENDER, RECEIVER] {
@@ -105,7 +106,7 @@ impl World {
         Transport::delivered([SENDER, RECEIVER].map(|host| self.transport(conn, host)))
     }
 
-    /// Whether anything happening at this end is reported to the application.
+    /// Whether events at this end are reported to the application.
     pub fn watch(&mut self, conn: ConnId, host: usize, watched: bool) {
         self.end_at(end_index(conn, host)).told_from = if watched { 0 } else { NEVER_TOLD };
     }
@@ -119,18 +120,18 @@ impl World {
         }
     }
 
-    /// Whether connections may be opened that nothing else limits.
+    /// Whether connections may be opened without any other limit.
     pub fn has_room(&self) -> bool {
         !self.free.is_empty() || self.slots.len() < MAX_SLOTS as usize / 2
     }
 
-    /// Every connection is retired: give back the room of all ends, which tables may need.
+    /// Every connection is retired: return the room of all ends, which tables may need.
     pub fn forget_ends(&mut self) {
         debug_assert!(self.ends.iter().all(Option::is_none));
         (self.ends, self.slots, self.free, self.over) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     }
 
-    /// Connections open now, and slots ever used.
+    /// Open connections, and slots ever used.
     pub fn occupancy(&self) -> (usize, usize) {
         (self.slots.len() - self.free.len(), self.slots.len())
     }
@@ -147,7 +148,7 @@ impl World {
     }
 }
 
-/// Where others keep what they know about a connection.
+/// Index for data that others keep about a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Notes {
     /// Position among the open connections of its flow.
@@ -156,7 +157,7 @@ pub struct Notes {
     pub entry: u32,
 }
 
-/// A place for a connection, used again and again.
+/// Reusable slot of a connection.
 #[derive(Clone, Default)]
 pub(super) struct Slot {
     generation: u16,
@@ -167,30 +168,31 @@ pub(super) struct Slot {
 #[derive(Clone)]
 pub(super) struct End {
     pub(super) transport: Transport,
-    /// Times of its entries in the queue, the earlier first. When the deadline moves ahead of the entry, a second one
-    /// goes in front; a third would make the last one forgotten, and it dies on arrival.
+    /// Times of its entries in the queue, the earlier first. When the deadline moves ahead of the entry, a
+    /// second one is added in front; a third would replace the last one, which is then ignored on arrival.
     pub(super) armed: [Time; 2],
     pub(super) flow: FlowId,
     pub(super) conn: u32,
     pub(super) ordinal: u32,
-    /// The application is told of what happens here from this offset of the peer's data on (see [`World::watch_from`]), or never.
+    /// Offset of the peer's data from which on the application is notified (see [`World::watch_from`]), or
+    /// never.
     told_from: u32,
     /// State of the process that runs this end; `None` on a perfect host.
     pub(super) process: Option<Box<Process>>,
 }
 
 impl End {
-    /// Tells it from all other ends of the run.
+    /// Distinguishes it from all other ends of the run.
     pub(super) fn key(&self, side: usize) -> u64 {
         (self.ordinal as u64) << 1 | side as u64
     }
 
-    /// Whether the application is ever told of what happens here.
+    /// Whether the application is ever notified of events here.
     pub(super) fn is_watched(&self) -> bool {
         self.told_from != NEVER_TOLD
     }
 
-    /// Whether the application is to be told of what happened here.
+    /// Whether the application has to be notified of what happened here.
     #[inline(always)]
     pub(super) fn tells(&self) -> bool {
         self.is_watched() && self.transport.has_come_to(self.told_from as u64)
@@ -250,7 +252,7 @@ impl End {
         }
     }
 
-    /// Send what it has to send, and keep its timer armed. No host keeps it waiting.
+    /// Send what it has to send, and keep its timer armed. No host delays it.
     #[inline(always)]
     pub(super) fn answer(
         &mut self,
@@ -296,8 +298,8 @@ impl End {
         }
     }
 
-    /// Write the next packet that it sends into its `place`, noted where packets are captured, and whether more may follow; none: it
-    /// sends none.
+    /// Write the next packet that it sends into its `place`, recorded if packets are captured, and return
+    /// whether more may follow; none: it sends none.
     #[inline(always)]
     pub(super) fn send_into<'p>(
         &mut self,
@@ -315,7 +317,7 @@ impl End {
         Some((packet, more))
     }
 
-    /// Write over `common` what packets that leave now one after the other have in common; how many they are, or 0.
+    /// Write into `common` the shared part of packets that leave now in a row; return their number, or 0.
     #[inline(always)]
     pub(super) fn begin_train(
         &mut self,
@@ -357,7 +359,7 @@ impl End {
     }
 }
 
-/// When a packet with so much payload reaches its end, in a word of the digest.
+/// Word of the digest for the time when a packet with this payload reaches its end.
 #[inline]
 fn arrival(now: Time, conn: u32, payload: u32) -> u64 {
     now.0 ^ ((payload as u64) << 32 ^ conn as u64).rotate_left(20)
@@ -372,11 +374,11 @@ const SLOT_BITS: u32 = 20;
 pub(super) const SLOT_MASK: u32 = (1 << SLOT_BITS) - 1;
 const GENERATION_MASK: u16 = (1 << (32 - SLOT_BITS)) - 1;
 
-/// No offset: the application is told nothing.
+/// No offset: the application is never notified.
 const NEVER_TOLD: u32 = u32::MAX;
 
-/// Ends of connections that are over, whose memory is kept for the next ones.
+/// Ends of closed connections, whose memory is kept for the next ones.
 const MOST_OVER: usize = 1024;
 
-/// Most connections open at a time.
+/// Maximum number of open connections.
 pub const MAX_SLOTS: u32 = 1 << SLOT_BITS;

@@ -18,7 +18,7 @@ struct Places<'a> {
     origins: &'a [Origin],
 }
 
-/// Flows whose connections are too many for the caches. In tests every run looks ahead.
+/// Number of flows whose connections exceed the caches. In tests every run looks ahead.
 const CROWD: usize = if cfg!(test) { 1 } else { 1000 };
 
 /// Events of a crowd between two lookaheads.
@@ -30,7 +30,7 @@ impl World {
         (self.net.origins.len() >= CROWD && self.net.shortcuts.foresees).then_some(STEP)
     }
 
-    /// Look ahead.
+    /// Prefetch for the next events.
     #[inline(never)]
     pub(super) fn foresee(&mut self) {
         self.net.catch_up_soon(self.now);
@@ -40,7 +40,7 @@ impl World {
 }
 
 impl Places<'_> {
-    /// The end that a packet goes to.
+    /// End to which a packet goes.
     #[inline]
     fn end_of(&self, packet: &Packet) -> usize {
         2 * (packet.conn & SLOT_MASK) as usize + if packet.forward { RECEIVER } else { SENDER }

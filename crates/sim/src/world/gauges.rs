@@ -93,7 +93,7 @@ fn name(packet: &Packet) -> Name {
 }
 
 impl Gauges {
-    /// For so many flows.
+    /// Return gauges for this many flows.
     pub fn new(from: Time, flows: usize) -> Gauges {
         Gauges { from, flows: (0..flows).map(|_| Default::default()).collect() }
     }

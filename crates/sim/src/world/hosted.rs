@@ -13,12 +13,12 @@ use super::process::{Blocked, Process};
 use super::{Application, ConnId, World, KIND_BITS, SENDER, SLOT_MASK, TICK};
 use crate::transport::Transport;
 
-/// Recurring events from this number on are those of hosts.
+/// First number of recurring events that belong to hosts.
 pub const HOST_TICKS: u32 = 1 << 12;
-/// Most hosts of a run: their events must fit an event id.
+/// Maximum number of hosts in a run: their events must fit an event id.
 pub const MAX_HOSTS: usize = 1 << 20;
 
-/// Events of a host: hand over what came in, hand over what goes out, a slice is over, its own device has something to do.
+/// Events of a host: deliver arrivals, deliver departures, end of a slice, work of its own device.
 const EVENTS: usize = 4;
 const OUT: usize = 1;
 const SLICE: usize = 2;
@@ -28,11 +28,11 @@ const DEVICE: usize = 3;
 #[derive(Clone)]
 pub(super) struct Hosts {
     slots: Vec<Slot>,
-    /// By flow: the hosts of its sending and of its receiving end, if they are not perfect.
+    /// Hosts of each flow's sending and receiving end, if they are imperfect.
     of: Vec<[Option<u32>; 2]>,
     /// The machine in which the links are emulated, if it can freeze.
     emulator: Option<u32>,
-    /// Ends, and their connections, whose writers wait until a poll is over.
+    /// Ends, and their connections, whose writers wait for the end of a poll.
     suspended: Vec<(usize, u32)>,
 }
 
@@ -55,17 +55,17 @@ impl Hosts {
         if let Some(device) = &on.device {
             transport.queue_behind(device.paces());
         }
-        // TCP is at home in the kernel and works when it is interrupted; who paces datagrams may spin
+        // TCP runs in the kernel, on interrupts; a process that paces datagrams may spin
         let busy = on.cpu().busy_wait && side == SENDER && transport.datagram().is_some();
         Some(Box::new(Process::new(host, busy)))
     }
 
-    /// Whether links may ever stand still.
+    /// Whether links may ever be stopped.
     pub fn links_may_stand(&self) -> bool {
         self.emulator.is_some()
     }
 
-    /// Until when links stand still.
+    /// End of the links' pause.
     #[inline]
     pub fn links_stand_until(&mut self, now: Time) -> Option<Time> {
         let emulator = self.emulator?;
@@ -74,7 +74,8 @@ impl Hosts {
 }
 
 impl World {
-    /// Put hosts under the ends of flows: by flow, the numbers of those of the sending and of the receiving end.
+    /// Assign hosts to the ends of flows: by flow, the numbers of those of the sending and of the receiving
+    /// end.
     pub fn place(&mut self, hosts: &[HostConfig], of: Vec<[Option<u32>; 2]>) {
         if hosts.is_empty() {
             return;
@@ -85,7 +86,7 @@ impl World {
         self.hosts = Some(Box::new(Hosts { slots, of, emulator, suspended: Vec::new() }));
     }
 
-    /// Names of the hosts and what they measured.
+    /// Names of the hosts and their measurements.
     pub fn host_sums(&mut self) -> Vec<(String, HostSums)> {
         let now = self.now;
         let slots = self.hosts.iter_mut().flat_map(|hosts| &mut hosts.slots);
@@ -124,7 +125,7 @@ impl World {
         }
     }
 
-    /// The end `index` is gone from `host`.
+    /// The end `index` has left `host`.
     pub(super) fn leave(&mut self, host: u32, index: usize) {
         let now = self.now;
         let next = self.hosts_mut().slots[host as usize].host.release(now, index as u32);
@@ -143,7 +144,7 @@ impl World {
         self.arm(index);
     }
 
-    /// Do what a process has to do, as far as its host lets it.
+    /// Do a process's work, as far as its host allows.
     pub(super) fn run_process(&mut self, app: &mut impl Application, index: usize) {
         let now = self.now;
         loop {
@@ -184,7 +185,7 @@ impl World {
                 }
             }
             let cost = *host.cpu();
-            // Where packets cost time, sending or taking in alone could go on for ever: they take turns.
+            // If packets cost time, sending or receiving alone could continue for ever: they take turns.
             let takes_in = process.sent && !process.inbox.is_empty();
             if process.sends && !takes_in {
                 let (mut packet, framing_bytes) = (Packet::default(), self.net.framing_bytes);
@@ -241,7 +242,7 @@ impl World {
         end.receive_noted(self.now, index & 1, packet, &mut self.digest, captured, gauges);
     }
 
-    /// The next packet of the inbox is taken in, though nothing may be sent.
+    /// Take the next packet out of the inbox, although nothing may be sent.
     fn take_in(
         &mut self,
         app: &mut impl Application,
@@ -299,7 +300,8 @@ impl World {
         }
     }
 
-    /// All packets of a poll are taken in: applications that write get their turn (in Linux a process runs after the softirq).
+    /// All packets of a poll are processed: writing applications get their turn (in Linux a process runs
+    /// after the softirq).
     fn resume_writers(&mut self, app: &mut impl Application) {
         let mut suspended = std::mem::take(&mut self.hosts_mut().suspended);
         for &(index, conn) in &suspended {
@@ -313,7 +315,7 @@ impl World {
         self.hosts_mut().suspended = suspended;
     }
 
-    /// Put the packets that wait in the card of a host onto its line.
+    /// Put the packets waiting in a host's card onto its link.
     fn hand_out(&mut self, at: usize) {
         let now = self.now;
         for _ in 0..self.hosts_mut().slots[at].host.hand_over(now, Direction::Out).0 {
@@ -322,7 +324,7 @@ impl World {
         }
     }
 
-    /// A packet goes into the queue of a host's own device.
+    /// Put a packet into the queue of a host's own device.
     fn hand_down(&mut self, index: usize, at: usize, packet: Packet, due: Time) {
         let now = self.now;
         let end = self.ends[index].as_mut().expect("invariant: it sends");
@@ -337,7 +339,7 @@ impl World {
         self.arm_device(at);
     }
 
-    /// A host's own device has something to do.
+    /// A host's own device has work to do.
     fn device_event(&mut self, at: usize) {
         let now = self.now;
         if !self.device(at).begin(now) {
@@ -371,7 +373,7 @@ impl World {
         self.hosts_mut().slots[at].host.device.as_mut().expect("invariant: asked for hosts with one only")
     }
 
-    /// A process got a core: it goes on at this very nanosecond.
+    /// A process got a core: it continues at this nanosecond.
     fn kick(&mut self, process: Option<u32>) {
         let Some(index) = process else { return };
         let now = self.now;

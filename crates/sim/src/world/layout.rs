@@ -7,12 +7,12 @@ use crate::world::names::Names;
 /// The network of a run: links, and for each flow its way forward and back.
 #[derive(Default)]
 pub struct Layout {
-    /// Configurations of links, without their names: of many links, most are alike.
+    /// Configurations of links, without their names: most of many links are equal.
     kinds: Vec<LinkConfig>,
     /// Kinds of the links, in order of their numbers.
     links: Vec<u32>,
     names: Names,
-    /// By flow: link numbers forward and back.
+    /// Link numbers of each flow, forward and back.
     pub routes: Vec<[Vec<u32>; 2]>,
 }
 
@@ -55,11 +55,11 @@ impl Layout {
         self.names.of(link as usize)
     }
 
-    /// Names of all links, which are not asked for here any more.
+    /// Names of all links, which are not needed here any more.
     pub(crate) fn take_names(&mut self) -> Names {
         std::mem::take(&mut self.names)
     }
 }
 
-/// Newest kinds that are searched for one that is alike: a flow has four links of its own, or six.
+/// Number of the newest kinds that are searched for an equal one: a flow has four links of its own, or six.
 const RECENT: usize = 8;

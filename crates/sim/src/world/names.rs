@@ -25,14 +25,14 @@ struct Name {
 #[derive(Clone)]
 struct Run {
     link: u32,
-    /// Where the first of them stands.
+    /// Position of the first of them.
     at: u32,
-    /// Number of names that stand there before they repeat, with the next number each time; 0: all stand there.
+    /// Number of stored names before they repeat, with the next number each time; 0: all are stored.
     period: u32,
 }
 
 impl Run {
-    /// The name of the `k`-th link, as long as it is there.
+    /// Name of the `k`-th link, while it is stored.
     fn of(&self, names: &[Name], k: u32) -> Option<Name> {
         match self.period {
             0 => names.get((self.at + k) as usize).copied(),
@@ -46,7 +46,8 @@ impl Run {
 
 const NO_NUMBER: u32 = u32::MAX;
 
-/// Newest patterns that are searched for one that fits: a flow has four links of its own, or six.
+/// Number of the newest patterns that are searched for a fitting one: a flow has four links of its own, or
+/// six.
 const RECENT: usize = 8;
 
 impl Names {
@@ -100,7 +101,7 @@ impl Names {
         match number {
             NO_NUMBER => before.to_string(),
             _ => {
-                // exactly as long as it is: of a crowd's links there are many
+                // allocated exactly: a crowd has many links
                 let digits = 1 + number.checked_ilog10().unwrap_or(0) as usize;
                 let mut name = String::with_capacity(before.len() + digits + after.len());
                 write!(name, "{before}{number}{after}").expect("invariant: writing to a string never fails");
@@ -110,7 +111,7 @@ impl Names {
     }
 }
 
-/// The first number in a name, as long as it is written as numbers are, and what is around it.
+/// The first number in a name, if it is written in the usual form, and the text around it.
 fn split(name: &str) -> (&str, u32, &str) {
     let start = name.find(|c: char| c.is_ascii_digit()).unwrap_or(name.len());
     let end = name[start..].find(|c: char| !c.is_ascii_digit()).map_or(name.len(), |length| start + length);

@@ -35,18 +35,18 @@ use next::{Hop, Next, Tables};
 /// A packet that a link refused.
 #[derive(Clone, Copy, Debug)]
 pub struct Dropped {
-    /// When.
+    /// Time.
     pub t: Time,
-    /// Where.
+    /// Place.
     pub link: u32,
-    /// What.
+    /// Packet.
     pub packet: Packet,
     /// Why.
     pub reason: Refused,
 }
 
 impl World {
-    /// Lay the way of the next flow (they count from 0): links forward and back, neither empty, none twice.
+    /// Lay the path of the next flow (they count from 0): links forward and back, neither empty, none twice.
     pub(super) fn add_route(&mut self, forward: &[u32], backward: &[u32]) {
         let flow = self.net.origins.len();
         let line = self.net.links[forward[0] as usize].link.rate();
@@ -60,7 +60,8 @@ impl World {
         (self.net.knows_sources, self.net.horizon) = (false, Time::ZERO);
     }
 
-    /// Tell links that share by hosts who lives where: by flow, numbers of the sending and the receiving host.
+    /// Give links that are shared by hosts the flows' hosts: by flow, numbers of the sending and the
+    /// receiving host.
     pub fn tell_hosts(&mut self, hosts: &Rc<[[u32; 2]]>) {
         self.net.links.iter_mut().for_each(|slot| slot.link.learn_hosts(hosts));
     }
@@ -106,7 +107,7 @@ pub(super) struct Net {
     tables: Tables,
     /// The packets on them.
     pub(super) pool: Pool,
-    /// Nothing from here on is computed ahead.
+    /// Nothing is computed ahead from here on.
     pub(super) horizon: Time,
     /// [`Net::look_for_sources`] was called since the last way was laid.
     knows_sources: bool,
@@ -114,7 +115,7 @@ pub(super) struct Net {
     junctions: Vec<Junction>,
     /// Their numbers by link, up to the last link that is one.
     junction_of: Vec<u32>,
-    /// By flow.
+    /// Data by flow.
     pub(super) origins: Vec<Origin>,
     pub(super) framing_bytes: u32,
     /// No trains where packets are captured.
@@ -124,10 +125,10 @@ pub(super) struct Net {
     pub(super) freight: Freight,
 }
 
-/// Where the packets of a flow come from.
+/// Source of a flow's packets.
 #[derive(Clone)]
 pub(super) struct Origin {
-    /// The first link of its way back and of its way forward.
+    /// The first link of its return path and of its forward path.
     pub(super) first: [u32; 2],
     pub(super) departures: Departures,
 }
@@ -142,7 +143,7 @@ pub(super) struct Journey {
     pub(super) load: Load,
 }
 
-/// A train of so many packets like this one leaves its host: what they have in common.
+/// A train of this many packets leaves its host; `common` is their shared part.
 #[inline(always)]
 pub(super) fn set_out(origins: &mut [Origin], now: Time, packet: &Packet, length: u32) -> Journey {
     let origin = &mut origins[packet.flow as usize];
@@ -153,7 +154,7 @@ pub(super) fn set_out(origins: &mut [Origin], now: Time, packet: &Packet, length
 }
 
 impl Net {
-    /// The links of this network, on no way yet.
+    /// Links of this network, on no path yet.
     pub(super) fn new(
         layout: &mut Layout,
         framing_bytes: u32,
@@ -189,7 +190,7 @@ impl Net {
         self.agenda.packets().chain(self.junctions.iter().flat_map(Junction::packets))
     }
 
-    /// By link: packets that are known to leave it and have not left it yet.
+    /// Packets by link that are known to leave it and have not left it yet.
     fn underway(&self) -> Vec<Underway> {
         let mut underway = vec![Underway::default(); self.links.len()];
         for (_, link, id) in self.packets() {
@@ -246,7 +247,7 @@ impl Net {
         self.offer(now, link, id, way(packet), packet.load());
     }
 
-    /// A packet reaches a link at `at`, and those behind it as far as can be told.
+    /// Move a packet that reaches a link at `at`, and those behind it, as far as is known.
     #[inline(always)]
     fn offer(&mut self, mut at: Time, mut link: u32, id: PacketId, way: usize, load: Load) {
         let (links, horizon) = (&mut self.links[..], self.horizon);
@@ -287,7 +288,7 @@ impl Net {
         self.agenda.add_of_link(since, at, link, id.number() << KIND_BITS | kind);
     }
 
-    /// A packet reaches the link that it goes to.
+    /// A packet reaches the link to which it goes.
     #[inline(always)]
     pub(super) fn cross(&mut self, now: Time, id: PacketId) {
         let packet = &self.pool[id];
@@ -308,7 +309,7 @@ impl Net {
         if self.drops.is_some() || self.gauges.is_some() || self.freight.held() > 0 {
             self.tell_of_refused(t, link, id, reason);
         }
-        self.pool.release(id); // unread as a rule: it may have left the cache
+        self.pool.release(id); // usually unread: it may have left the cache
         self.run_ahead(link);
         let slot = &mut self.links[link as usize];
         slot.arm_at(slot.due(self.horizon), t, link, &mut self.agenda);
@@ -346,7 +347,7 @@ impl Net {
         None
     }
 
-    /// No packet left a link that has something to do: a transmission began, or the entry came too early.
+    /// No packet left a link that has work to do: a transmission began, or the entry came too early.
     #[inline(never)]
     fn queue_moves_on(&mut self, now: Time, link: u32) {
         self.run_ahead(link);
@@ -354,7 +355,7 @@ impl Net {
         self.tell_head_drops(link);
     }
 
-    /// Pass on what is on the wire of a link, as far as can be told.
+    /// Pass on the packets on a link's wire, as far as is known.
     #[inline]
     fn run_ahead(&mut self, link: u32) {
         let slot = &self.links[link as usize];
@@ -396,7 +397,7 @@ impl Net {
         }
     }
 
-    /// Write down what an AQM dropped from the head of its queue.
+    /// Record the packets that an AQM dropped from the head of its queue.
     #[inline(never)]
     fn write_down_head_drops(&mut self, link: u32) {
         self.pass_copies(link);
@@ -413,10 +414,10 @@ impl Net {
 }
 
 #[derive(Clone)]
-#[repr(C, align(64))] // in two cache lines, and what every packet touches in the first
+#[repr(C, align(64))] // in two cache lines, with the fields that every packet touches in the first
 pub(super) struct LinkSlot {
     next: Next,
-    /// When the last packet with an event of its own leaves it.
+    /// Departure of the last packet with an event of its own.
     last: Time,
     /// The link; it also stores the time of its pending event (`armed`).
     pub(super) link: Link,
@@ -438,7 +439,7 @@ impl LinkSlot {
         LinkSlot { last: Time::ZERO, next, link }
     }
 
-    /// See that an entry at or ahead of what the link does next is in the queue.
+    /// Ensure that the queue has an entry at or before the link's next action.
     #[inline]
     fn arm(&mut self, now: Time, link: u32, agenda: &mut Agenda) {
         self.arm_at(self.link.next_event(), now, link, agenda);
@@ -471,7 +472,7 @@ impl LinkSlot {
     /// The entry is used up: make the next one.
     #[inline]
     fn rearm(&mut self, now: Time, link: u32, horizon: Time, pool: &Pool, agenda: &mut Agenda) {
-        let armed = self.due(horizon).max(now); // where links have stood still, packets are overdue
+        let armed = self.due(horizon).max(now); // after a pause of links, packets are overdue
         self.link.set_armed(armed);
         if armed != Time::NEVER {
             let since = self.link.next_offered(pool).max(now);
@@ -486,5 +487,5 @@ fn way(packet: &Packet) -> usize {
     2 * packet.flow as usize + packet.forward as usize
 }
 
-/// Most links: their number must fit an event id.
+/// Maximum number of links: their number must fit an event id.
 pub const MAX_LINKS: usize = 1 << 22;

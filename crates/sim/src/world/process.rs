@@ -1,4 +1,4 @@
-//! An end as a process of its host: what it has to do, and what it waits for.
+//! An end as a process of its host: its work, and the events for which it waits.
 
 use std::collections::VecDeque;
 
@@ -8,16 +8,16 @@ use ackclock_core::{Packet, Time};
 #[derive(Clone)]
 pub(super) struct Process {
     pub host: u32,
-    /// Packets that came and have not been looked at.
+    /// Packets that arrived and have not been processed.
     pub inbox: VecDeque<Packet>,
     /// End of its present work.
     pub free_at: Time,
     pub state: Blocked,
-    /// There may be something to send.
+    /// Whether there may be something to send.
     pub sends: bool,
     /// Whether its last work was to send a packet, which took time.
     pub sent: bool,
-    /// The application is to be told when all is sent.
+    /// Whether the application has to be notified when everything is sent.
     pub tell: bool,
     /// Whether it waits busily.
     pub busy: bool,
@@ -35,7 +35,7 @@ pub(super) enum Blocked {
 }
 
 impl Process {
-    /// With nothing to do.
+    /// Return a process without work.
     pub fn new(host: u32, busy: bool) -> Process {
         Process {
             host,
@@ -49,7 +49,7 @@ impl Process {
         }
     }
 
-    /// When it is to be looked at, if its transport has this deadline.
+    /// Time of its next check, if its transport has this deadline.
     #[inline]
     pub fn deadline(&self, transport: Time) -> Time {
         match self.state {

@@ -9,15 +9,15 @@ use crate::transport::TransportConfig;
 /// The shortcuts that a run takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shortcuts {
-    /// A packet on a wire has an event of its own. Else its link has one, for the packet that leaves it next.
+    /// A packet on a wire has its own event. Otherwise its link has one, for the packet that leaves it next.
     pub events: bool,
-    /// A packet is passed on to the next link as soon as it is known when it gets there.
+    /// A packet is passed on to the next link as soon as its arrival there is known.
     pub ahead: bool,
-    /// A queue that holds its packets is told late which of them left; where packets are passed on `ahead` only.
+    /// A queue that holds its packets learns late which of them left; only if packets are passed on `ahead`.
     pub told_late: bool,
-    /// Packets that several links bring to one are gathered there; where they have `events` only.
+    /// Packets that several links bring to one are gathered there; only without `events`.
     pub junctions: bool,
-    /// A link with nothing but a drop-tail queue, a rate and a delay asks for nothing else.
+    /// A link with only a drop-tail queue, a rate and a delay checks nothing else.
     pub links: bool,
     /// Packets that wait for a link at equal intervals are stored as a run.
     pub runs: bool,
@@ -25,15 +25,16 @@ pub struct Shortcuts {
     pub trains: bool,
     /// Full segments that leave one by one as they are written are written at once.
     pub fills: bool,
-    /// A receiver takes the next segment in order on a path of its own (header prediction).
+    /// A receiver processes the next segment in order on a fast path (header prediction).
     pub predicts: bool,
     /// A reader has its turn without an event, where nothing else happens in that nanosecond.
     pub turns: bool,
-    /// An application is told of an end only from so many bytes on, where it says so, and when the peer closes.
+    /// An application is notified of an end only from a given number of bytes on, if it sets one, and when
+    /// the peer closes.
     pub tells: bool,
-    /// The half of a connection that has nothing to do takes little memory, and is made again when it is needed.
+    /// The idle half of a connection takes little memory, and is rebuilt when it is needed.
     pub rests: bool,
-    /// In a crowd, what the next events need is brought into the caches ahead of them, and junctions take what came more often.
+    /// In a crowd, data for the next events is prefetched, and junctions take their arrivals more often.
     pub foresees: bool,
 }
 

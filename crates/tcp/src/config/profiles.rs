@@ -9,8 +9,8 @@ use super::{
     AccEcnRules, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, Pacing, RtoStyle, Switches, Wheel,
 };
 
-/// Overhead of a packet without offload up to Linux 3.1: `struct sk_buff` (240 bytes; memory), and headers up to the cache line in which 1448 bytes
-/// of payload end. The payload lay behind them.
+/// Overhead of a packet without offload up to Linux 3.1: `struct sk_buff` (240 bytes; memory), and headers up
+/// to the cache line in which 1448 bytes of payload end. The payload followed them.
 const HEAD_UP_TO_3_1: u32 = 456;
 
 /// Name and one line for each profile.
@@ -39,7 +39,7 @@ pub fn is_linux_today(profile: &str) -> bool {
 }
 
 impl Config {
-    /// The profile called `name`, if there is one.
+    /// Return the profile called `name`, if there is one.
     pub fn profile(name: &str) -> Option<Config> {
         Some(match name {
             name if is_linux_today(name) => Config::linux_6(),
@@ -52,8 +52,8 @@ impl Config {
         })
     }
 
-    /// Common start of all profiles: features that some profile lacks are off. Numbers that every TCP has are those of the RFCs; each family of
-    /// profiles states its own.
+    /// Common start of all profiles, in which features that some profile lacks are off. Values common to
+    /// every TCP come from the RFCs; each family of profiles sets its own.
     fn plain() -> Config {
         Config {
             smss: 0,
@@ -88,7 +88,7 @@ impl Config {
             idle_restart: true, // RFC 5681 §4.1
             cwnd_validation: false,
             initiator_rwnd: 0,
-            initial_rwnd: 65_535, // the most that a header holds without scaling
+            initial_rwnd: 65_535, // the maximum of a header without scaling
             first_buffer: 0,
             receive_buffer: 64 << 20,
             receive_memory: 0,
@@ -123,7 +123,8 @@ impl Config {
         }
     }
 
-    /// Settings of every Linux from 2.6 to 7. Settings of one version stand in its own recipe, so that no version follows another.
+    /// Settings of every Linux from 2.6 to 7. Settings of one version are in its own recipe, so that no
+    /// version depends on another.
     fn linux() -> Config {
         Config {
             sack: true,
@@ -228,13 +229,13 @@ impl Config {
             sack: false,                      // study sheet, ambiguity A7 (memory); came with 5.3
             timestamps: true,                 // net.inet.tcp.rfc1323 = 1 (memory)
             detection: Detection::Dupthresh,  // three duplicate ACKs: tcprexmtthresh (memory)
-            rto_style: RtoStyle::Rfc6298,     // Jacobson's estimator too
+            rto_style: RtoStyle::Rfc6298,     // Jacobson's estimator as well
             initial_rto: Span::from_secs(3),  // TCPTV_RTOBASE (memory); RFC 2988
             min_rto: Span::from_secs(1),      // TCPTV_MIN (memory); RFC 2988
             max_rto: Span::from_secs(64),     // TCPTV_REXMTMAX (memory)
-            fallback_rto: Span::from_secs(3), // as the initial one
+            fallback_rto: Span::from_secs(3), // as for the initial window
             syn_retries: 12,                  // TCP_MAXRXTSHIFT (memory)
-            data_retries: 12,                 // the same
+            data_retries: 12,                 // as above
             delayed_ack: DelayedAck::Rfc,
             delack_timeout: Span::from_ms(100), // net.inet.tcp.delacktime (memory)
             limited_transmit: false,            // net.inet.tcp.rfc3042 = 0 (memory)
@@ -300,7 +301,7 @@ mod tests {
 
     use super::*;
 
-    /// Each field and its value, by its path.
+    /// Return each field and its value, by its path.
     fn flat(of: &impl Debug) -> BTreeMap<String, String> {
         let (mut path, mut found) = (Vec::new(), BTreeMap::new());
         for line in format!("{of:#?}").lines().map(str::trim) {
@@ -328,7 +329,7 @@ mod tests {
         found
     }
 
-    /// A line for each field: its value in all profiles, or in each of those that differ.
+    /// Return a line for each field: its value in all profiles, or in each profile that differs.
     #[test]
     fn each_profile_is_the_one_that_was_frozen() {
         let names: Vec<&str> = PROFILES.iter().map(|(name, _)| *name).collect();

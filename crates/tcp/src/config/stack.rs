@@ -1,5 +1,5 @@
-//! Switches of a TCP stack: what a scenario may change in a host's profile, one entry each, in the order in which they are
-//! carried out.
+//! Switches of a TCP stack: the settings of a host's profile that a scenario may change, one entry each, in
+//! the order in which they are applied.
 
 use ackclock_cc::{SlowStartConfig, Window};
 use ackclock_core::schema::{Rules, Takes, DURATION, FLAG, RATE, SIZE};
@@ -15,14 +15,14 @@ use crate::memory::PacketMemory;
 /// for by its name.
 macro_rules! stack {
     ($($(#[doc = $about:literal])+ $key:ident: $type:ty = $takes:expr $(, $default:expr)? $(=> $apply:expr)?;)*) => {
-        /// Settings that are the same in every profile unless a scenario says otherwise.
+        /// Settings that are equal in every profile unless a scenario changes them.
         #[derive(Clone, Debug)]
         pub struct Switches {
             $($(#[doc = concat!("See [`Stack`]; `", stringify!($default), "` unless a scenario says otherwise.")] pub $key: $type,)?)*
         }
 
         impl Switches {
-            /// Values that a scenario without settings of its own has.
+            /// Values of a scenario without settings of its own.
             pub(crate) const USUAL: Switches = Switches { $($($key: $default,)?)* };
         }
 

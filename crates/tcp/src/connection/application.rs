@@ -16,7 +16,7 @@ impl Connection {
     pub fn write_forever(&mut self, now: Time) {
         self.sender.call(Call::Write(now, 1 << 62));
     }
-    /// Nothing beyond what was sent so far.
+    /// No data beyond what was sent so far.
     pub fn stop_writing(&mut self, now: Time) {
         self.end_limits(now);
         self.sender.call(Call::StopWriting);
@@ -27,11 +27,13 @@ impl Connection {
         self.receiver.close();
         self.sender.call(Call::Close);
     }
-    /// As [`Connection::write`]; `more` will follow (MSG_MORE), or the last byte ends a `record` (MSG_EOR).
+    /// Write like [`Connection::write`]; `more` will follow (MSG_MORE), or the last byte ends a `record`
+    /// (MSG_EOR).
     pub fn write_marked(&mut self, now: Time, bytes: u64, more: bool, record: bool) {
         self.sender.awake().write_marked(now, bytes, more, record);
     }
-    /// Bytes of the last write that wait for room in the send buffer: a write that blocks returns when there are none.
+    /// Bytes of the last write that wait for room in the send buffer: a blocking write returns when there are
+    /// none.
     pub fn unwritten(&self) -> u64 {
         self.sender.ask(Sender::unwritten)
     }
@@ -39,15 +41,15 @@ impl Connection {
     pub fn stop_waiting(&mut self) {
         self.sender.awake().stop_waiting();
     }
-    /// SO_SNDBUF: the send buffer takes this much, in Linux's accounting.
+    /// SO_SNDBUF: set the size of the send buffer, in Linux's accounting.
     pub fn set_send_buffer(&mut self, limit: SendLimit) {
         self.sender.awake().set_send_buffer(limit);
     }
-    /// Bytes that the send buffer may take now; `None`: any number.
+    /// Bytes that the send buffer can take now; `None`: unlimited.
     pub fn send_buffer(&self) -> Option<u64> {
         self.sender.ask(Sender::send_buffer)
     }
-    /// SO_RCVBUF: the receive buffer takes this much memory, and does not grow.
+    /// SO_RCVBUF: set the memory of the receive buffer, which then stops growing.
     pub fn set_receive_buffer(&mut self, memory: u64) {
         self.receiver.awake().set_buffer(memory);
     }
@@ -55,7 +57,7 @@ impl Connection {
     pub fn set_notsent_lowat(&mut self, bytes: u64) {
         self.sender.awake().set_notsent_lowat(bytes);
     }
-    /// The application takes up to `bytes` of what arrived in order; how many it got.
+    /// Let the application take up to `bytes` of the data in order; returns how many it got.
     pub fn read(&mut self, now: Time, bytes: u64) -> u64 {
         self.receiver.awake().read(now, bytes)
     }
@@ -75,11 +77,11 @@ impl Connection {
     pub fn set_user_timeout(&mut self, timeout: Span) {
         self.sender.awake().set_user_timeout(timeout);
     }
-    /// The application closed the socket: what is left to send is given up sooner.
+    /// The application closed the socket: the remaining data is given up sooner.
     pub fn orphan(&mut self) {
         self.sender.awake().set_orphan();
     }
-    /// The device refuses every packet, and says so (or takes them again).
+    /// The device refuses every packet and reports it (or accepts them again).
     pub fn set_refused(&mut self, refused: bool) {
         self.sender.awake().set_refused(refused);
     }
@@ -87,11 +89,11 @@ impl Connection {
     pub fn set_nodelay(&mut self, on: bool) {
         self.sender.awake().set_nodelay(on);
     }
-    /// TCP_CORK. Without `push`, what waits goes on waiting for an ACK or a timer (MSG_MORE).
+    /// TCP_CORK. Without `push`, waiting data continues to wait for an ACK or a timer (MSG_MORE).
     pub fn set_cork(&mut self, on: bool, push: bool) {
         self.sender.awake().set_cork(on, push);
     }
-    /// How often a writer that found no room was told that there is some.
+    /// Number of times that a writer without room was told that there is some.
     pub fn wakes(&self) -> u64 {
         self.sender.ask(Sender::wakes)
     }
@@ -99,7 +101,7 @@ impl Connection {
     pub fn has_room(&self) -> bool {
         self.sender.ask(Sender::has_room)
     }
-    /// Data written with MSG_MORE waits no longer: no more follows.
+    /// Release data written with MSG_MORE: no more follows.
     pub fn push_written(&mut self) {
         self.sender.awake().push_written();
     }
@@ -107,11 +109,11 @@ impl Connection {
     pub fn set_max_pacing_rate(&mut self, most: u64) {
         self.sender.awake().set_max_pacing_rate(most);
     }
-    /// Packets that arrive hold several segments of this size (GRO); the greatest one otherwise.
+    /// Arriving packets hold several segments of this size (GRO); by default the largest one.
     pub fn set_segment_limit(&mut self, bytes: u32) {
         self.receiver.awake().sizes.most = bytes;
     }
-    /// How windows fit the header: the shift of window scaling, or none.
+    /// Window scaling: its shift, or none.
     pub fn fit_header(&mut self, shift: Option<u8>) {
         self.receiver.awake().fit_header(shift);
     }
@@ -121,7 +123,7 @@ impl Connection {
         self.go_to(State::Failed);
     }
 
-    /// The writer waits, because more packets of a poll follow; or goes on, because all have come.
+    /// Suspend the writer while more packets of a poll follow, or resume it after the last.
     pub fn suspend_writer(&mut self, suspended: bool) {
         self.sender.suspend_writer(suspended);
     }

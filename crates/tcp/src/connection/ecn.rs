@@ -90,7 +90,7 @@ impl Connection {
         }
     }
 
-    /// A SYN arrived: what the answer agrees on.
+    /// Process a SYN: return what the answer agrees on.
     pub(super) fn on_syn_marks(&mut self, seg: &Segment, ecn: Ecn) {
         let use_of = self.config.ecn;
         self.marks.heard = ecn;
@@ -104,7 +104,7 @@ impl Connection {
         };
     }
 
-    /// The SYN again: the answer tells of the latest.
+    /// Process a repeated SYN: the answer reports the latest mark.
     pub(super) fn on_syn_marks_again(&mut self, seg: &Segment, ecn: Ecn) {
         if self.ecn == Mode::Accurate {
             self.marks.heard = ecn;
@@ -113,7 +113,7 @@ impl Connection {
         }
     }
 
-    /// The flags of our own SYN or SYN-ACK.
+    /// Flags of our own SYN or SYN-ACK.
     pub(super) fn mark_syn(&mut self, responds: bool, seg: &mut Segment) {
         let retransmitted = self.syn_tries > 1;
         match (self.ecn, responds) {
@@ -135,7 +135,7 @@ impl Connection {
         }
     }
 
-    /// The SYN-ACK decides what the client does (Linux `tcp_ecn_rcv_synack`).
+    /// Let the SYN-ACK decide the client's behaviour (Linux `tcp_ecn_rcv_synack`).
     pub(super) fn on_synack_marks(&mut self, seg: &Segment, ecn: Ecn) {
         let ace = seg.flags.ace();
         self.ecn = match (self.ecn, ace) {
@@ -153,7 +153,7 @@ impl Connection {
         self.receiver.awake().count_marks(&self.config, Ecn::NotEct, 0);
         self.sender.awake().hear_accurately(&seg.accecn);
         self.receiver.awake().reflect(ecn, if seg.accecn.is_some() { 2 } else { 0 });
-        // Linux looks at our SYN's mark only where the SYN-ACK arrived CE
+        // Linux examines our SYN's mark only if the SYN-ACK arrived CE
         let looks = ecn == Ecn::Ce || self.config.delayed_ack != DelayedAck::Linux;
         if looks && (ace == 0b101 || self.is_plausible(ace)) && ecn == Ecn::Ce {
             self.receiver.awake().count_marked_synack();
@@ -183,7 +183,7 @@ impl Connection {
         self.receiver.awake().on_accurate_marks(ecn, seg);
     }
 
-    /// A SYN on a connection that stands: the ACK that challenges it tells its mark.
+    /// Process a SYN on an established connection: the challenge ACK reports its mark.
     pub(super) fn on_late_syn_marks(&mut self, seg: &Segment, ecn: Ecn) {
         if self.ecn == Mode::Accurate {
             self.marks.heard = ecn;
@@ -192,7 +192,7 @@ impl Connection {
         }
     }
 
-    /// From now on the option of accurate ECN goes by this rule ([`crate::AccEcnRules::option`]).
+    /// Use this rule for the option of accurate ECN from now on ([`crate::AccEcnRules::option`]).
     pub fn set_accecn_option(&mut self, rule: u8) {
         self.receiver.awake().set_option_rule(rule);
     }
@@ -211,14 +211,15 @@ impl Connection {
         self.receiver.awake().on_marks(seg, ecn);
     }
 
-    /// With the option of accurate ECN, and with SACK blocks, a segment has less room for data (Linux `tcp_current_mss`).
+    /// Return the room for data, which the option of accurate ECN and SACK blocks reduce (Linux
+    /// `tcp_current_mss`).
     pub(super) fn fit_payload(&mut self, now: Time) {
         let sends = self.sender.now().is_some_and(Sender::may_send_new);
         let accurate = self.hears_accurately();
         if !sends && !accurate {
             return;
         }
-        let blocks = self.receiver.now().map_or(0, Receiver::room_of_blocks); // one that rests has none
+        let blocks = self.receiver.now().map_or(0, Receiver::room_of_blocks); // a resting receiver has none
         self.cramped = blocks > 0;
         let mut room = blocks;
         if accurate {
@@ -233,7 +234,7 @@ impl Connection {
     pub(super) fn stamp_accurately(&mut self, now: Time, seg: &mut Segment) {
         let reports = self.receiver.awake().reported_duplicate();
         self.receiver.stamp(seg);
-        // The last ACK of a closed connection comes from what Linux keeps of it in TIME-WAIT, which knows no ACE.
+        // The last ACK of a closed connection comes from Linux's TIME-WAIT state, which does not know ACE.
         let over = seg.seq_len() == 0 && self.sender.fin_acked() && self.receiver.fin_received();
         if over && self.config.delayed_ack == DelayedAck::Linux {
             return;
@@ -242,8 +243,8 @@ impl Connection {
         self.receiver.awake().stamp_marks(now, self.sender.rtt().0, agreed, reports, seg);
     }
 
-    /// Whether what the peer says of our SYN's mark can have happened on the way: a mark does not appear where there was
-    /// none, nor vanish, and CE stays (§3.2.2.3).
+    /// Whether the peer's report of our SYN's mark is possible on a path: a mark does not appear out of
+    /// nothing, nor vanish, and CE stays (§3.2.2.3).
     fn is_plausible(&mut self, code: u8) -> bool {
         let (sent, arrived) = (self.marks.sent, handshake_mark(code));
         let valid = sent == arrived

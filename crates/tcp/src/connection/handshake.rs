@@ -1,4 +1,4 @@
-//! How a connection begins, and how it breaks off: SYN, SYN-ACK, what both ends agree on; RST.
+//! Start and abort of a connection: SYN, SYN-ACK, the options that both ends agree on; RST.
 
 use ackclock_core::packet::{Ecn, SynOptions};
 use ackclock_core::{Flags, Segment, Span, Time};
@@ -72,7 +72,8 @@ impl Connection {
         }
     }
 
-    /// RFC 9293 §3.10.7.4, RFC 5961 §3.2: only the exact next number resets; what else is in the window is challenged.
+    /// RFC 9293 §3.10.7.4, RFC 5961 §3.2: only the exact next number resets; any other number in the window
+    /// is challenged.
     fn on_reset(&mut self, now: Time, seg: &Segment) {
         let state = self.state;
         match state {
@@ -111,8 +112,8 @@ impl Connection {
             let ms = self.config.timestamp(now).saturating_sub(seg.ts_ecr) as u64;
             rtt = Some(Span::from_ms(ms.max(1)));
         }
-        // Linux `tcp_init_transfer`: more than one retransmission, one of them by the timer, unless the echoed timestamp says that the
-        // first SYN or SYN-ACK had arrived (`tcp_try_undo_spurious_syn`).
+        // Linux `tcp_init_transfer`: more than one retransmission, one of them by the timer, unless the
+        // echoed timestamp shows that the first SYN or SYN-ACK had arrived (`tcp_try_undo_spurious_syn`).
         let spurious = self.has_ts && seg.ts_ecr == self.config.timestamp(self.syn_sent_at);
         let from_one = self.syn_tries > 2 && self.syn_timeouts > 0 && !spurious;
         let sender = self.sender.awake();
@@ -146,7 +147,7 @@ impl Connection {
         }
         if self.state == State::Done && self.receiver.ack_due() {
             let ack = self.pure_ack(now);
-            self.write_header(now, ack, seg); // the peer's FIN again: our last ACK was lost
+            self.write_header(now, ack, seg); // the peer repeats its FIN: our last ACK was lost
             return true;
         }
         if !self.syn_due {
@@ -161,7 +162,7 @@ impl Connection {
         let again = std::mem::take(&mut self.syn_again);
         if again {
             self.syn_retransmissions = self.syn_retransmissions.saturating_add(1);
-            // A path that drops ECN set-up packets does not drop this one (Linux `tcp_ecn_fallback`).
+            // A path that drops ECN setup packets passes this one (Linux `tcp_ecn_fallback`).
             if self.ecn == Mode::Classic && self.state == State::SynSent {
                 self.ecn = Mode::Off;
             }

@@ -49,7 +49,7 @@ pub struct Info {
     pub max_pacing_rate: u64,
     /// Delay of ACKs.
     pub ato: Span,
-    /// The receiver's own view of the RTT, and bytes that the application drained in one of them.
+    /// The receiver's own RTT estimate, and the bytes that the application drained in one RTT.
     pub rcv_rtt: Span,
     pub rcv_space: u64,
     /// Number of the kernel's state (`tcpi_state`).

@@ -1,5 +1,5 @@
-//! Probes of a peer that has been silent for long (RFC 9293 §3.8.4; Linux `tcp_keepalive_timer`): SO_KEEPALIVE,
-//! TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT. Off unless the application asks.
+//! Probes of a peer that has been silent for long (RFC 9293 §3.8.4; Linux `tcp_keepalive_timer`):
+//! SO_KEEPALIVE, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT. Off unless the application enables them.
 
 use ackclock_core::{Span, Time};
 
@@ -12,7 +12,7 @@ use crate::ticks::Ticks;
 pub struct KeepAlive {
     /// Silence before the first probe (TCP_KEEPIDLE).
     pub idle: Span,
-    /// Between probes (TCP_KEEPINTVL).
+    /// Interval of probes (TCP_KEEPINTVL).
     pub interval: Span,
     /// Probes without an answer (TCP_KEEPCNT).
     pub probes: u8,
@@ -29,7 +29,7 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// The peer is heard of.
+    /// A segment of the peer arrived.
     pub(crate) fn heard(&mut self, now: Time) {
         self.last_heard = now;
         self.unanswered = 0;
@@ -54,7 +54,7 @@ impl Connection {
         self.keeper.as_ref().map_or(0, |k| k.unanswered)
     }
 
-    /// The timer may be due: probe, wait on, or give up with an RST.
+    /// Check the timer: probe, wait on, or give up with an RST.
     pub(crate) fn on_keepalive_timer(&mut self, now: Time) {
         let busy = !self.sender.ask(Sender::is_idle);
         let Some(k) = &mut self.keeper else { return };

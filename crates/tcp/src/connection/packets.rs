@@ -11,8 +11,8 @@ impl Connection {
         self.cuts = true;
     }
 
-    /// With TSO several segments leave as one packet: add to `packet`, which was polled last, those that belong to it. How
-    /// many they are.
+    /// With TSO several segments leave as one packet: add to `packet`, the last one polled, the segments that
+    /// belong to it. Returns their number.
     #[inline]
     pub fn complete_packet(&mut self, now: Time, packet: &mut Segment) -> u16 {
         match self.continues() {
@@ -39,8 +39,8 @@ impl Connection {
         more
     }
 
-    /// Whether the segment polled last and the next one are parts of one packet for the device (TSO); only told of
-    /// data that is sent from buffers.
+    /// Whether the last polled segment and the next one belong to one packet for the device (TSO); only known
+    /// for data sent from buffers.
     pub fn continues(&self) -> bool {
         self.sender.now().is_some_and(Sender::continues)
     }

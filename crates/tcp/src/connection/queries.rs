@@ -9,14 +9,14 @@ use crate::receiver::Receiver;
 use crate::sender::{Held, Record, Sender, VarsTrace};
 use crate::stats::{Stats, Times};
 
-/// Where accurate ECN was agreed on: packets and payload bytes with marks, in the manner of TCP_INFO.
+/// Packets and payload bytes with marks as in TCP_INFO, if accurate ECN was agreed on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AccurateMarks {
-    /// Packets of ours that arrived CE, as the peer tells.
+    /// Packets of ours that arrived CE, as the peer reports.
     pub delivered_ce: u32,
     /// Packets that arrived here CE.
     pub received_ce: u32,
-    /// Payload bytes of ours that arrived ECT(1), ECT(0), CE, as the peer tells.
+    /// Payload bytes of ours that arrived ECT(1), ECT(0), CE, as the peer reports.
     pub delivered_bytes: [u32; 3],
     /// Payload bytes that arrived here ECT(1), ECT(0), CE.
     pub received_bytes: [u32; 3],
@@ -35,7 +35,7 @@ impl Connection {
         }
     }
 
-    /// Fetch the lists of that half into the cache, which lie elsewhere in memory.
+    /// Prefetch the lists of that half into the cache, because they are elsewhere in memory.
     #[inline]
     pub fn prefetch_lists(&self, sends: bool) {
         match sends {
@@ -65,7 +65,7 @@ impl Connection {
     pub fn state(&self) -> State {
         self.state
     }
-    /// Whether the handshake is over at this end.
+    /// Whether this end has completed the handshake.
     pub fn is_established(&self) -> bool {
         matches!(self.state, State::Established | State::Done)
     }
@@ -74,16 +74,16 @@ impl Connection {
     pub fn received(&self) -> u64 {
         self.receiver.received()
     }
-    /// Payload bytes that are here, those behind a gap included.
+    /// Received payload bytes, including those behind a gap.
     pub fn arrived(&self) -> u64 {
         let behind = self.receiver.now().map_or(0, Receiver::behind_gaps);
         self.received() - self.concealed() + behind
     }
-    /// Received bytes that a receiver that cheats never had.
+    /// Acknowledged bytes that a cheating receiver never had.
     pub fn concealed(&self) -> u64 {
         self.receiver.now().map_or(0, Receiver::concealed)
     }
-    /// The peer's data is here in order up to `offset`, or its FIN is, or the connection is over.
+    /// Whether the peer's data arrived in order up to `offset`, or its FIN did, or the connection is closed.
     #[inline(always)]
     pub fn has_come_to(&self, offset: u64) -> bool {
         self.receiver.next() >= offset || self.is_done() || self.peer_closed()
@@ -92,17 +92,17 @@ impl Connection {
     pub fn peer_closed(&self) -> bool {
         self.receiver.fin_received()
     }
-    /// The application has closed this end.
+    /// Whether the application has closed this end.
     #[inline]
     pub fn is_closing(&self) -> bool {
         self.sender.is_closing()
     }
-    /// All that the application wrote, and the FIN behind it, was acknowledged.
+    /// Whether everything that the application wrote, and the FIN after it, was acknowledged.
     #[inline]
     pub fn has_delivered_all(&self) -> bool {
         self.sender.fin_acked()
     }
-    /// Payload bytes that the application wrote so far.
+    /// Payload bytes that the application has written.
     pub fn written(&self) -> u64 {
         self.sender.written()
     }
@@ -111,7 +111,7 @@ impl Connection {
     pub fn acked(&self) -> u64 {
         self.sender.now().map_or(0, Sender::acked)
     }
-    /// May be dropped: closed on both sides, or failed.
+    /// Whether it may be dropped: closed on both sides, or failed.
     pub fn is_done(&self) -> bool {
         matches!(self.state, State::Done | State::Failed)
     }
@@ -124,21 +124,22 @@ impl Connection {
     pub fn stats(&self) -> &Stats {
         self.sender.stats()
     }
-    /// The least RTT that this end sampled, or the greatest span.
+    /// Minimum RTT that this end sampled, or the maximum span.
     pub fn min_rtt(&self) -> Span {
         self.sender.now().map_or(Span::MAX, |sender| sender.rtt.min_rtt())
     }
-    /// SYNs or SYN-ACKs that this end sent again.
+    /// SYNs or SYN-ACKs that this end retransmitted.
     pub fn syn_retransmissions(&self) -> u64 {
         self.syn_retransmissions as u64
     }
 
-    /// Where the receiving half stands: next offset expected, bound of the window offered, size of the peer's segments.
+    /// Position of the receiving half: next offset expected, bound of the offered window, size of the peer's
+    /// segments.
     pub fn receiving(&self) -> (u64, u64, u32) {
         self.receiver.ask(|receiver| (receiver.rcv_nxt, receiver.offered(), receiver.rcv_mss()))
     }
 
-    /// Where the sending half stands: first offset not acknowledged, next one to send.
+    /// Position of the sending half: first unacknowledged offset, next offset to send.
     pub fn sending(&self) -> (u64, u64) {
         self.sender.standing()
     }
@@ -153,7 +154,7 @@ impl Connection {
     pub fn trace_controller(&mut self, interval: Span) {
         self.sender.awake().trace_vars(interval);
     }
-    /// Keep the clock of what holds the sender back; called where the connection begins.
+    /// Record the causes that limit the sender; called at the start of the connection.
     pub fn keep_limits(&mut self, now: Time) {
         self.sender.awake().keep_limits(now);
     }
@@ -171,7 +172,7 @@ impl Connection {
     pub fn take_controller_trace(&mut self) -> Option<Box<VarsTrace>> {
         self.sender.now_mut()?.trace.vars.take()
     }
-    /// Why there is no copy of the controller, if there is none.
+    /// Reason why there is no copy of the controller, if there is none.
     pub fn cannot_copy(&self) -> Option<String> {
         self.sender.now().and_then(Sender::cannot_copy)
     }
@@ -187,7 +188,7 @@ impl Connection {
     pub fn take_recoveries(&mut self) -> Vec<RecoverySummary> {
         self.sender.now_mut().map(|sender| sender.trace.take_recoveries()).unwrap_or_default()
     }
-    /// The run ends: an episode of recovery under way gets its line too.
+    /// End the run: an ongoing recovery episode gets its line, too.
     pub fn finish(&mut self, now: Time) {
         if let Some(sender) = self.sender.now_mut() {
             sender.finish(now);

@@ -11,14 +11,14 @@ use crate::receiver::{Receiver, Resting};
 /// The receiving half.
 #[derive(Clone)]
 pub(crate) enum Receiving {
-    /// As it is.
+    /// Full receiver.
     Awake(Box<Receiver>),
-    /// Nothing has come but the handshake and ACKs.
+    /// Nothing has arrived except the handshake and ACKs.
     Resting(Resting),
 }
 
 impl Receiving {
-    /// The receiver goes to rest, unless a setting or data keeps it awake.
+    /// Let the receiver rest, unless a setting or data keeps it awake.
     pub fn rest(&mut self, config: &Rc<Config>, responder: bool) {
         if let Receiving::Awake(receiver) = self {
             if let Some(resting) = receiver.rest(config, responder) {
@@ -77,7 +77,7 @@ impl Receiving {
         }
     }
 
-    /// The handshake is over.
+    /// The handshake is complete.
     pub fn begin(&mut self, now: Time) {
         match self {
             Receiving::Awake(receiver) => receiver.begin(now),
@@ -133,7 +133,8 @@ impl Receiving {
         }
     }
 
-    /// Whether the latest timestamp is newer than that of a segment, by more than `window`, or its first byte is here already.
+    /// Whether the latest timestamp is newer than that of a segment, by more than `window`, or its first byte
+    /// was already received.
     #[inline(always)]
     pub fn has_passed(&self, seg: &Segment, window: i32) -> bool {
         let (latest, next) = (self.latest_stamp(), self.next());

@@ -1,5 +1,5 @@
-//! The sending half of a connection, or what makes it: before the handshake, and at an end that only receives, few bytes do. Of
-//! many bulk flows every second end is such a one.
+//! The sending half of a connection, or a compact form of it before the handshake and at an end that only
+//! receives, which takes few bytes. With many bulk flows every second end is of this kind.
 
 use std::rc::Rc;
 
@@ -14,13 +14,13 @@ use crate::stats::Stats;
 /// The sending half.
 #[derive(Clone)]
 pub(crate) enum Sending {
-    /// As it is.
+    /// Full sender.
     Awake(Box<Sender>),
-    /// A sender that has nothing to send, or may not send yet.
+    /// Sender without data, or without permission to send yet.
     Resting(Box<Resting>),
 }
 
-/// Description of a sender that has not sent anything: waking it repeats what happened to it.
+/// Inputs of a sender that has not sent anything: waking it replays them.
 #[derive(Clone)]
 pub(crate) struct Resting {
     flow: FlowId,
@@ -29,10 +29,10 @@ pub(crate) struct Resting {
     suspended: bool,
     config: Rc<Config>,
     past: Past,
-    /// Estimates of the RTT that the handshake has left behind: smoothed, and the RTO.
+    /// RTT estimates from the handshake: smoothed, and the RTO.
     srtt: Span,
     rto: Span,
-    /// The peer's window now, and the greatest so far.
+    /// The peer's present window, and the largest so far.
     snd_wnd: u32,
     greatest_wnd: u32,
     /// SEG.SEQ of the segment that offered the window last (RFC 9293 SND.WL1).
@@ -42,7 +42,7 @@ pub(crate) struct Resting {
 /// History of the sender.
 #[derive(Clone)]
 enum Past {
-    /// Before the handshake: calls of the application before the peer's SYN came.
+    /// Calls of the application before the peer's SYN arrived, which are replayed after the handshake.
     Calls(Vec<Call>),
     /// After it; the application has done nothing.
     Handshake(Established),
@@ -99,10 +99,10 @@ impl Resting {
         }
     }
 
-    /// The peer's window; false: this is no plain ACK for a sender that has sent nothing.
+    /// Record the peer's window; false: this is no plain ACK for a sender that has sent nothing.
     #[inline]
     fn hear(&mut self, seg: &Segment) -> bool {
-        // as in Sender::hears_window, of an ACK for nothing new
+        // as in Sender::hears_window, for an ACK of nothing new
         let wider = seg.wnd > self.snd_wnd || seg.wnd == 0 || self.config.rto_style == RtoStyle::Rfc6298;
         if seg.seq > self.snd_wl1 || seg.seq == self.snd_wl1 && wider {
             (self.snd_wnd, self.snd_wl1) = (seg.wnd, seg.seq);
@@ -111,7 +111,7 @@ impl Resting {
         seg.ack == 1 && seg.sack.is_empty()
     }
 
-    /// Note what the application does; false: too late, or too much.
+    /// Record a call of the application; false: it came too late, or there are too many.
     fn notes(&mut self, call: Call) -> bool {
         match &mut self.past {
             Past::Calls(calls) if self.snd_wnd == 0 && calls.len() < MOST_CALLS => {
@@ -158,7 +158,7 @@ impl Resting {
 }
 
 impl Sending {
-    /// An ACK will come.
+    /// Expect an ACK.
     #[inline]
     pub fn prefetch_resting(&self) {
         if let Sending::Resting(resting) = self {
@@ -196,7 +196,7 @@ impl Sending {
         call.apply(self.awake());
     }
 
-    /// The writer gets no turn, or gets it again.
+    /// Suspend the writer, or resume it.
     pub fn suspend_writer(&mut self, suspended: bool) {
         match self {
             Sending::Awake(sender) => sender.suspend_writer(suspended),
@@ -225,7 +225,7 @@ impl Sending {
         }
     }
 
-    /// Whether it has nothing to send, as far as can be told at once.
+    /// Whether it has nothing to send, as far as a quick check shows.
     #[inline(always)]
     pub fn has_nothing(&mut self) -> bool {
         match self {
@@ -319,8 +319,8 @@ impl Sending {
 }
 
 impl Connection {
-    /// Data will probably go one way only: both halves are to take little memory until they are needed. Said before the
-    /// peer's SYN comes, by applications that set no options of the socket.
+    /// Declare that data will probably flow one way only: both halves then take little memory until they are
+    /// needed. Called before the peer's SYN arrives, by applications that set no socket options.
     pub fn rest(&mut self) {
         self.rests = matches!(self.state, State::Closed | State::Listen | State::SynSent);
         self.rests &= self.config.rests;
@@ -334,7 +334,7 @@ impl Connection {
         self.receiver.rest(&self.config, self.state == State::Listen);
     }
 
-    /// The handshake is over.
+    /// The handshake is complete.
     pub(super) fn rest_on(&mut self, established: Established) {
         let Sending::Awake(sender) = &self.sender else { return };
         if self.rests && self.ecn == Mode::Off && sender.is_untouched() {

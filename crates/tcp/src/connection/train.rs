@@ -5,14 +5,14 @@ use ackclock_core::{Flags, Segment, Time};
 use super::{Connection, State};
 
 impl Connection {
-    /// Segments of new data that may leave now one after the other, with nothing to ask between them; 0: ask for each with
-    /// [`Connection::transmit_into`], as for what is left behind a train.
+    /// Segments of new data that may leave now one after the other without further checks; 0: use
+    /// [`Connection::transmit_into`] for each, as for what follows a train.
     #[inline(always)]
     pub fn train_length(&self, now: Time) -> u32 {
         let Some(sender) = self.sender.now() else { return 0 };
         match sender.train_length(now) {
             0 => 0,
-            // after SACK blocks that took room, payload becomes whole again before the next segment
+            // after SACK blocks that took room, payload returns to its full size before the next segment
             _ if self.cramped
                 || !self.plain && self.state != State::Established
                 || !self.receiver.stamps_alike() =>
@@ -26,7 +26,7 @@ impl Connection {
         }
     }
 
-    /// A train leaves: write over `seg` what its segments have in common.
+    /// Write the common part of a train's segments into `seg`.
     #[inline(always)]
     pub fn begin_train(&mut self, now: Time, length: u32, seg: &mut Segment) {
         if let Some(sender) = self.sender.now_mut() {
@@ -48,7 +48,7 @@ impl Connection {
         }
     }
 
-    /// A train has left: whether nothing more leaves now.
+    /// Record the departure of a train; return whether nothing more leaves now.
     #[inline(always)]
     pub fn ends_with_train(&mut self, now: Time) -> bool {
         let ends = self.sender.now_mut().is_some_and(|sender| sender.ends_with_train(now));

@@ -1,5 +1,6 @@
-//! Whether a segment that arrives is one that the peer may have sent: RFC 9293 §3.10.7.4, RFC 5961, PAWS (RFC 7323 §5).
-//! Optional but for PAWS: the peers of a simulation send nothing else. (Linux `tcp_validate_incoming`, `tcp_sequence`, `tcp_ack`.)
+//! Checks whether the peer may have sent an arriving segment: RFC 9293 §3.10.7.4, RFC 5961, PAWS (RFC 7323
+//! §5). Optional except for PAWS, because the peers of a simulation send nothing else. (Linux
+//! `tcp_validate_incoming`, `tcp_sequence`, `tcp_ack`.)
 
 use ackclock_core::{Flags, Segment, Span, Time};
 
@@ -17,7 +18,7 @@ pub(crate) struct Validity {
 }
 
 impl Connection {
-    /// Whether the segment is looked at any further. What is not may be answered with an ACK.
+    /// Return whether the segment is processed any further. A rejected one may be answered with an ACK.
     #[cold]
     pub(crate) fn is_valid(&mut self, now: Time, seg: &Segment) -> bool {
         let (una, nxt) = self.sending();
@@ -41,7 +42,7 @@ impl Connection {
         true
     }
 
-    /// A segment that [`Receiving::has_passed`](super::receiving::Receiving::has_passed) is not heard at all.
+    /// Ignore a segment for which [`Receiving::has_passed`](super::receiving::Receiving::has_passed) holds.
     #[cold]
     pub(crate) fn is_stale(&mut self, now: Time, seg: &Segment) -> bool {
         let age = self.receiver.latest_stamp().wrapping_sub(seg.ts_val) as i32;
@@ -66,8 +67,8 @@ impl Connection {
         true
     }
 
-    /// All of the segment lies before the last ACK: it is answered, and nothing that it says is heard (RFC 9293 §3.10.7.4; Linux
-    /// `tcp_sequence`). Other hosts hear its ACK.
+    /// Answer a segment that lies entirely before the last ACK, and ignore its content (RFC 9293 §3.10.7.4;
+    /// Linux `tcp_sequence`). Other hosts process its ACK.
     fn is_repeated(&mut self, now: Time, seg: &Segment) -> bool {
         let old = seg.seq + seg.seq_len() < self.receiver.last_ack();
         if old && self.config.rto_style == RtoStyle::Linux {
@@ -86,8 +87,8 @@ impl Connection {
         }
     }
 
-    /// An answer to a segment without payload is due, unless there was one a moment ago (Linux `tcp_oow_rate_limited`,
-    /// `tcp_invalid_ratelimit`).
+    /// Answer a segment without payload, unless there was an answer a moment ago (Linux
+    /// `tcp_oow_rate_limited`, `tcp_invalid_ratelimit`).
     fn answers(&mut self, now: Time) -> bool {
         let interval = self.config.validate.unwrap_or(ANSWER_INTERVAL);
         let ticks = Ticks::of(&self.config); // Linux counts ticks
@@ -99,7 +100,7 @@ impl Connection {
         !held
     }
 
-    /// A challenge (RFC 5961) is in order, and not too soon after the last one.
+    /// Send a challenge (RFC 5961), unless the last one was too recent.
     pub(crate) fn may_challenge(&mut self, now: Time) -> bool {
         self.validity.is_none() || self.answers(now)
     }
@@ -111,7 +112,7 @@ mod tests {
     use crate::config::Config;
     use ackclock_core::packet::{Ecn, SynOptions};
 
-    /// A server behind its handshake, to which segment 0 and then segment 1 came, `ts` later.
+    /// Return a server after its handshake that received segment 0 and then segment 1, `ts` later.
     fn server(ts: u32) -> (Connection, Segment) {
         let mut conn = Connection::responder(0, &Config::profile("linux-6").expect("a profile"));
         let stamped = Segment { has_ts: true, ts_val: 100, ts_ecr: 1, ..Segment::default() };

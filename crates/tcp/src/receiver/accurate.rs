@@ -19,7 +19,7 @@ use crate::config::{AccEcnRules, Config, DelayedAck};
 const BYTES_START: [u32; 3] = [1, 1, 0];
 /// Fields in the order of the option: ECT(1), CE, ECT(0), as indices of `bytes`.
 const ORDER_1: [usize; 3] = [0, 2, 1];
-/// A counter that passes a multiple of this is told even if nothing else asks for it (§3.2.3.3).
+/// A counter that passes a multiple of this is reported even if nothing else requires it (§3.2.3.3).
 const TOLD_EVERY: u32 = 1 << 22;
 /// Marks since the last segment left that are worth an ACK (Linux TCP_ACCECN_ACE_MAX_DELTA).
 const MANY: u32 = 6;
@@ -36,7 +36,7 @@ pub(crate) struct Accurate {
     waiting: u32,
     /// Payload bytes that arrived ECT(1), ECT(0), CE.
     pub(crate) bytes: [u32; 3],
-    /// Fields that the next option must have: what changed is not left out.
+    /// Fields that the next option must have: changed ones are not left out.
     needed: usize,
     /// Segments that should carry the option.
     demand: u8,
@@ -46,21 +46,21 @@ pub(crate) struct Accurate {
     seen: bool,
     /// The next segment with data is acknowledged at once (Linux ICSK_ACK_NOW).
     hurry: bool,
-    /// When the option left last.
+    /// Time when the option last left.
     told_at: Time,
     /// Duplicate that the last option was sent with. If the same data arrives again, the segment with the option was lost, and the path may drop such
     /// segments.
     told_beside: Option<u64>,
     /// The path drops segments with the option.
     pub(crate) dropped: bool,
-    /// The next segment says how the peer's SYN or SYN-ACK arrived.
+    /// The next segment reports how the peer's SYN or SYN-ACK arrived.
     reflect: Option<Ecn>,
 }
 
 impl Receiver {
     /// The handshake agreed on accurate ECN. `before`: the mark that the next one is compared with.
     pub(crate) fn count_marks(&mut self, config: &Config, before: Ecn, demand: u8) {
-        // Linux's DCTCP still acknowledges what waited when the mark changes
+        // Linux's DCTCP still acknowledges the waiting data when the mark changes
         let needs = config.controller.needs();
         if config.delayed_ack != DelayedAck::Linux || needs.l4s {
             self.marks.exact = None;
@@ -120,7 +120,7 @@ impl Receiver {
         };
         a.last = ecn;
         let retransmitted = a.linux && ecn == Ecn::NotEct && a.seen && seg.len > 0;
-        // the duplicate that was reported comes again: the report was lost, with the option
+        // the reported duplicate arrives again: the report was lost, together with the option
         if a.told_beside == Some(seg.seq) && seg.len > 0 && seg.seq + seg.len as u64 <= self.rcv_nxt {
             a.dropped = true;
         }
@@ -133,7 +133,7 @@ impl Receiver {
         }
     }
 
-    /// The option goes by another rule.
+    /// Use another rule for the option.
     pub(crate) fn set_option_rule(&mut self, rule: u8) {
         self.marks.accurate.iter_mut().for_each(|a| a.rules.option = rule);
     }
@@ -156,7 +156,7 @@ impl Receiver {
         self.assembly.dsack.map(|(start, _)| start)
     }
 
-    /// The sending half has looked at an ACK's marks: many that wait are told with the next segment (Linux
+    /// The sending half has processed an ACK's marks: if many wait, the next segment reports them (Linux
     /// `__tcp_accecn_process`).
     pub(crate) fn look_at_waiting(&mut self, data: bool) {
         let Some(a) = &mut self.marks.accurate else { return };
@@ -166,7 +166,7 @@ impl Receiver {
         }
     }
 
-    /// The next segment says with which mark the peer's SYN or SYN-ACK arrived.
+    /// Let the next segment report the mark with which the peer's SYN or SYN-ACK arrived.
     pub(crate) fn reflect(&mut self, arrived: Ecn, demand: u8) {
         if let Some(a) = &mut self.marks.accurate {
             a.reflect = Some(arrived);

@@ -1,5 +1,5 @@
-//! When an ACK leaves: RFC 1122/5681, or Linux: quick ACKs at the start, an adaptive timeout, compression of duplicate
-//! ACKs after the first three.
+//! Timing of ACKs by RFC 1122/5681, or by Linux: quick ACKs at the start, an adaptive timeout, compression of
+//! duplicate ACKs after the first three.
 
 use ackclock_core::{SackList, Segment, Span, Time};
 
@@ -12,7 +12,7 @@ use crate::ticks::Ticks;
 const MAX_QUICKACKS: u32 = 16;
 /// Linux TCP_FASTRETRANS_THRESH: duplicate ACKs sent at once before compression begins.
 const UNCOMPRESSED_DUPACKS: u8 = 3;
-/// Linux tcp_comp_sack_nr: duplicate ACKs held back at most.
+/// Linux tcp_comp_sack_nr: maximum number of delayed duplicate ACKs.
 const COMPRESSED_MAX: u8 = 44;
 /// Linux tcp_comp_sack_rtt_percent, tcp_comp_sack_delay_ns and tcp_comp_sack_slack_ns.
 const COMPRESS_PERCENT: u64 = 33;
@@ -30,7 +30,8 @@ pub(crate) struct Acknowledging {
     ticks: Ticks,
     /// rcv_nxt when the last ACK left.
     pub(super) rcv_wup: u64,
-    /// Blocks and window of an ACK that was held back and leaves before the block of the latest arrival is its first.
+    /// Blocks and window of a delayed ACK that leaves before the block of the latest arrival becomes its
+    /// first.
     pub(super) early: Option<Box<(SackList, u32)>>,
     /// The application closed: a FIN is answered at once.
     pub(crate) closing: bool,
@@ -58,30 +59,30 @@ struct Delay {
     at: Time,
     /// Deadline before the wheel rounded it.
     set: Time,
-    /// Time until which it runs: an ACK that left meanwhile does not stop it (Linux keeps the `timer_list`).
+    /// End of its run: an ACK that left before does not stop it (Linux keeps the `timer_list`).
     runs: Time,
 }
 
-/// Duplicate ACKs that are held back.
+/// Duplicate ACKs that are delayed.
 #[derive(Clone, Debug)]
 pub(super) struct Compression {
     on: bool,
-    /// How many are.
+    /// Number of delayed duplicate ACKs.
     pub held: u8,
-    /// How many left at once, while so much was received in order.
+    /// Number that left at once at the present in-order offset.
     dup_acks: u8,
     rcv_nxt: u64,
     until: Time,
 }
 
-/// How large the peer's segments are, and those that were asked for.
+/// Size of the peer's segments, and of those requested.
 #[derive(Clone, Debug)]
 pub(crate) struct Sizes {
     /// Estimate of the peer's segment size.
     pub(super) rcv_mss: u32,
     /// Size of the last segment, if it was shorter than that.
     pub(super) short: u32,
-    /// Payload of the segments that were asked for.
+    /// Payload of the requested segments.
     pub(super) advmss: u32,
     /// Greatest segment that one packet brings, where a device puts several into one.
     pub(crate) most: u32,
@@ -118,7 +119,7 @@ impl Acknowledging {
         }
     }
 
-    /// Data arrived: how long ACKs may wait follows its pace (Linux `tcp_event_data_recv`).
+    /// Adapt the delay of ACKs to the pace of arriving data (Linux `tcp_event_data_recv`).
     #[inline]
     pub(super) fn adapt_delay(&mut self, now: Time, rto: Span, window: &ReceiveWindow, rcv_mss: u32) {
         if self.ato == Span::ZERO {
@@ -168,7 +169,7 @@ impl Acknowledging {
         }
     }
 
-    /// Two ACKs at once.
+    /// Send two ACKs at once.
     pub(super) fn acknowledge_two(&mut self) {
         self.quick = self.quick.max(2);
         self.pingpong = false;
@@ -198,7 +199,7 @@ impl Acknowledging {
         timer.runs = timer.at;
     }
 
-    /// `rtt`: the receiver's own measure.
+    /// Process an arrival; `rtt` is the receiver's own estimate.
     fn compress(&mut self, now: Time, srtt: Span, rtt: Span, rcv_nxt: u64) {
         let held = &mut self.compression;
         if !held.on || held.held >= COMPRESSED_MAX {
@@ -217,15 +218,16 @@ impl Acknowledging {
         held.held += 1;
         if held.until == Time::NEVER {
             let rtt = if srtt > Span::ZERO { rtt.min(srtt) } else { rtt };
-            // A soft timer (HRTIMER_MODE_REL_PINNED_SOFT) takes all of its slack: an arrival meanwhile is no reason to look at it.
+            // A soft timer (HRTIMER_MODE_REL_PINNED_SOFT) uses all of its slack: an arrival in between does
+            // not check it.
             held.until = now + Span(rtt.0 * COMPRESS_PERCENT / 100).min(COMPRESS_DELAY) + COMPRESS_SLACK;
             if self.timer.runs <= now {
-                self.timer.runs = Time::NEVER; // the timer went off and found nothing
+                self.timer.runs = Time::NEVER; // the timer fired and found nothing
             }
         }
     }
 
-    /// When what is held back, or a delayed ACK, leaves.
+    /// Departure of a compressed or delayed ACK.
     #[inline]
     fn due_at(&self) -> Time {
         let held_back = self.compression.until != Time::NEVER;
@@ -256,7 +258,7 @@ impl Acknowledging {
         }
     }
 
-    /// An ACK leaves: nothing is due or held back any more.
+    /// An ACK leaves: nothing is due or delayed any more.
     #[inline]
     pub(super) fn acknowledged(&mut self) {
         (self.pending, self.now) = (false, false);
@@ -287,8 +289,9 @@ impl Acknowledging {
     }
 }
 
-/// Longest delay of an ACK: the peer's retransmission timer is taken to be no shorter than our own may be, and the ACK arrives a
-/// tick earlier (Linux `tcp_delack_max`). Kernels before RACK: `TCP_DELACK_MAX`.
+/// Return the longest delay of an ACK: the peer's retransmission timer is assumed to be no shorter than our
+/// own minimum, and the ACK arrives a tick earlier (Linux `tcp_delack_max`). Kernels before RACK:
+/// `TCP_DELACK_MAX`.
 pub(super) fn delack_max(config: &Config) -> Span {
     let tick = config.tick();
     match config.detection {
@@ -319,8 +322,8 @@ impl Receiver {
         self.acks.enter_quickack(&self.window, self.sizes.rcv_mss);
     }
 
-    /// Segment size of the peer as a segment with payload tells it, and whether its ACK can wait for a reader (Linux
-    /// `tcp_measure_rcv_mss`): a full one if it is pushed, a short one always.
+    /// Measure the peer's segment size from a segment with payload, and whether its ACK can wait for a reader
+    /// (Linux `tcp_measure_rcv_mss`): a full one if it is pushed, a short one always.
     #[inline]
     pub(super) fn measure_mss<const PLAIN: bool>(&mut self, seg: &Segment) {
         let pushes = seg.flags.has(ackclock_core::Flags::PSH);
@@ -379,7 +382,7 @@ impl Receiver {
         if full_frames && self.window.is_tight() {
             self.acks.quick = 0;
         }
-        // A window that would be smaller is not told before the application has read.
+        // A smaller window is not reported before the application has read.
         self.acks.now |= full_frames && self.window.keeps() || (self.acks.quick > 0 && !self.acks.pingpong);
         if self.acks.now {
             return;
@@ -399,7 +402,7 @@ impl Receiver {
         self.acks.due_at().min(self.reader.turn_at)
     }
 
-    /// Whether an ACK that was held back or delayed leaves at `now`.
+    /// Whether a compressed or delayed ACK leaves at `now`.
     #[inline]
     pub fn releases(&self, now: Time) -> bool {
         self.acks.due_at() <= now

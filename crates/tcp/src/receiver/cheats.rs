@@ -13,7 +13,7 @@ use crate::config::Config;
 pub(super) struct Cheats {
     /// ACKs in pieces.
     pub split: Option<Box<Split>>,
-    /// ACKs of what has not arrived.
+    /// Acknowledgement of data that has not arrived.
     pub optimist: Option<Box<Optimist>>,
 }
 
@@ -26,7 +26,7 @@ impl Cheats {
     }
 }
 
-/// How far the acknowledgements have come, in pieces.
+/// Position of the acknowledgements within a segment, in pieces.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Split {
     pieces: u32,
@@ -49,14 +49,14 @@ impl Split {
     }
 }
 
-/// A receiver that acknowledges what has not arrived.
+/// Receiver that acknowledges data before it arrives.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Optimist {
     /// Share of the data of a round trip that is acknowledged ahead, in 65536ths.
     share: u64,
-    /// Bytes that it acknowledged and never had. What comes late is counted, too.
+    /// Bytes that it acknowledged and never had. Data that arrives late is included.
     concealed: u64,
-    /// The next ACK is true: the sender repeats what it has sent, so it heeds none that goes further.
+    /// The next ACK is honest: the sender is repeating data, so it ignores ACKs beyond.
     honest: bool,
 }
 
@@ -66,7 +66,7 @@ impl Optimist {
         share.map(|share| Optimist { share: u64::from(share), concealed: 0, honest: false })
     }
 
-    /// Data from `start` on arrived where `next` was expected: what is expected afterwards, ahead of this data.
+    /// Data from `start` on arrived when `next` was expected: return what is expected afterwards.
     pub(super) fn skip(&mut self, next: u64, start: u64, end: u64) -> u64 {
         self.honest = end <= next;
         let missing = start.saturating_sub(next);
@@ -74,7 +74,7 @@ impl Optimist {
         next + missing
     }
 
-    /// Bytes to acknowledge ahead, where so many come in a round trip and the window is so large.
+    /// Bytes to acknowledge ahead, for this many arriving in a round trip and a window of this size.
     pub(super) fn ahead(&mut self, in_a_round: u64, window: u32) -> u32 {
         let told = if std::mem::take(&mut self.honest) { 0 } else { (in_a_round * self.share) >> 16 };
         told.min(u64::from(window)) as u32

@@ -6,19 +6,19 @@ use ackclock_core::{Flags, Segment};
 use super::{Accurate, Receiver};
 use crate::config::{Config, DelayedAck};
 
-/// Exact echo of marks: each ACK tells the mark of what it acknowledges (RFC 8257 §3.2).
+/// Exact echo of marks: each ACK reports the mark of the data that it acknowledges (RFC 8257 §3.2).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ExactEcho {
     /// DCTCP.CE: whether the last data segment was marked.
     pub(super) ce: bool,
-    /// An ACK that must leave first: number, and the mark of what it acknowledges.
+    /// ACK that must leave first: number, and the mark of the data that it acknowledges.
     pub(super) before: Option<(u64, bool)>,
 }
 
-/// Marks that came, and those still to be echoed.
+/// Marks that arrived, and those still to be echoed.
 #[derive(Clone, Debug)]
 pub(crate) struct Marks {
-    /// ECT came: whatever comes without it was sent again (RFC 3168 §6.1.5).
+    /// ECT has been seen: later data without it is a retransmission (RFC 3168 §6.1.5).
     saw_ect: bool,
     /// Every ACK carries ECE until the peer answers with CWR (RFC 3168 §6.1.3).
     pub(super) echo_marks: bool,
@@ -57,7 +57,7 @@ impl Receiver {
         }
         if self.marks.exact.is_some() {
             self.note_kind(ce, data);
-            // who reduced may have no window left to send a second segment (Linux `tcp_ecn_accept_cwr`)
+            // after a reduction there may be no window for a second segment (Linux `tcp_ecn_accept_cwr`)
             self.acks.now |= cwr && data;
             return;
         }
@@ -74,7 +74,8 @@ impl Receiver {
         }
     }
 
-    /// Data arrived, marked or not. If that changes, what waits for an ACK is acknowledged as what it is (RFC 8257 §3.2).
+    /// Process arriving data, marked or not. If the mark changes, waiting data is acknowledged with its own
+    /// mark (RFC 8257 §3.2).
     pub(super) fn note_kind(&mut self, ce: bool, data: bool) {
         if let Some(exact) = &mut self.marks.exact {
             if data && exact.ce != ce {
@@ -93,7 +94,8 @@ mod tests {
     use ackclock_cc::controller::Recipe;
     use ackclock_core::{Flags, Segment, Span, Time};
 
-    /// RFC 8257 §3.2: an ACK speaks for segments of one kind only; what waited is acknowledged when the kind changes.
+    /// RFC 8257 §3.2: an ACK covers segments of one kind only; waiting ones are acknowledged when the kind
+    /// changes.
     #[test]
     fn exact_echo_never_mixes_marked_and_unmarked() {
         let config = Config {
@@ -123,11 +125,11 @@ mod tests {
                 acks.push((ack.ack / smss, ack.flags.has(Flags::ECE)));
             }
         }
-        // in pairs while the mark stays, at once where it changes; the tenth waits for its timer
+        // in pairs while the mark stays, at once when it changes; the tenth waits for its timer
         let want = [(2, false), (3, false), (4, true), (6, true), (7, true), (8, false), (9, true)];
         assert_eq!(acks, want);
     }
-    /// A segment that tells of a reduction is acknowledged at once, though the mark stays as it was.
+    /// A segment that reports a reduction is acknowledged at once, even if the mark stays the same.
     #[test]
     fn exact_echo_does_not_hold_back_the_ack_of_a_reduction() {
         let config = Config {

@@ -7,11 +7,11 @@ use super::Receiver;
 /// Timestamps (RFC 7323).
 #[derive(Clone, Debug)]
 pub(crate) struct Stamps {
-    /// They are in use.
+    /// Whether timestamps are in use.
     pub(super) on: bool,
     /// Timestamp to echo.
     pub(crate) recent: u32,
-    /// Our own clock when the latest segment came.
+    /// Our own clock when the latest segment arrived.
     pub(super) now: u32,
 }
 
@@ -120,7 +120,7 @@ impl Receiver {
         false
     }
 
-    /// Pure ACKs and data alike carry a timestamp to remember.
+    /// Remember the timestamp of a pure ACK or of data.
     #[inline]
     pub fn remember_stamp(&mut self, seg: &Segment) {
         let newer = self.stamps.recent.wrapping_sub(seg.ts_val) as i32 <= 0;

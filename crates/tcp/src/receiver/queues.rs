@@ -13,7 +13,7 @@ use super::Receiver;
 use crate::config::DelayedAck;
 use crate::memory::{self, Share};
 
-/// Packets that arrived out of order and follow one another; or one of them, see [`Receiver::lies_alone`].
+/// Successive packets that arrived out of order, or a single one, see [`Receiver::lies_alone`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub start: u64,
@@ -64,8 +64,8 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Bytes up to `end` join the queue in a packet of so much memory; few go into the last one if that has `room` (Linux
-    /// `tcp_try_coalesce`).
+    /// Add the bytes up to `end` to the queue in a packet of this memory; a few go into the last packet if
+    /// that has `room` (Linux `tcp_try_coalesce`).
     fn push(&mut self, start: u64, end: u64, memory: u64, room: u32) {
         if let Some(last) = self.packets.back_mut() {
             if end - start <= last.room as u64 {
@@ -86,7 +86,8 @@ impl Waiting {
         }
     }
 
-    /// From the first packet on that is badly filled or read in part, all is copied together (Linux `tcp_collapse`).
+    /// Copy everything together from the first packet on that is badly filled or partly read (Linux
+    /// `tcp_collapse`).
     fn collapse(&mut self, share: Share, read: u64) {
         let from = self.packets.iter().position(|p| p.start < read || p.is_bloated(share));
         let Some(from) = from else { return };
@@ -146,7 +147,7 @@ impl Receiver {
         false
     }
 
-    /// Queue a run that waited out of order, is in order from `start` on, and waits for a read.
+    /// Queue a range that waited out of order, is in order from `start` on, and waits for a read.
     #[cold]
     pub(super) fn enqueue_run(&mut self, run: Run, mut start: u64) {
         let (len, memory) = run.packet();
@@ -158,8 +159,8 @@ impl Receiver {
         }
     }
 
-    /// A packet arrives at `seq` while `waiting` bytes in order and others are kept. Whether there is room for it, which may have
-    /// to be made.
+    /// Check a packet arriving at `seq` while `waiting` bytes in order and others are kept, and make room for
+    /// it if necessary.
     fn make_room(&mut self, seq: u64, waiting: u64) -> bool {
         if !self.window.overflows(self.memory(waiting)) {
             return true;
@@ -202,7 +203,7 @@ impl Receiver {
         }
     }
 
-    /// Join all bytes that follow one another, whatever packets hold them.
+    /// Join all successive bytes, whichever packets hold them.
     fn join_runs(&mut self) {
         let mut joined: VecDeque<Run> = VecDeque::with_capacity(self.assembly.out_of_order.len());
         for run in self.assembly.out_of_order.drain(..) {
@@ -217,8 +218,8 @@ impl Receiver {
         self.assembly.out_of_order = joined;
     }
 
-    /// The highest packets go first, an eighth of the buffer at a time, until there is room; none before the one that arrives. What
-    /// was reported of all others is reported no more (Linux `tcp_prune_ofo_queue`).
+    /// Drop the highest packets, an eighth of the buffer at a time, until there is room, but none before the
+    /// arriving one. SACK no longer reports the dropped data (Linux `tcp_prune_ofo_queue`).
     fn throw_away(&mut self, seq: u64, waiting: u64) {
         let mut goal = self.window.eighth() as i64;
         let mut pruned = false;

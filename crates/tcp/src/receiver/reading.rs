@@ -15,20 +15,21 @@ use crate::config::{Config, DelayedAck};
 /// Data that the application has, and data that waits for it.
 #[derive(Clone, Debug)]
 pub(super) struct Reader {
-    /// Reads are calls; how far they came.
+    /// Reads are calls; this is their position.
     pub explicit: bool,
     pub read: u64,
-    /// In order and not read yet, where reads are calls.
+    /// Data in order and not read yet, if reads are calls.
     pub waiting: Option<Box<Waiting>>,
-    /// The application has its turn behind all packets of an instant; when; memory that it has not read before that.
+    /// The application runs after all packets of an instant: its time, and the memory not read before.
     pub waits: bool,
     pub turn_at: Time,
     pub unread: u64,
-    /// Where the first buffer ends that it has not read.
+    /// End of the first buffer that it has not read.
     pub first_unread: u64,
-    /// A packet found no memory, which the next ACK says.
+    /// A packet found no memory, which the next ACK reports.
     pub no_memory: bool,
-    /// The application reads what came in order, after the ACK if one is due: since when, and where the first buffer ends.
+    /// The application reads the data in order, after the ACK if one is due: since when, and the end of the
+    /// first buffer.
     pub drains: Option<(Time, u64)>,
 }
 
@@ -47,14 +48,15 @@ impl Reader {
         }
     }
 
-    /// Memory of what waits for a read.
+    /// Memory of data that waits for a read.
     pub fn unread_memory(&self) -> u64 {
         self.waiting.as_ref().map_or(0, |waiting| waiting.memory)
     }
 }
 
 impl Receiver {
-    /// The application takes up to `bytes`; how many it got. A read may send an ACK (Linux `tcp_cleanup_rbuf`).
+    /// Let the application take up to `bytes`; returns how many it got. A read may send an ACK (Linux
+    /// `tcp_cleanup_rbuf`).
     pub fn read(&mut self, now: Time, bytes: u64) -> u64 {
         let taken = bytes.min(self.received() - self.reader.read);
         self.reader.read += taken;
@@ -98,8 +100,8 @@ impl Receiver {
         }
     }
 
-    /// The application reads everything, after the ACK if one is due. A window that it opens far is worth an ACK, and so are two full
-    /// segments or a pushed one (Linux `tcp_cleanup_rbuf`).
+    /// Let the application read everything, after the ACK if one is due. A window that opens far is worth an
+    /// ACK, and so are two full segments or a pushed one (Linux `tcp_cleanup_rbuf`).
     #[inline]
     pub(super) fn drain(&mut self) {
         if let Some((now, end)) = self.reader.drains.take() {
@@ -157,8 +159,8 @@ impl Receiver {
         false
     }
 
-    /// A packet measured the RTT, and what came before it in this instant waits still: if the RTT is shorter now, the reader's measure may
-    /// be due, though this packet brings nothing to read.
+    /// A packet measured the RTT while earlier data of this instant still waits: with a shorter RTT the
+    /// reader's measurement may be due, although this packet brings nothing to read.
     #[inline]
     pub(super) fn measure_later(&mut self, now: Time) {
         if self.reader.waits && self.reader.unread > 0 && self.window.is_measure_due(now) {
@@ -180,7 +182,7 @@ impl Receiver {
         self.reader.turn_at != Time::NEVER
     }
 
-    /// All packets of this instant are taken in: the application reads them.
+    /// All packets of this instant are processed: the application reads them.
     #[cold]
     pub(super) fn on_turn(&mut self, now: Time) {
         self.reader.turn_at = Time::NEVER;

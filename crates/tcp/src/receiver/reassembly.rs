@@ -18,10 +18,10 @@ const NUM_SACKS: usize = 4;
 /// Linux TCP_SACK_BLOCKS_EXPECTED: blocks that reach the sender even if the ACK after this one is lost.
 const SACK_BLOCKS_EXPECTED: usize = 2;
 
-/// When nothing waits out of order any more, room for so many runs stays: of many flows most never need more.
+/// Capacity for this many ranges remains when nothing waits out of order: most of many flows never need more.
 const MOST_KEPT: usize = 2;
 
-/// Data that wait out of order, and the blocks that report them.
+/// Data that waits out of order, and the blocks that report it.
 #[derive(Clone, Debug)]
 pub(super) struct Reassembly {
     /// Received out of order: ascending, disjoint runs.
@@ -58,7 +58,7 @@ impl Reassembly {
         self.sack && self.report_duplicates
     }
 
-    /// Bytes from `rcv_nxt` to the end of what arrived out of order.
+    /// Bytes from `rcv_nxt` to the end of the data that arrived out of order.
     pub fn beyond(&self, rcv_nxt: u64) -> u64 {
         self.out_of_order.back().map_or(0, |r| r.end - rcv_nxt)
     }
@@ -83,7 +83,7 @@ impl Reassembly {
 }
 
 impl Receiver {
-    /// Counts of the data out of order, made anew: for tests and fuzzing.
+    /// Recount the data out of order, for tests and fuzzing.
     ///
     /// # Panics
     ///
@@ -144,7 +144,7 @@ impl Receiver {
         (first, memory)
     }
 
-    /// Run of an arrival: its part of the run that it lies right `behind`, or a run of its own.
+    /// Range of an arrival: part of the range that it directly follows, or a range of its own.
     #[inline]
     fn stored(&self, behind: Option<&Run>, start: u64, end: u64) -> Run {
         let len = (end - start) as u32;
@@ -157,8 +157,8 @@ impl Receiver {
         Run { start, end, memory, packets, room, pieces }
     }
 
-    /// A packet whose pieces may join another's is a run of its own, though it lies right behind one: it found no room there, and may find
-    /// some when the gap closes (Linux knows packets only).
+    /// Whether a packet is a range of its own although it directly follows one: its pieces found no room
+    /// there, and may find some when the gap closes (Linux knows packets only).
     #[inline]
     fn lies_alone(&self, run: &Run) -> bool {
         run.pieces > 0 && run.packets > 0 && self.acks.mode == DelayedAck::Linux
@@ -168,7 +168,7 @@ impl Receiver {
     /// another counts by then, one that lies alone does not yet (Linux `tcp_data_queue_ofo`: `tcp_grow_window`, then `skb_set_owner_r`).
     pub(super) fn insert(&mut self, start: u64, end: u64) -> Option<u64> {
         let before = self.assembly.gathered;
-        // As a rule the last run grows, which was the last to grow.
+        // Usually the last range grows, and it was the last to grow.
         if let Some(last) = self.assembly.out_of_order.back().filter(|last| last.end == start) {
             let new = self.stored(Some(last), start, end);
             let run = (last.start, end);
@@ -196,7 +196,7 @@ impl Receiver {
         let mut j = i;
         let mut kept = true;
         let mut run = new;
-        // Runs that it meets become one with it; where packets lie apart, only the bytes that it brings again.
+        // Merge it with ranges that it touches; if packets are separate, only its overlapping bytes.
         let meets = |r: &Run| r.start < end || (r.start == end && !apart);
         while let Some(known) = self.assembly.out_of_order.get(j).copied().filter(meets) {
             if known.start <= start && end <= known.end {
@@ -204,7 +204,7 @@ impl Receiver {
                 self.acks.now |= self.acks.mode != DelayedAck::Linux;
                 kept = false;
             }
-            // One copy is kept of bytes that came a second time.
+            // Only one copy is kept of bytes that arrived twice.
             let twice = known.end.min(end).saturating_sub(known.start.max(start));
             if twice > 0 {
                 run.memory = run.memory.saturating_sub(new.memory * twice / len);

@@ -1,4 +1,4 @@
-//! A receiver to which nothing has come but the handshake and ACKs, in few bytes.
+//! A receiver that has received only the handshake and ACKs, in few bytes.
 
 use std::rc::Rc;
 
@@ -8,7 +8,7 @@ use super::Receiver;
 use crate::config::Config;
 use crate::rwnd::Edges;
 
-/// Inputs that make a resting receiver anew: waking it goes through them again.
+/// Inputs from which a resting receiver is rebuilt: waking it replays them.
 #[derive(Clone, Debug)]
 pub(crate) struct Resting {
     config: Rc<Config>,
@@ -20,7 +20,7 @@ pub(crate) struct Resting {
     /// Window of the last header.
     wnd: u32,
     responder: bool,
-    /// The peer's SYN has come; what it permits.
+    /// The peer's SYN arrived, with these permissions.
     has_syn: bool,
     sack: bool,
     timestamps: bool,
@@ -32,7 +32,7 @@ pub(crate) struct Resting {
 }
 
 impl Receiver {
-    /// Inputs that make it anew before the peer's SYN, if no option was set meanwhile.
+    /// Inputs from which it is rebuilt before the peer's SYN, if no option was set.
     pub(crate) fn rest(&self, config: &Rc<Config>, responder: bool) -> Option<Resting> {
         let parts =
             self.marks.exact.is_some() || self.marks.accurate.is_some() || self.cheats.split.is_some();

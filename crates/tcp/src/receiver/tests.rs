@@ -1,4 +1,4 @@
-//! When ACKs leave, as Linux 7.3.4 sends them in virtual time.
+//! Timing of ACKs, as Linux 7.3.4 sends them in virtual time.
 
 mod fin;
 mod plain;
@@ -19,12 +19,12 @@ struct Peer {
 }
 
 impl Peer {
-    /// A receiver that has acknowledged `segments`, whose window has grown and whose quick ACKs are over.
+    /// A receiver that has acknowledged `segments`, with a grown window and no quick ACKs left.
     fn after(segments: u64) -> Peer {
         Peer::with(false, segments)
     }
 
-    /// The same, whose application waits for its turn or does not.
+    /// As above, with an application that does or does not wait for its turn.
     fn with(application_waits: bool, segments: u64) -> Peer {
         let config = Config { application_waits, ..Config::profile("linux-6").expect("a profile") };
         let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.wheel));
@@ -141,7 +141,7 @@ fn a_block_behind_the_second_releases_what_is_held_back_and_is_not_answered_itse
     peer.receiver.acks.quick = 0;
     assert!(peer.segment(45, false).is_empty(), "held back");
     peer.receiver.acks.quick = 0;
-    // a third block: what was held back leaves without it, and it starts no timer
+    // a third block: the delayed ACK leaves without it, and it starts no timer
     assert_eq!(peer.segment(47, false), [(40, vec![(43, 46), (41, 42)])]);
     assert_eq!(peer.receiver.deadline(), Time::NEVER);
 }
@@ -252,7 +252,7 @@ fn without_stamps() -> Receiver {
     receiver
 }
 
-/// Segment `n` of 1460 bytes arrives, and what is due leaves.
+/// Segment `n` of 1460 bytes arrives, and due ACKs leave.
 fn arrives(receiver: &mut Receiver, now: Time, n: u64) {
     let seg = Segment { seq: 1 + n * 1460, len: 1460, flags: Flags::ACK, ..Segment::default() };
     receiver.on_data(now, &seg, Span::ZERO, Span::from_ms(300), 1);
@@ -454,7 +454,8 @@ fn the_pace_of_data_is_measured_from_the_handshake() {
     }
 }
 
-/// Of what arrives in one instant the application reads the first buffer first, while all the others wait (Linux `tcp_rcv_space_adjust`).
+/// Of the arrivals of one instant the application reads the first buffer first, while all others wait (Linux
+/// `tcp_rcv_space_adjust`).
 #[test]
 fn what_is_read_in_a_round_trip_is_measured_at_the_first_buffer_of_an_instant() {
     let drained = |together: u64| {

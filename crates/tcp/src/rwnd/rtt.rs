@@ -1,4 +1,4 @@
-//! The receiver's own view of the RTT, by timestamps and by the time in which a window arrives.
+//! The receiver's own RTT estimate, from timestamps and from the time in which a window arrives.
 
 use ackclock_core::{Segment, Time};
 

@@ -18,7 +18,7 @@ use super::{Outstanding, Scoreboard, EVER_RETRANS, RETRANS, SACKED};
 /// Blocks of SACKed segments, by their numbers (low 32 bits).
 pub type Reported = SmallVec<[(u32, u32); 4]>;
 
-/// Knowledge that decides which of an ACK's blocks are looked at.
+/// Knowledge that decides which of an ACK's blocks are processed.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     /// Blocks that the ACK before reported.
@@ -35,7 +35,7 @@ impl Known {
         self.before.iter().any(|&(a, b)| (n as u32).wrapping_sub(a) < b.wrapping_sub(a))
     }
 
-    /// Segment `n` is not looked at.
+    /// Skip segment `n`.
     fn passes(&self, n: u64) -> bool {
         n < self.past || self.holds(n)
     }
@@ -128,7 +128,8 @@ impl Scoreboard {
         range.is_some_and(|range| range.0 <= a && b <= range.1)
     }
 
-    /// A block was looked at in which [a, b) came twice: that begins a buffer (Linux `tcp_sacktag_walk` with `next_dup`).
+    /// Process a block in which [a, b) arrived twice: that begins a buffer (Linux `tcp_sacktag_walk` with
+    /// `next_dup`).
     #[cold]
     pub fn cut_at_twice(&mut self, a: u64) {
         let inside = a > self.first && self.is_sacked(a - 1, a + 1);
@@ -167,7 +168,7 @@ impl Scoreboard {
         }
     }
 
-    /// Whether the buffer from `head` on takes what is from `n` to `end`.
+    /// Whether the buffer from `head` on takes the range from `n` to `end`.
     fn joins(&self, head: u64, n: u64, end: u64) -> bool {
         let (before, next) = (self.get(n - 1), self.get(n));
         let alike = before.len == next.len && !before.is(RETRANS) && !next.is(RETRANS);
@@ -180,12 +181,12 @@ impl Scoreboard {
         i.checked_sub(1).map_or(start, |i| self.breaks[i].max(start))
     }
 
-    /// Number behind it, in a SACKed range up to `end`.
+    /// Number after it, in a SACKed range up to `end`.
     fn buffer_end(&self, n: u64, end: u64) -> u64 {
         self.breaks.get(self.breaks.partition_point(|&b| b <= n)).map_or(end, |&b| b.min(end))
     }
 
-    /// Segment `n` stays out of the buffer before it.
+    /// Keep segment `n` out of the buffer before it.
     #[cold]
     fn part(&mut self, n: u64) {
         let i = self.breaks.partition_point(|&b| b < n);

@@ -4,7 +4,8 @@
 use super::{Scoreboard, LINKED, LOST, RETRANS, SACKED};
 
 impl Scoreboard {
-    /// Recount what the board keeps by increments. (Without SACK, sacked_out is an emulation and no segment is marked.)
+    /// Recount the board's incremental counters. (Without SACK, sacked_out is an emulation and no segment is
+    /// marked.)
     pub fn recount(&self, sack: bool) {
         let board = self;
         for (range, next) in board.sacked.iter().zip(board.sacked.iter().skip(1)) {

@@ -21,7 +21,7 @@ const SMSS: u32 = 1000;
 
 // Against a model
 
-/// What an operation does is written here a second time, slowly.
+/// Effect of an operation, written a second time, slowly.
 #[derive(Clone, Debug, Default)]
 struct Slow {
     end: u64,
@@ -68,7 +68,7 @@ impl Model {
     }
 }
 
-/// Operations as the sender uses them; positions are taken modulo what is outstanding.
+/// Operations as the sender uses them; positions are taken modulo the number of outstanding segments.
 #[derive(Clone, Debug)]
 enum Op {
     Push { len: u32, fin: bool },
@@ -192,11 +192,11 @@ fn apply(board: &mut Scoreboard, model: &mut Model, op: &Op, now: u64) {
             by_time.into_iter().for_each(|(_, n)| model.list_last(n));
         }
         Op::ForgetSacks => {
-            // The list stays as it is: whoever finds that the receiver reneged marks the segments lost.
+            // The list stays unchanged: the code that detects reneging marks the segments lost.
             board.forget_sacks();
             model.segments.iter_mut().for_each(|s| s.sacked = false);
         }
-        Op::Fit => board.fit(), // nothing that can be asked
+        Op::Fit => board.fit(), // nothing to query
     }
 }
 
@@ -270,7 +270,7 @@ struct Pair {
     timestamps: bool,
     rfc_6675: bool,
     now: Time,
-    /// By arrival and order of departure: whether to the sender, what.
+    /// By arrival and order of departure: direction and packet.
     flying: BTreeMap<(Time, u64), (bool, Segment)>,
     departed: u64,
     rng: Stream,
@@ -285,7 +285,7 @@ impl Pair {
         board.recount(self.sack);
         for n in board.first..board.next {
             let s = board.get(n);
-            // what RACK left out before an undo, Linux's does not see either
+            // segments that RACK excluded before an undo are not seen by Linux's either
             assert!(s.is(SACKED | LOST | LINKED | LEFT_OUT), "RACK would never see {n}: {s:?}");
             assert!(!(self.rfc_6675 && s.is(SACKED) && s.is(RETRANS)), "{n} is SACKed and in the pipe");
         }
@@ -318,7 +318,7 @@ impl Pair {
         }
     }
 
-    /// One event; false when nothing is left to happen.
+    /// Process one event; false when nothing is left.
     fn step(&mut self) -> bool {
         let arrival = self.flying.keys().next().map_or(Time::NEVER, |k| k.0);
         let timer = self.sender.deadline().min(self.receiver.deadline());
@@ -348,7 +348,7 @@ impl Pair {
 const PROFILES: [&str; 4] = ["linux-6", "linux-3.2", "linux-3.0", "rfc"];
 const RULES: &[(&str, &str)] = ackclock_cc::recovery::REGISTRY;
 
-/// A profile with whatever can be combined with it.
+/// Return a profile with any settings that can be combined with it.
 fn config() -> impl Strategy<Value = Config> {
     let names = (0..4usize, 0..8usize, 0..3usize, 0..3usize);
     (names, any::<[bool; 9]>()).prop_map(|((profile, rule, detection, early), on)| Config {
@@ -478,7 +478,7 @@ proptest! {
     }
 }
 
-/// A board of so many segments of 1,000 bytes, sent one after the other.
+/// Return a board of this many segments of 1,000 bytes, sent one after the other.
 fn board_of(segments: u64) -> Scoreboard {
     let mut board = Scoreboard::default();
     (1..=segments).for_each(|n| board.push(n * 1_000, 1_000, false, Time(n), 0));
@@ -528,7 +528,8 @@ fn a_large_ring_is_kept_for_the_flow_grows_again() {
     assert_eq!((board.ring.len(), board.packets_out()), (LEAST_RING, 4));
 }
 
-/// Linux `tcp_rack_detect_loss` takes what it marks off its list; an undo brings only the marks back, and others never left it.
+/// Linux `tcp_rack_detect_loss` removes marked segments from its list; an undo restores only the marks, and
+/// others never left the list.
 #[test]
 fn what_is_left_out_comes_back_to_the_list_only_when_sent_again() {
     let mut board = board_of(4);
@@ -561,7 +562,7 @@ fn what_a_receiver_takes_back_has_the_past_of_the_buffer_it_was_in() {
     let mut board = board_of(6);
     board.mark_lost(2);
     board.retransmitted(2, Time(9), 0, true);
-    board.retransmitted(4, Time(9), 0, true); // under way all the same: alone
+    board.retransmitted(4, Time(9), 0, true); // in flight nevertheless: alone
     board.add_sacked_range(1, 6, &Known::default(), |board, n| _ = board.mark_sacked(n, false));
     let mut joined = Vec::new();
     board.join_sacked(|start, end| joined.push((start, end)));
@@ -587,14 +588,14 @@ fn sacked_segments_share_a_buffer_as_in_linux() {
     assert_eq!(sack(&mut board, 4, 8, &[]), 9);
     // the last of a hole, from the left: the block behind it was reported before, and is not looked at
     assert_eq!(sack(&mut board, 3, 8, &[(4, 8)]), 9);
-    // a whole hole closes: what is behind joins, too
+    // a whole hole closes: the data behind it joins, too
     board.mark_lost(9);
     board.retransmitted(9, Time(20), 0, true);
     assert_eq!(sack(&mut board, 10, 12, &[(3, 8)]), 8);
     assert_eq!(sack(&mut board, 8, 12, &[(10, 12), (3, 8)]), 5);
     // reported again by an ACK after one that did not
     assert_eq!(sack(&mut board, 3, 12, &[]), 4);
-    // sent again without being taken for lost: alone
+    // retransmitted without a loss mark: alone
     let mut board = board_of(6);
     board.retransmitted(3, Time(9), 0, true);
     assert_eq!(sack(&mut board, 1, 6, &[]), 4);
@@ -607,7 +608,7 @@ fn sacked_segments_share_a_buffer_as_in_linux() {
     assert_eq!(sack(&mut board, 1, 600, &[]), 3);
 }
 
-/// A receiver has room for four blocks: what it reported before may lie right behind a block, and is not looked at.
+/// A receiver has room for four blocks: what it reported before may directly follow a block, and is skipped.
 #[test]
 fn a_block_joins_what_it_covers_and_no_more() {
     let mut board = board_of(12);
@@ -627,7 +628,7 @@ fn a_block_joins_what_it_covers_and_no_more() {
     let known = Known { past: 9, ..Known::default() };
     board.add_sacked_range(5, 7, &known, |_, _| ());
     assert_eq!(board.buffers(), 8);
-    // a hole that was filled takes the whole buffer behind it along
+    // a filled hole takes the whole buffer behind it along
     let mut board = board_of(12);
     assert_eq!(sack(&mut board, 6, 9, &[]), 10);
     assert_eq!(sack(&mut board, 2, 4, &[(6, 9)]), 9);

@@ -41,13 +41,13 @@ impl Saw {
     }
 }
 
-/// The peer's counters, as the sender knows them.
+/// The peer's counters, as far as the sender knows them.
 #[derive(Clone, Debug)]
 pub(crate) struct Feedback {
     thin_rule: bool,
-    /// Packets that arrived CE there (s.cep - 5).
+    /// Packets that arrived CE at the peer (s.cep - 5).
     pub(crate) ce: u32,
-    /// Payload bytes that arrived ECT(1), ECT(0), CE, as the option told or as is estimated.
+    /// Payload bytes that arrived ECT(1), ECT(0), CE, from the option or estimated.
     pub(crate) bytes: [u32; 3],
     /// The one that grows, where that is clear.
     growing: Option<usize>,
@@ -159,7 +159,7 @@ impl Feedback {
     }
 }
 
-/// Progress that an ACK made. Passed by value, so that `on_ack` keeps its own copy in registers.
+/// Progress made by an ACK. Passed by value, so that `on_ack` keeps its own copy in registers.
 #[derive(Clone, Copy)]
 pub(super) struct Progress {
     /// Counts before the ACK.
@@ -189,18 +189,18 @@ impl Sender {
         self.reasons.set(Reasons::ACCURATE_ECN, true);
     }
 
-    /// The handshake is over.
+    /// The handshake is complete.
     pub(crate) fn agree_on_ecn(&mut self, on: bool) {
         self.ecn.on = on;
         self.cc.on_negotiated(self.ecn.accurate);
     }
 
-    /// A SYN-ACK that came again may show the option that the first one had lost.
+    /// A repeated SYN-ACK may show the option that the first one had lost.
     pub(crate) fn see_option(&mut self, option: &AccEcnOption) {
         self.feedback.iter_mut().for_each(|f| f.sees(option));
     }
 
-    /// The peer's option was seen, so the path lets it through.
+    /// The peer's option was seen, so the path passes it.
     pub(crate) fn saw_option(&self) -> bool {
         self.feedback.as_ref().is_some_and(|f| f.saw != Saw::Nothing)
     }
@@ -222,17 +222,17 @@ impl Sender {
         }
     }
 
-    /// Whether the last segment's marks were looked at.
+    /// Whether the last segment's marks were processed.
     pub(crate) fn looked_at_marks(&self) -> bool {
         self.feedback.as_ref().is_some_and(|f| f.looked)
     }
 
-    /// From now on segments leave `room` bytes of payload to the option.
+    /// Leave `room` bytes of payload to the option in each segment from now on.
     pub(crate) fn make_option_room(&mut self, room: u32) {
         self.smss = self.mss_cache.saturating_sub(room).max(1);
     }
 
-    /// Full segments hold `payload` bytes now, the room of the option not counted.
+    /// Set the payload of full segments, not counting the option's room.
     pub(super) fn resize_segments(&mut self, payload: u32) {
         let room = self.mss_cache - self.smss;
         self.smss = payload;
@@ -246,7 +246,8 @@ impl Sender {
         Progress { snd_una, delivered, forward: false, sacked: false, slow_path: false }
     }
 
-    /// The marks that this ACK reports. An ACK that shows no progress may be an old one, and says nothing.
+    /// Return the marks that this ACK reports. An ACK without progress may be an old one, and reports
+    /// nothing.
     #[cold]
     pub(super) fn hear_marks(&mut self, seg: &Segment, by: Progress) {
         let n = (self.delivered - by.delivered) as u32;
@@ -299,7 +300,7 @@ mod tests {
             (5, 4, 10, 64, None, 7),
             (5, 5, 9, 72, None, 8),    // a mean of 1.1: ACKs were lost
             (5, 5, 10, 640, None, 0),  // a mean of 10: thin ACKs
-            (5, 5, 9, 72, Some(0), 0), // the option tells that nothing was marked
+            (5, 5, 9, 72, Some(0), 0), // the option reports that nothing was marked
             (5, 7, 10, 64, Some(2_920), 2),
             (5, 5, 10, 64, Some(14_600), 8),
             (5, 7, 20, 64, Some(14_600), 10),

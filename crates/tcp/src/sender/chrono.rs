@@ -9,7 +9,7 @@ use crate::ticks::Ticks;
 /// Cause that limits the sender.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Limit {
-    /// Nothing to send.
+    /// No data to send.
     #[default]
     Idle,
     /// Anything but the following.
@@ -30,19 +30,19 @@ pub struct Chrono {
 }
 
 impl Chrono {
-    /// Nothing has run yet; the host's ticks are `ticks`.
+    /// Return a clock that has not started; the host's ticks are `ticks`.
     pub fn new(ticks: Ticks) -> Chrono {
         Chrono { ticks, limit: Limit::default(), since: Time::default(), spent: Default::default() }
     }
 
-    /// From now on `limit` holds the sender back, unless a stronger one does.
+    /// Start `limit`, unless a stronger one is running.
     pub fn start(&mut self, now: Time, limit: Limit) {
         if limit > self.limit {
             self.set(now, limit);
         }
     }
 
-    /// `limit` does so no more; `empty`: everything was sent and acknowledged.
+    /// Stop `limit`; `empty`: everything was sent and acknowledged.
     pub fn stop(&mut self, now: Time, limit: Limit, empty: bool) {
         if empty {
             self.set(now, Limit::Idle);
@@ -104,7 +104,7 @@ mod tests {
         let mut c = Chrono::new(exact());
         c.start(ms(10), Limit::Busy);
         c.start(ms(30), Limit::Receiver);
-        c.start(ms(35), Limit::Busy); // the stronger one goes on
+        c.start(ms(35), Limit::Busy); // the stronger one continues
         c.stop(ms(60), Limit::Receiver, false);
         c.start(ms(70), Limit::SendBuffer);
         c.stop(ms(75), Limit::Receiver, false); // the receiver's watch is not the one that runs

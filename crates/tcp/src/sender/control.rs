@@ -8,7 +8,7 @@ use super::{AckWork, Prior, Sender};
 use crate::stats::SlowStartEnd;
 
 impl Sender {
-    /// Why there is no copy of the controller, if there is none.
+    /// Reason why there is no copy of the controller, if there is none.
     pub fn cannot_copy(&self) -> Option<String> {
         match &self.cc {
             Controller::Custom(own) => own.copied().err(),
@@ -16,7 +16,7 @@ impl Sender {
         }
     }
 
-    /// The ACK as the controller is told of it, before losses are looked for.
+    /// Return the ACK for the controller, before losses are detected.
     #[inline(always)]
     pub(super) fn arrival(&self, now: Time, prior: &Prior, w: &AckWork) -> Arrival {
         let delivered = (self.delivered - prior.delivered) as u32;
@@ -47,7 +47,7 @@ impl Sender {
         }
     }
 
-    /// The slow start sees the samples that its controller heeds.
+    /// The slow start sees the samples that its controller uses.
     #[inline]
     pub(super) fn sample_slow_start(&mut self, arrival: &Arrival) {
         if self.slow_start.looks_away() {
@@ -67,7 +67,7 @@ impl Sender {
         self.config.count_acks && (self.window.in_slow_start() || matches!(self.cc, Controller::Reno(_)))
     }
 
-    /// Losses were looked for since the ACK came.
+    /// Losses have been detected for this ACK.
     #[inline(never)]
     pub(super) fn renew_sample(&self, sample: &mut AckSample, prior: &Prior) {
         let delivered = (self.delivered - prior.delivered) as u32;
@@ -78,11 +78,12 @@ impl Sender {
         sample.ca_state = self.ca_state;
     }
 
-    /// Exactly one rule sets the window (Linux `tcp_cong_control`); `entering`: this ACK began a recovery.
+    /// Set the window by exactly one rule (Linux `tcp_cong_control`); `entering`: this ACK began a recovery.
     #[inline(always)]
     pub(super) fn control_window(&mut self, sample: &mut AckSample, entering: bool, w: &AckWork) {
         let (delivered, newly_lost) = (sample.delivered, sample.newly_lost);
-        // An undo may have changed the window since the ACK came (Linux looks when the window is to grow).
+        // An undo may have changed the window since the ACK arrived (Linux checks when the window is to
+        // grow).
         sample.arrival.cwnd_limited = self.cwnd_limited();
         sample.arrival.window_held = self.usage.is_held();
         if self.rates.is_some() {

@@ -48,7 +48,7 @@ pub(super) struct DeliveryRate {
     delivered_ce: u64,
     /// Time of the ACK or timer under way.
     now: Time,
-    /// The application is looked at then, too.
+    /// Whether the application is checked then, too.
     watches: bool,
     /// The application limited the sender when the segment of the last tail loss probe was sent before.
     probed_app_limited: bool,
@@ -103,7 +103,8 @@ impl DeliveryRate {
         };
     }
 
-    /// Room for more stamps; `n` is the segment about to be stamped, the newest one or one of those outstanding.
+    /// Make room for more stamps; `n` is the segment about to be stamped, the newest one or an outstanding
+    /// one.
     fn grow(&mut self, n: u64, packets_out: u32) {
         let size = (packets_out as usize).next_power_of_two().max(64);
         let mut ring = vec![Stamp::default(); size];
@@ -184,7 +185,7 @@ impl Sender {
         }
     }
 
-    /// The delivery rate that this ACK shows.
+    /// Return the delivery rate shown by this ACK.
     pub(super) fn sample_rate(&mut self, ack: &AckSample, is_probe_ack: bool) -> Option<RateSample> {
         let (counts, min_rtt) = (self.counts(), self.rtt.min_rtt());
         let small = (1..u64::from(self.smss)).contains(&ack.acked_bytes);
@@ -193,7 +194,7 @@ impl Sender {
         Some(RateSample { is_probe_ack, ..sample })
     }
 
-    /// An ACK has come, or a timer strikes.
+    /// An ACK arrived, or a timer fired.
     #[inline]
     pub(super) fn begin_event(&mut self, now: Time) {
         if self.rates.is_some() {
@@ -201,7 +202,7 @@ impl Sender {
         }
     }
 
-    /// Takes the time by the clock of controllers. Out of line: most senders keep no rates.
+    /// Record the time on the clock of controllers. Out of line, because most senders keep no rates.
     #[inline(never)]
     fn begin_event_with_rates(&mut self, now: Time) {
         let clock = self.clock(now);
@@ -212,7 +213,7 @@ impl Sender {
         }
     }
 
-    /// The controller hears that segment `n` is marked lost.
+    /// Notify the controller that segment `n` was marked lost.
     #[inline(never)]
     pub(super) fn tell_lost(&mut self, n: u64) {
         let Some(rates) = &self.rates else { return };
@@ -225,14 +226,14 @@ impl Sender {
         self.cc.on_lost(window, now, delivered, lost, stamp.in_flight, stamp.app_limited);
     }
 
-    /// A tail loss probe is about to send segment `n` again.
+    /// A tail loss probe is about to retransmit segment `n`.
     pub(super) fn note_probed(&mut self, n: u64) {
         if let Some(rates) = &mut self.rates {
             rates.probed_app_limited = rates.ring[rates.slot(n)].app_limited;
         }
     }
 
-    /// The controller hears that the probe repaired a loss.
+    /// Notify the controller that the probe repaired a loss.
     pub(super) fn tell_repaired(&mut self) {
         let Some(rates) = &self.rates else { return };
         let (now, app_limited) = (rates.now, rates.probed_app_limited);
@@ -246,7 +247,7 @@ impl Sender {
         newest.map_or(0, |newest| (self.delivered - newest.stamp.delivered) as u32)
     }
 
-    /// The controller's counters are those of the connection, whatever it was told of.
+    /// Set the controller's counters to those of the connection, whatever it was notified of.
     pub(super) fn tell_totals(&mut self) {
         if let Some(rates) = &self.rates {
             self.cc.on_totals(self.delivered, self.lost, rates.delivered_time);
@@ -273,7 +274,7 @@ impl Sender {
         }
     }
 
-    /// The application is about to write: what it wrote so far did not fill the window (draft §3.4, Linux
+    /// The application is about to write: its earlier data did not fill the window (draft §3.4, Linux
     /// `tcp_rate_check_app_limited`).
     pub(super) fn check_app_limited(&mut self) {
         let unsent = self.stream.from(self.snd_nxt);
@@ -285,7 +286,7 @@ impl Sender {
         }
     }
 
-    /// Samples count as application-limited until what is in flight now is delivered (draft §3.4).
+    /// Mark samples as application-limited until the data now in flight is delivered (draft §3.4).
     pub(super) fn mark_app_limited(&mut self) {
         let until = (self.delivered + u64::from(self.board.pipe())).max(1);
         if let Some(rates) = &mut self.rates {
@@ -318,7 +319,7 @@ mod tests {
             let sample =
                 rates.sample(ms(100 + n), 1, 0, false, Span::from_ms(100), counts(n + 1, 9)).expect("one");
             assert_eq!(sample.delivered, n as u32 + 1);
-            // all were stamped when nothing had been delivered and the first had been sent at 0
+            // all were stamped before any delivery, with the first sent at 0
             assert_eq!(sample.ack_elapsed, Span::from_ms(100 + n));
             assert_eq!(sample.send_elapsed, Span::from_ms(n));
         }
@@ -346,7 +347,8 @@ mod tests {
         assert_eq!(sample.segments_per_second(), None);
     }
 
-    /// The SYN counts as delivered: what the first write found in flight is over with the first ACK (Linux), not the second.
+    /// The SYN counts as delivered: data in flight at the first write is delivered with the first ACK
+    /// (Linux), not the second.
     #[test]
     fn the_first_ack_ends_the_limit_of_the_first_write() {
         let mut rates = DeliveryRate { app_limited: 1, ..DeliveryRate::default() };
@@ -361,8 +363,8 @@ mod tests {
         assert!(!sample.is_app_limited);
     }
 
-    /// The receiver may have held back the ACK of a small segment that was alone on the way (Linux `FLAG_ACK_MAYBE_DELAYED`): nothing else
-    /// was delivered since it left.
+    /// Whether the receiver may have delayed the ACK of a small segment that was alone in flight (Linux
+    /// `FLAG_ACK_MAYBE_DELAYED`): nothing else was delivered since it left.
     #[test]
     fn the_ack_of_a_small_segment_may_be_late_if_it_was_alone() {
         let ack = |before: u64, retrans: bool| {

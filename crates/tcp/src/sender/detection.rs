@@ -17,7 +17,7 @@ use crate::config::{Detection, EarlyRetransmit};
 use crate::scoreboard::{Marked, SACKED};
 
 impl Sender {
-    /// Mark what this ACK shows to be lost.
+    /// Mark the segments that this ACK shows to be lost.
     pub(super) fn identify_loss(&mut self, now: Time, w: &mut AckWork) {
         if self.board.packets_out() == 0 {
             return;
@@ -44,8 +44,9 @@ impl Sender {
         w.lost_retrans |= prior_retrans > self.board.retrans_out;
     }
 
-    /// Early retransmit (RFC 5827 §3.2, by segments): two or three outstanding, all but one SACKed, nothing new to send. At
-    /// once, or a quarter of the RTT later, unless an ACK comes (Linux 3.5-4.10 `tcp_pause_early_retransmit`).
+    /// Early retransmit (RFC 5827 §3.2, by segments): two or three outstanding, all but one SACKed, nothing
+    /// new to send. Without delay, or a quarter of the RTT later unless an ACK arrives (Linux 3.5-4.10
+    /// `tcp_pause_early_retransmit`).
     pub(super) fn early_retransmit(&mut self, now: Time) {
         let outstanding = self.board.packets_out();
         let applies = self.config.early_retransmit != EarlyRetransmit::Off

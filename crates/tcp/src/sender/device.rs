@@ -6,8 +6,8 @@ pub enum Takes {
     /// Every packet.
     #[default]
     All,
-    /// None, and the sender is told so.
+    /// No packet, and the sender is notified.
     Nothing,
-    /// Packets up to the room of its queue, at which the sender looks (see `small_queues.rs`).
+    /// Packets up to the room of its queue, which the sender checks (see `small_queues.rs`).
     Some,
 }

@@ -22,7 +22,7 @@ pub struct Dupthresh {
     degree: u32,
     /// DupAcks of RFC 6675 §5.
     dup_acks: u32,
-    /// Every segment below it was looked at.
+    /// End of the segments that were already examined.
     mark_ptr: u64,
     /// Forward acknowledgment is still trusted: holes are losses.
     fack: bool,
@@ -35,7 +35,7 @@ impl Dupthresh {
     pub fn new(config: &Config) -> Dupthresh {
         let degree =
             if config.switches.reordering > 0 { config.switches.reordering } else { config.dup_thresh };
-        // a route that reorders is no place for FACK (Linux up to 4.x `tcp_init_metrics`)
+        // FACK does not suit a route that reorders (Linux up to 4.x `tcp_init_metrics`)
         Dupthresh { degree, dup_acks: 0, mark_ptr: 0, fack: degree == config.dup_thresh, recover: 0 }
     }
 
@@ -45,7 +45,7 @@ impl Dupthresh {
         self.degree
     }
 
-    /// An ACK reported something new, whatever else it did (RFC 6675 §2).
+    /// The ACK reported something new (RFC 6675 §2).
     pub fn count(&mut self) {
         self.dup_acks += 1;
     }
@@ -66,8 +66,8 @@ impl Dupthresh {
         self.degree = self.degree.min(usual);
     }
 
-    /// More duplicate ACKs came than segments can have caused: the degree is what was `outstanding`. Linux before RACK only
-    /// raises it (memory), today it takes it as it is.
+    /// More duplicate ACKs arrived than segments can have caused: the reordering degree is the number that
+    /// was `outstanding`. Linux before RACK only raises it (memory), today it sets it.
     pub fn measured_without_sack(&mut self, detection: Detection, outstanding: u32) {
         let measured = outstanding.min(MAX_REORDERING);
         self.degree = match detection {
@@ -77,7 +77,7 @@ impl Dupthresh {
         };
     }
 
-    /// Segments from number `n` on are to be looked at.
+    /// Segments from number `n` on have to be examined.
     pub fn look_from(&mut self, n: u64) {
         self.mark_ptr = n;
     }
@@ -95,7 +95,8 @@ impl Sender {
                 let count = fackets.saturating_sub(self.dupthresh.degree as u64).max(1);
                 self.mark_up_to(self.board.first + count);
             }
-            // not with tail loss probes, which wait until the head is old and came when this had gone (3.10; memory)
+            // not with tail loss probes, which wait until the head is old and were introduced after this rule
+            // was removed (3.10; memory)
             if self.ca_state < CaState::Loss && !self.config.tlp {
                 self.mark_timed_out(now);
             }
@@ -127,8 +128,9 @@ impl Sender {
         self.mark_up_to(n);
     }
 
-    /// The head is lost if the flight is no larger than the degree of reordering, half of it arrived, and nothing may join
-    /// it: the duplicate ACKs that are asked for cannot come (Linux up to 3.x `tcp_time_to_recover`).
+    /// Whether the head is lost because the flight is no larger than the degree of reordering, half of it
+    /// arrived, and nothing may join it: the required duplicate ACKs cannot arrive (Linux up to 3.x
+    /// `tcp_time_to_recover`).
     pub(super) fn mark_limited(&mut self) {
         let (out, sacked) = (self.board.packets_out(), self.board.sacked_out);
         let applies = self.config.detection == Detection::Fack

@@ -10,7 +10,7 @@ use super::Sender;
 /// State of ECN at the sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EcnSender {
-    /// Both ends agreed.
+    /// Both ends agreed on ECN.
     pub on: bool,
     /// Both ends agreed on accurate ECN (RFC 9768).
     pub accurate: bool,
@@ -23,7 +23,7 @@ pub struct EcnSender {
 }
 
 impl EcnSender {
-    /// Marked segments, of those that the ACK under way delivers. A counter tells of other packets, too.
+    /// Marked segments among those that the current ACK delivers. A counter includes other packets, too.
     #[inline]
     pub fn marked(&self, delivered: u32) -> u32 {
         match (self.echo, self.accurate) {
@@ -35,7 +35,7 @@ impl EcnSender {
 }
 
 impl Sender {
-    /// The window was reduced, for whatever reason: CWR says so.
+    /// The window was reduced for any reason: CWR reports it.
     pub(super) fn tell_reduction(&mut self) {
         self.set_cwr_due(self.ecn.on && !self.ecn.accurate);
     }

@@ -17,7 +17,7 @@
 /// One segment whatever the window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum First {
-    /// The first segment outstanding, again.
+    /// Retransmit the first outstanding segment.
     Head,
     /// A tail loss probe.
     LossProbe,
@@ -46,7 +46,7 @@ pub(super) struct Intent {
 }
 
 impl Intent {
-    /// This leaves, whatever was to leave before.
+    /// Send this next, replacing what was to leave before.
     #[inline]
     pub fn set(&mut self, next: Next) {
         self.next = next;
@@ -62,7 +62,7 @@ impl Intent {
         };
     }
 
-    /// One segment leaves whatever the window.
+    /// Send one segment regardless of the window.
     pub fn force(&mut self, first: First) {
         self.first = Some(first);
     }
@@ -78,7 +78,7 @@ impl Intent {
         matches!(self.first, Some(First::LossProbe | First::WindowProbe))
     }
 
-    /// The segment that is due whatever the window; it leaves now.
+    /// Take the segment that is due regardless of the window; it leaves now.
     pub fn take_first(&mut self) -> Option<First> {
         self.first.take()
     }
@@ -117,7 +117,7 @@ impl Intent {
         self.next == Next::Nothing && self.first.is_none()
     }
 
-    /// Whether nothing leaves, where there is no new data: of what is next, that is all that may have been meant.
+    /// Whether nothing leaves if there is no new data, because only new data was intended.
     #[inline(always)]
     pub fn is_idle(&self) -> bool {
         matches!(self.next, Next::Nothing | Next::New) & self.first.is_none() & !self.sent
@@ -129,7 +129,7 @@ impl Intent {
         self.next == Next::New && self.first.is_none()
     }
 
-    /// No more new data may leave. Whether segments marked lost take its place.
+    /// Stop new data; return whether segments marked lost take its place.
     #[inline]
     pub fn pushed(&mut self) -> bool {
         std::mem::take(&mut self.next) == Next::NewThenLost
@@ -141,7 +141,7 @@ impl Intent {
         self.sent = true;
     }
 
-    /// Whether new data left since this was asked last.
+    /// Whether new data left since the last call.
     #[inline]
     pub fn take_sent(&mut self) -> bool {
         std::mem::take(&mut self.sent)
@@ -158,7 +158,7 @@ mod tests {
         intent.push();
         intent.set(Next::Lost);
         assert!(intent.repairs() && !intent.pushes());
-        intent.push(); // the application wrote meanwhile
+        intent.push(); // the application has written in the meantime
         assert!(intent.repairs() && !intent.pushes());
         intent.repaired();
         assert!(!intent.repairs() && intent.pushes());

@@ -21,7 +21,7 @@ use crate::ticks::Ticks;
 pub enum Hold {
     /// The connection is not established yet.
     Handshake,
-    /// Data is outstanding, and the application has written no more.
+    /// Data is outstanding, and the application has no more to write.
     Application,
     /// The receiver's window.
     Receiver,
@@ -54,7 +54,7 @@ pub(super) struct Limits {
     hold: Hold,
     since: Time,
     spent: Held,
-    /// The flow is over: nothing counts any more.
+    /// The flow has ended: nothing counts any more.
     over: bool,
     chrono: Chrono,
 }
@@ -66,7 +66,7 @@ impl Limits {
         Limits { hold: Hold::Handshake, since: now, spent, over: false, chrono: Chrono::new(ticks) }
     }
 
-    /// From now on `hold` is the cause.
+    /// Start the cause `hold`.
     fn set(&mut self, now: Time, hold: Hold) {
         if hold != self.hold && !self.over {
             self.count(now);
@@ -85,7 +85,7 @@ impl Limits {
         self.since = now;
     }
 
-    /// Nothing counts from now on.
+    /// Stop counting.
     pub fn end(&mut self, now: Time) {
         if !self.over {
             self.count(now);
@@ -116,14 +116,14 @@ impl Sender {
         self.limits = Some(Box::new(Limits::new(now, self.timer.ticks)));
     }
 
-    /// The flow is over.
+    /// The flow has ended.
     pub(crate) fn end_limits(&mut self, now: Time) {
         if let Some(limits) = &mut self.limits {
             limits.end(now);
         }
     }
 
-    /// Time by cause so far, and the kernel's stop watches; `None` if it is not recorded.
+    /// Time by cause so far, and the kernel's stopwatches; `None` if it is not recorded.
     pub(crate) fn held(&self, now: Time) -> Option<(Held, Times)> {
         let limits = self.limits.as_deref()?;
         let at = if limits.over { limits.since } else { now };
@@ -142,7 +142,7 @@ impl Sender {
         }
     }
 
-    /// Nothing more may leave for now: why?
+    /// Determine why nothing more may leave for now.
     #[inline(never)]
     pub(super) fn note_hold(&mut self, now: Time) {
         let (hold, by_receiver, limited) = self.hold(now);
@@ -155,7 +155,7 @@ impl Sender {
         let Some(limits) = &mut self.limits else { return };
         limits.set(now, hold);
         if !plain || limits.over {
-            return; // buffers have their own stop watches
+            return; // buffers have their own stopwatches
         }
         let chrono = &mut limits.chrono;
         match empty {
@@ -173,7 +173,8 @@ impl Sender {
         }
     }
 
-    /// The cause; whether the receiver's window is what stops the next segment, whatever else goes on; and whether cwnd does.
+    /// Return the cause; whether the receiver's window stops the next segment, regardless of anything else;
+    /// and whether cwnd does.
     fn hold(&self, now: Time) -> (Hold, bool, bool) {
         let unsent = self.unsent();
         let out = match self.config.limited_transmit || self.ca_state != CaState::Disorder {
@@ -212,7 +213,7 @@ impl Sender {
         (hold, by_receiver, limited)
     }
 
-    /// The application has more to write, and there is no room for it.
+    /// The application has more data than the send buffer has room for.
     fn lacks_room(&self) -> bool {
         self.buffer.as_ref().is_some_and(SendBuffer::is_full)
             || self.queue.as_ref().is_some_and(|queue| queue.writer.lacks_room())
@@ -241,7 +242,7 @@ mod tests {
     #[derive(Clone, Copy, Debug)]
     enum Step {
         Set(usize),
-        /// The timer expired, so long after the last event.
+        /// The timer expired, this long after the last event.
         Expired(u64),
         End,
     }

@@ -15,7 +15,7 @@ use super::{AckWork, Leaving, Sender, TIMEOUT_MIN_TICKS};
 pub(super) struct LossProbe {
     /// TLP.end_seq: SND.NXT when it left; none: no probe is out.
     high_seq: Option<NonZeroU64>,
-    /// TLP.is_retrans: it was no new data.
+    /// TLP.is_retrans: the probe was no new data.
     again: bool,
 }
 
@@ -49,7 +49,7 @@ impl Sender {
     #[inline(always)]
     pub(super) fn schedule_probe(&mut self, now: Time, advancing: bool) -> bool {
         let outstanding = self.board.packets_out();
-        if !(self.config.tlp & self.sack) // cheap, so asked all at once
+        if !(self.config.tlp & self.sack) // cheap conditions, evaluated all together
             | (outstanding == 0)
             | !matches!(self.ca_state, CaState::Open | CaState::Cwr)
             | self.timer.waits_for(TimerKind::Early)

@@ -1,7 +1,7 @@
-//! The sender finds out by itself what the path carries (RFC 4821; Linux `tcp_mtu_probing`). A larger segment now and then is a
-//! probe: if it is acknowledged, all segments become as large; if it alone is lost, that is no congestion. Where timeouts
-//! follow one another, the path may drop what is large and not say so, and segments become smaller. Off unless asked for, as in
-//! Linux.
+//! Probing of the path's MTU by the sender (RFC 4821; Linux `tcp_mtu_probing`). An occasional larger segment
+//! is a probe: if it is acknowledged, all segments become as large; if only the probe is lost, that does not
+//! indicate congestion. After repeated timeouts the path may be dropping large packets silently, so segments
+//! become smaller. Off by default, as in Linux.
 //!
 //! Sizes are those of packets, with all headers. Differs: Linux sends no probe while it has SACKs to report itself.
 
@@ -15,13 +15,13 @@ use crate::scoreboard::{FIN, SACKED};
 
 /// Linux `tcp_probe_threshold`: the search ends where the range is narrower.
 const NARROWEST: u32 = 8;
-/// Linux `tcp_probe_interval`: then it begins again.
+/// Linux `tcp_probe_interval`, after which probing restarts.
 const AGAIN_AFTER: Span = Span::from_secs(600);
 /// Linux `tcp_mtu_probe_floor`, `tcp_min_snd_mss`: payload and options.
 const FLOOR: u32 = 48;
-/// A window smaller than this is not risked.
+/// Smallest window that is risked.
 const LEAST_CWND: u32 = 11;
-/// Linux `tcp_retries1`: after so many timeouts the path is doubted.
+/// Linux `tcp_retries1`: timeouts after which the path is doubted.
 const DOUBTFUL: u32 = 3;
 const TCP_HEADER: u32 = 20;
 
@@ -47,13 +47,13 @@ pub(super) struct MtuSearch {
     path: u32,
     low: u32,
     high: u32,
-    /// This end connected.
+    /// Whether this end initiated the connection.
     active: bool,
     /// The greatest window that the peer offered.
     max_window: u64,
     since: Time,
     probe: Option<Probe>,
-    /// This round of sending has tried.
+    /// Whether this round of sending has tried.
     tried: bool,
 }
 
@@ -98,7 +98,7 @@ impl MtuSearch {
         }
     }
 
-    /// A round of sending is over.
+    /// A round of sending has ended.
     pub fn round_over(&mut self) {
         self.tried = false;
     }
@@ -111,17 +111,18 @@ impl MtuSearch {
 
 /// Outcome of an attempt to send a probe.
 pub(super) enum Attempt {
-    /// Nothing.
+    /// Nothing to do.
     None,
     /// The probe waits for room in the window, and everything else waits with it.
     Waits,
-    /// The probe leaves, with this payload in bytes.
+    /// Send the probe, with this payload in bytes.
     Leaves(u32),
 }
 
 impl Sender {
-    /// The handshake settled that segments hold `smss` bytes, `options` taking room in each. What they hold at first (Linux
-    /// `tcp_mtup_init`): an end that was connected to begins with small ones when the peer's window first grows.
+    /// The handshake settled that segments hold `smss` bytes, with `options` taking room in each. Sets their
+    /// initial size (Linux `tcp_mtup_init`): a passive end begins with small ones when the peer's window
+    /// first grows.
     #[cold]
     pub(super) fn begin_mtu_search(&mut self, now: Time, options: u32) {
         let Some(search) = &mut self.mtu_search else { return };
@@ -138,7 +139,7 @@ impl Sender {
         }
     }
 
-    /// The peer offers this window: where it is wider than all before, Linux works out anew what a segment holds
+    /// The peer offers this window: if it exceeds all earlier ones, Linux recomputes the size of a segment
     /// (`tcp_ack_update_window`).
     #[cold]
     pub(super) fn offered_to_mtu_search(&mut self, window: u64) {
@@ -169,7 +170,7 @@ impl Sender {
             }
             return Attempt::None;
         }
-        // If it is lost, the segments behind it show that.
+        // The segments behind it show whether it is lost.
         let needed = len as u64 + (self.dupthresh.degree() as u64 + 1) * self.smss as u64;
         if waiting < needed || self.snd_wnd < needed {
             return Attempt::None;
@@ -193,7 +194,7 @@ impl Sender {
         search.probe = Some(Probe { size: search.packet(len), start, end });
         self.window.cwnd -= 1; // the probe counts for two
         if let Some(buffer) = &mut self.buffer {
-            buffer.look(); // several of its segments are one now
+            buffer.look(); // several segments have become one
         }
         Attempt::Leaves(len)
     }
@@ -232,8 +233,8 @@ impl Sender {
         true
     }
 
-    /// Segment `n` leaves again: the probe shows nothing any more, and what is larger than a full segment leaves in pieces (Linux
-    /// `__tcp_retransmit_skb`). The number of the first piece.
+    /// Segment `n` is retransmitted: the probe can no longer show anything, and a segment larger than a full
+    /// one leaves in pieces (Linux `__tcp_retransmit_skb`). Returns the number of the first piece.
     #[cold]
     pub(super) fn end_mtu_probe(&mut self, n: u64) -> u64 {
         if let Some(search) = &mut self.mtu_search {
@@ -247,8 +248,8 @@ impl Sender {
         self.board.at_or_after(s.start().max(self.snd_una), self.smss)
     }
 
-    /// A timeout: after several, segments become smaller, for the path may be a black hole for larger ones (Linux
-    /// `tcp_mtu_probing`).
+    /// A timeout: after several, segments become smaller, because the path may be a black hole for larger
+    /// ones (Linux `tcp_mtu_probing`).
     #[cold]
     pub(super) fn doubt_path(&mut self, now: Time) {
         if !self.waited_for(now, DOUBTFUL) {
@@ -266,7 +267,7 @@ impl Sender {
         self.cut_segments();
     }
 
-    /// A router said what the path carries. The payload of a segment that fits.
+    /// A router reported the path's MTU. Returns the payload of a segment that fits.
     pub(super) fn learn_path(&mut self, smss: u32) -> u32 {
         let Some(search) = &mut self.mtu_search else { return smss };
         search.path = search.path.min(search.packet(smss));

@@ -7,12 +7,12 @@ use super::device::Takes;
 use super::{Leaving, Sender};
 use crate::scoreboard::{EVER_RETRANS, LOST, RETRANS, SACKED};
 
-/// How far retransmission has come. Numbers are those of segments.
+/// Progress of retransmission, in segment numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NextSeg {
-    /// No segment below is marked lost and not sent again (Linux `retransmit_skb_hint`).
+    /// Every segment below is either not marked lost or already retransmitted (Linux `retransmit_skb_hint`).
     hint: u64,
-    /// HighRxt: every segment below was sent again or need not be.
+    /// HighRxt: every segment below was retransmitted or need not be.
     high_rxt: u64,
     /// A rescue retransmission was sent in this recovery.
     rescued: bool,
@@ -37,7 +37,7 @@ impl NextSeg {
         self.hint = next;
     }
 
-    /// Segment `n` was sent again.
+    /// Segment `n` was retransmitted.
     pub fn resent(&mut self, n: u64) {
         self.high_rxt = self.high_rxt.max(n + 1);
     }
@@ -49,7 +49,8 @@ impl NextSeg {
 }
 
 impl Sender {
-    /// A segment marked lost and not yet sent again (NextSeg rule 1; Linux `tcp_xmit_retransmit_queue`).
+    /// Return a segment marked lost and not yet retransmitted (NextSeg rule 1; Linux
+    /// `tcp_xmit_retransmit_queue`).
     pub(super) fn next_lost(&mut self, now: Time) -> Option<Leaving> {
         let first = self.board.first;
         if self.intent.take_head() && first < self.board.next {
@@ -57,7 +58,7 @@ impl Sender {
             return Some(self.retransmit(now, first));
         }
         let all_sent = !self.config.next_seg_rules && self.board.retrans_out >= self.board.lost_out;
-        // A packet that was begun leaves whole, even where the head was sent again without being marked lost.
+        // A started packet leaves whole, even if the head was retransmitted without being marked lost.
         let all_sent = all_sent && !self.continues();
         if all_sent || self.board.pipe() >= self.window.cwnd || self.patience.device == Takes::Nothing {
             return None;
@@ -82,7 +83,8 @@ impl Sender {
         None
     }
 
-    /// NextSeg rules (3) and (4) of RFC 6675 §4: with no new data, what is not marked lost, then one rescue.
+    /// Return a segment by NextSeg rules (3) and (4) of RFC 6675 §4: without new data, one that is not marked
+    /// lost, then one rescue.
     pub(super) fn next_seg_beyond(&mut self, now: Time) -> Option<Leaving> {
         if self.board.pipe() >= self.window.cwnd || self.pacing_holds(now, self.snd_nxt) {
             return None;

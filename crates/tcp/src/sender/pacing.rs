@@ -29,18 +29,18 @@ pub(super) struct Pacer {
     /// bytes/s.
     pub rate: u64,
     pub next: Time,
-    /// The window of the handshake is out, and no ACK came yet.
+    /// The window of the handshake was sent, and no ACK has arrived yet.
     first_window: bool,
     /// The pacing rate of the window was set explicitly, if only for a while.
     set: bool,
-    /// How the host treats lateness; `None`: as the kernel does on a host that is never late.
+    /// The host's treatment of lateness; `None`: as the kernel on a host that is never late.
     host: Option<HostPacing>,
-    /// When the segment that waits was to leave, if one does.
+    /// Scheduled departure of the waiting segment, if there is one.
     waits: Time,
 }
 
 impl Pacer {
-    /// None where neither departures nor the size of bursts depend on a rate.
+    /// None if neither departures nor the size of bursts depend on a rate.
     pub fn wanted(config: &Config, by_controller: bool, by_slow_start: bool) -> Option<Box<Pacer>> {
         let p = Pacing { on: config.pacing.on || by_controller, ..config.pacing };
         let sizes_packets = config.buffers.is_some_and(|buffers| buffers.tso.is_some());
@@ -71,7 +71,7 @@ impl Pacer {
         self.config.on = true;
     }
 
-    /// When the next segment may leave, if that is later than now.
+    /// Departure of the next segment, if it is later than now.
     #[inline]
     pub fn holds(&self, now: Time) -> Option<Time> {
         let next = self.host.map_or(self.next, |host| host.release(self.next));
@@ -98,7 +98,7 @@ impl Pacer {
         self.next += Span(wait - credit.0.min(wait / 2));
     }
 
-    /// The handshake is over: `rtt` was its RTT, if it had one.
+    /// The handshake is complete: `rtt` was its RTT, if it had one.
     fn begin(&mut self, window: &Window, smss: u32, rtt: Option<Span>) {
         let Some(rtt) = rtt.filter(|rtt| *rtt > Span::ZERO && self.config.initial_window) else { return };
         self.first_window = true;
@@ -131,14 +131,14 @@ fn rate(smss: u32, segments: u32, percent: u32, srtt: Span) -> u64 {
 }
 
 impl Sender {
-    /// How the host treats lateness of paced segments.
+    /// Set the host's treatment of late paced segments.
     pub fn set_host_pacer(&mut self, policy: HostPacing) {
         if let Some(pacer) = &mut self.pacer {
             pacer.host = Some(policy);
         }
     }
 
-    /// The handshake is over; `rtt` was its RTT.
+    /// The handshake is complete; `rtt` was its RTT.
     pub(super) fn begin_pacing(&mut self, rtt: Option<Span>) {
         // Linux works the first rate out of an end that connected before the route tells its initial window (`tcp_rcv_synsent_state_process`:
         // `tcp_ack`, then `tcp_finish_connect`).
@@ -158,12 +158,13 @@ impl Sender {
     #[inline]
     pub(super) fn update_pacing(&mut self) {
         if let Some(pacer) = &mut self.pacer {
-            // rate of full segments (Linux `mss_cache`), whatever options leave of them
+            // rate of full segments (Linux `mss_cache`), regardless of the options' size
             pacer.update(&self.window, self.mss_cache, self.board.packets_out(), self.rtt.srtt());
         }
     }
 
-    /// An ACK without data sets the clock, too: what leaves behind it has nothing to make up for (Linux `__tcp_transmit_skb`).
+    /// An ACK without data sets the clock as well: later segments have nothing to catch up on (Linux
+    /// `__tcp_transmit_skb`).
     #[inline]
     pub fn sent_ack(&mut self, now: Time) {
         if let Some(pacer) = &mut self.pacer {
@@ -190,7 +191,7 @@ impl Sender {
         self.pacer.as_ref().map_or(Span::ZERO, |p| p.next.since(self.heard.0))
     }
 
-    /// The segment at `start` may not leave yet; the timer is set.
+    /// The segment at `start` may not leave yet; set the timer.
     #[inline]
     pub(super) fn pacing_holds(&mut self, now: Time, start: u64) -> bool {
         match self.pacer.as_ref().and_then(|p| p.holds(now)) {
@@ -209,7 +210,7 @@ impl Sender {
     #[inline]
     pub(super) fn on_pacing_timer(&mut self, now: Time) {
         if let Some(pacer) = self.pacer.as_mut().filter(|pacer| pacer.next >= now) {
-            pacer.waits = Time::NEVER; // in time: whatever holds the segment up from now on is not the host
+            pacer.waits = Time::NEVER; // in time: any later delay of the segment is not the host's
         }
         self.timer.pace(Time::NEVER);
         self.push_on();
@@ -257,7 +258,7 @@ mod tests {
         let rtt = Span::from_ms(100);
         p.update(&window(10, Window::INFINITE), 1448, 10, rtt);
         assert_eq!(p.rate, 2 * 10 * 1448 * 10);
-        p.update(&window(10, 20), 1448, 10, rtt); // cwnd < ssthresh / 2 no more
+        p.update(&window(10, 20), 1448, 10, rtt); // cwnd is no longer below ssthresh / 2
         assert_eq!(p.rate, 12 * 10 * 1448);
         p.update(&window(10, 20), 1448, 20, rtt); // packets_out counts where it is larger
         assert_eq!(p.rate, 12 * 20 * 1448);
@@ -276,7 +277,7 @@ mod tests {
         }
         p.sent(now, 1000, 10);
         assert_eq!(p.holds(now), Some(now + Span::from_ms(1)));
-        // a departure 400 us late has them back, one that is 10 ms late has back half of its own time only
+        // a departure 400 us late makes that up, one that is 10 ms late makes up only half of its own time
         p.sent(now + Span::from_us(1_400), 1000, 11);
         assert_eq!(p.holds(now), Some(now + Span::from_us(2_000)));
         p.sent(now + Span::from_ms(12), 1000, 12);
@@ -302,7 +303,7 @@ mod tests {
         assert_eq!(sent(CatchUp::None), (1, Time(7_500_000)));
         assert_eq!(sent(CatchUp::Burst(2)), (3, Time(7_500_000)));
         assert_eq!(sent(CatchUp::Full), (6, Time(7_000_000)));
-        // at ticks, what fell due since the one before leaves together
+        // at ticks, everything that fell due since the last one leaves together
         let mut p = pacer(false);
         (p.rate, p.host) = (4_000_000, Some(HostPacing { tick: Span::from_ms(1), catch_up: CatchUp::None }));
         (p.next, p.waits) = (Time(1_100_000), Time(1_100_000));

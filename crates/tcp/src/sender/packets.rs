@@ -15,9 +15,9 @@ use crate::scoreboard::{FIN, LOST, RETRANS, SACKED};
 const MAX_PACKET: u64 = 65_536 - 321;
 /// Linux `tcp_tso_rtt_log`: a half of a millisecond of RTT halves what a packet may hold beyond one millisecond's worth.
 const RTT_LOG: u32 = 9;
-/// An ACK expected later than this is not waited for; nor is one if nothing left for as long.
+/// Largest expected wait for an ACK; there is no wait either if nothing left for as long.
 const DEFER_MOST: Span = Span::from_ms(1);
-/// Linux `tcp_max_tso_deferred_mss`: so much room is used at once where `tcp_tso_win_divisor` is 0.
+/// Linux `tcp_max_tso_deferred_mss`: room that is used at once if `tcp_tso_win_divisor` is 0.
 const DEFERRED_SEGMENTS: u64 = 3;
 
 impl Sender {
@@ -26,7 +26,7 @@ impl Sender {
         self.queue.as_ref().is_some_and(|q| q.segment_end < q.packet_end)
     }
 
-    /// The segment at `start` goes on with the packet of the one before it: whatever had to allow it did.
+    /// The segment at `start` continues the packet of the previous one, which has passed all checks.
     #[inline]
     pub(super) fn within_packet(&self, start: u64) -> bool {
         self.queue.as_ref().is_some_and(|q| q.continues_at(start))
@@ -123,7 +123,7 @@ impl Sender {
         }
     }
 
-    /// The acknowledged part of segment `n` does not leave again.
+    /// The acknowledged part of segment `n` is not retransmitted.
     pub(super) fn trim(&mut self, n: u64) {
         if self.board.packets_out() > 0 && self.board.get(n).start() < self.snd_una {
             self.board.trim(n, self.snd_una);
@@ -157,7 +157,8 @@ impl Sender {
     /// Whether a packet of `ready` bytes waits for the ACK that will soon allow a larger one. `last`: nothing is queued
     /// behind it; `complete`: it cannot grow.
     fn defers(&mut self, now: Time, ready: u64, last: bool, complete: bool) -> bool {
-        // Linux asks for more than 1 ms; on a real host the ACK of exactly 1 ms later is later by its own processing.
+        // Linux requires more than 1 ms; on a real host the ACK due after exactly 1 ms is later by its own
+        // processing.
         let idle = self.pacer.as_ref().is_none_or(|p| p.next + DEFER_MOST <= now);
         let (Some(tso), Some(head)) = (self.tso(), self.board.head()) else { return false };
         if self.ca_state >= CaState::Recovery || idle {

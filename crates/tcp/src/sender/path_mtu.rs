@@ -12,7 +12,7 @@ use super::intent::Next;
 use super::Sender;
 
 impl Sender {
-    /// Segments hold at most `smss` bytes of payload from now on.
+    /// Limit segments to `smss` bytes of payload from now on.
     pub fn shrink_segments(&mut self, now: Time, smss: u32) {
         let smss = self.learn_path(smss.max(1));
         if smss < self.smss {

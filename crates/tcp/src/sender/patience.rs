@@ -9,9 +9,9 @@ use super::plain::Reasons;
 use super::timers::TimerKind;
 use super::Sender;
 
-/// Linux TCP_RESOURCE_PROBE_INTERVAL: when something the device refused is tried again.
+/// Linux TCP_RESOURCE_PROBE_INTERVAL: time until a refused packet is tried again.
 const REFUSED_INTERVAL: Span = Span::from_ms(500);
-/// Retransmissions to a peer that may be alive, for an application that is gone (Linux `tcp_orphan_retries`).
+/// Retransmissions to a possibly live peer for an application that has exited (Linux `tcp_orphan_retries`).
 const ORPHAN_RETRIES: u32 = 8;
 
 /// Conditions under which the connection is given up.
@@ -36,7 +36,7 @@ impl Patience {
             .then(|| Span(self.user_timeout.0.saturating_sub(waited.0)).max(least))
     }
 
-    /// Whether the user timeout is over after `waited`.
+    /// Whether the user timeout has passed after `waited`.
     pub fn over(&self, waited: Span) -> bool {
         self.user_timeout > Span::ZERO && waited > Span::ZERO && waited >= self.user_timeout
     }
@@ -48,7 +48,7 @@ impl Sender {
         self.patience.user_timeout = timeout;
     }
 
-    /// The device refuses every packet, and says so (or takes them again).
+    /// The device refuses every packet and reports it (or accepts them again).
     pub fn set_refused(&mut self, refused: bool) {
         self.set_device(if refused { Takes::Nothing } else { Takes::All });
     }
@@ -58,7 +58,7 @@ impl Sender {
         self.reasons.set(Reasons::DEVICE, takes != Takes::All);
     }
 
-    /// The application is gone: what is left to send is given up sooner.
+    /// The application has exited: the remaining data is given up sooner.
     pub fn set_orphan(&mut self) {
         self.patience.orphan = true;
     }

@@ -1,4 +1,4 @@
-//! The window that the peer offers: which ACKs may change it, and who has to know.
+//! The peer's window: which ACKs may change it, and which parts need to know.
 
 use ackclock_core::Segment;
 
@@ -24,8 +24,8 @@ impl Sender {
         }
     }
 
-    /// Whether the ACK says anew how wide the window is (Linux `tcp_may_update_window`). With old numbers for data and ACK a
-    /// smaller window is that of an ACK that was overtaken, unless it is zero. RFC 9293 §3.10.7.4 believes it.
+    /// Whether the ACK updates the window (Linux `tcp_may_update_window`). With old numbers for data and ACK
+    /// a smaller window comes from an overtaken ACK, unless it is zero. RFC 9293 §3.10.7.4 accepts it.
     #[inline(always)]
     pub(crate) fn hears_window(&self, seg: &Segment) -> bool {
         let (wnd, before) = (seg.wnd as u64, self.snd_wnd);
@@ -39,7 +39,8 @@ impl Sender {
         }
     }
 
-    /// An ACK tells of the window. True: so it is no duplicate, to Linux because it could; to RFC 5681 §2 if the window is another.
+    /// Process the window of an ACK. True: it is no duplicate, for Linux because it could update the window,
+    /// for RFC 5681 §2 because the window differs.
     #[inline(always)]
     pub(super) fn hear_window(&mut self, seg: &Segment) -> bool {
         if !self.hears_window(seg) {
@@ -51,7 +52,7 @@ impl Sender {
         !same || self.config.rto_style == RtoStyle::Linux
     }
 
-    /// The peer offers this window, and said so last at `wl1`, while nothing was sent.
+    /// The peer offers this window, last announced at `wl1`, while nothing was sent.
     pub(crate) fn offered(&mut self, wnd: u32, wl1: u64) {
         self.snd_wl1 = wl1;
         self.take_window(wnd);
@@ -66,7 +67,8 @@ impl Sender {
     }
 }
 
-/// A peer whose window was never wide (Linux `tcp_bound_to_half_wnd`): a segment takes half of the widest at most, so that two are in flight.
+/// Limit segments for a peer whose window was never wide (Linux `tcp_bound_to_half_wnd`): a segment takes at
+/// most half of the widest, so that two are in flight.
 #[derive(Clone, Debug)]
 pub(super) struct HalfWindow {
     /// Payload of a segment that nothing bounds, and room that options take.
@@ -84,7 +86,7 @@ impl HalfWindow {
 }
 
 impl Sender {
-    /// The handshake is over; the peer offered `wnd`.
+    /// The handshake is complete; the peer offered `wnd`.
     pub(super) fn fit_into_half_window(&mut self, wnd: u64, options: u32) {
         if wnd / 2 >= u64::from(self.smss)
             || wnd == 0

@@ -17,11 +17,11 @@ impl Reasons {
     pub const BUFFERS: Reasons = Reasons(1);
     /// A line is written for each segment.
     pub const TRACED: Reasons = Reasons(1 << 1);
-    /// The path's MTU is looked for.
+    /// The path's MTU is being probed.
     pub const MTU_SEARCH: Reasons = Reasons(1 << 2);
-    /// The first burst has a bound of its own, or TCP_INFO's books are kept: settings of the connection.
+    /// The first burst has its own bound, or TCP_INFO's counters are kept: settings of the connection.
     pub const SETTINGS: Reasons = Reasons(1 << 3);
-    /// The state is Disorder, without limited transmit: nothing leaves for what was SACKed.
+    /// The state is Disorder, without limited transmit: SACKs release nothing.
     pub const DISORDER: Reasons = Reasons(1 << 4);
     /// The next new segment carries CWR.
     pub const CWR: Reasons = Reasons(1 << 5);
@@ -39,13 +39,13 @@ impl Reasons {
         reasons
     }
 
-    /// Whether there is none.
+    /// Whether there is no reason.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The reason holds from now on, or no longer.
+    /// Set or clear the reason.
     #[inline]
     pub fn set(&mut self, reason: Reasons, holds: bool) {
         self.0 = self.0 & !reason.0 | if holds { reason.0 } else { 0 };
@@ -53,7 +53,7 @@ impl Reasons {
 }
 
 impl Sender {
-    /// The reasons, asked for anew.
+    /// Evaluate all reasons anew.
     ///
     /// # Panics
     ///

@@ -40,26 +40,26 @@ pub(super) struct SendQueue {
     /// Offset after the last mark; data begins at 1.
     pushed: u64,
     max_window: u64,
-    /// The handshake is over: a write before waits for it (Linux `sk_stream_wait_connect`).
+    /// The handshake is complete: earlier writes have waited for it (Linux `sk_stream_wait_connect`).
     pub open: bool,
-    /// Where the packet that is being sent begins and ends, new data or a retransmission.
+    /// Beginning and end of the packet that is being sent, new data or a retransmission.
     pub packet_start: u64,
     pub packet_end: u64,
-    /// Where the segment sent last ends.
+    /// End of the segment sent last.
     pub segment_end: u64,
     /// The packet holds more than one segment.
     pub packet_pushes: bool,
     /// Limits that kept data back since the last round of sending.
     pub cwnd_limited: bool,
     pub rwnd_limited: bool,
-    /// How the present round of sending treats small segments.
+    /// Treatment of small segments in the present round of sending.
     pub round: Round,
     pub writer: Writer,
     /// A buffer holds one segment.
     single: bool,
     /// Ends of the packets sent and not yet acknowledged.
     ends: VecDeque<u64>,
-    /// Ends of what left at one time, and when it did last; not in whole microseconds.
+    /// Ends of the data that left at one time, and the time of its last departure; not in whole microseconds.
     left: VecDeque<(u64, Time)>,
 }
 
@@ -85,7 +85,7 @@ impl SendQueue {
         }
     }
 
-    /// The peer's window when the handshake was over: the largest so far, whatever its SYN said.
+    /// Set the peer's window at the end of the handshake as the largest so far, regardless of its SYN.
     pub fn offered_first(&mut self, window: u64) {
         (self.max_window, self.open) = (window, true);
     }
@@ -126,7 +126,7 @@ impl SendQueue {
         Some(Filled { bytes, full: bytes == room, opened })
     }
 
-    /// An application that never stops writes up to `end`.
+    /// Write up to `end` for an application that never stops.
     pub fn fill_endlessly(&mut self, end: u64) {
         self.buffers.push_back(Buffer { end, push: false, record: false });
     }
@@ -139,12 +139,12 @@ impl SendQueue {
         }
     }
 
-    /// More than half of the largest window was written since the last mark (Linux `forced_push`).
+    /// Whether more than half of the largest window was written since the last mark (Linux `forced_push`).
     pub fn forces_push(&self, written: u64) -> bool {
         written > self.pushed + self.max_window / 2
     }
 
-    /// The last buffer ends with what was written: a record, if so.
+    /// The last buffer ends with the written data, and a record if so.
     pub fn end_record(&mut self, record: bool) {
         if let Some(last) = self.buffers.back_mut() {
             last.record |= record;
@@ -216,7 +216,7 @@ impl SendQueue {
         self.left.push_back((end, now));
     }
 
-    /// The bytes between `start` and `end` leave again.
+    /// Retransmit the bytes between `start` and `end`.
     pub fn left_again(&mut self, now: Time, start: u64, end: u64) {
         for at in [start, end] {
             let n = self.left.partition_point(|left| left.0 < at);
@@ -228,7 +228,7 @@ impl SendQueue {
         self.left.range_mut(from..).take_while(|left| left.0 <= end).for_each(|left| left.1 = now);
     }
 
-    /// When the byte at `start` left last.
+    /// Last departure of the byte at `start`.
     pub fn left_at(&self, start: u64) -> Option<Time> {
         self.left.iter().find(|left| left.0 > start).map(|left| left.1)
     }
@@ -261,12 +261,12 @@ impl SendQueue {
         (up_to(end) - up_to(start)) as u64
     }
 
-    /// Whether a packet was begun that the byte at `start` continues.
+    /// Whether the byte at `start` continues a started packet.
     pub fn continues_at(&self, start: u64) -> bool {
         self.packet_start < start && self.segment_end == start && start < self.packet_end
     }
 
-    /// End of the packet that the byte at `start` was sent in.
+    /// End of the packet in which the byte at `start` was sent.
     pub fn sent_in(&self, start: u64) -> u64 {
         let n = self.ends.partition_point(|&e| e <= start);
         self.ends.get(n).copied().unwrap_or(start)

@@ -13,7 +13,7 @@ impl Sender {
         self.stream.fin_sent() && self.board.packets_out() == 0
     }
 
-    /// Nothing to send, and nothing outstanding.
+    /// No data to send, and nothing outstanding.
     pub fn is_idle(&self) -> bool {
         self.board.packets_out() == 0 && !self.has_new_data()
     }
@@ -23,7 +23,7 @@ impl Sender {
         self.snd_una - 1 - self.fin_acked() as u64
     }
 
-    /// Payload bytes that the application wrote so far.
+    /// Payload bytes that the application has written.
     pub fn written(&self) -> u64 {
         self.stream.end() - 1
     }

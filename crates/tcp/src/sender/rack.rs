@@ -18,7 +18,7 @@ pub(super) struct Rack {
     end_seq: u64,
     /// RACK.rtt of that segment.
     rtt: Span,
-    /// Something newer was delivered since the last look.
+    /// A newer segment was delivered since the last check.
     advanced: bool,
     /// RACK.reordering_seen.
     reord_seen: bool,
@@ -26,7 +26,7 @@ pub(super) struct Rack {
     reo_wnd_mult: u32,
     /// RACK.reo_wnd_persist.
     reo_wnd_persist: u8,
-    /// A DSACK came in this round.
+    /// A DSACK arrived in this round.
     dsack_seen: bool,
     /// Segments delivered when the multiplier last changed: the round's mark.
     last_delivered: u64,
@@ -65,13 +65,13 @@ impl Rack {
         }
     }
 
-    /// Whether there is something newer to compare with than at the last look.
+    /// Whether there is a newer segment to compare with than at the last check.
     #[inline]
     pub fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.advanced)
     }
 
-    /// Look again with the next ACK, news or not.
+    /// Check again with the next ACK, with or without news.
     pub fn look_again(&mut self) {
         self.advanced = true;
     }
@@ -86,7 +86,7 @@ impl Rack {
         self.reord_seen = true;
     }
 
-    /// A DSACK; one without reordering says nothing about the window.
+    /// Process a DSACK; one without reordering says nothing about the window.
     pub fn saw_dsack(&mut self) {
         self.dsack_seen |= self.reord_seen;
     }
@@ -126,7 +126,7 @@ impl Rack {
     }
 }
 
-/// Whether (t1, end1) was sent after (t2, end2); equal times are told apart by sequence (RFC 8985 §5.2).
+/// Whether (t1, end1) was sent after (t2, end2); equal times are ordered by sequence (RFC 8985 §5.2).
 #[inline]
 fn sent_after(t1: Time, end1: u64, t2: Time, end2: u64) -> bool {
     t1 > t2 || (t1 == t2 && end1 > end2)

@@ -27,10 +27,10 @@ pub struct Record {
     pub timers: Timers,
 }
 
-// The memory that a run needs is told before it starts.
+// The memory of a run is estimated before it starts.
 const _: () = assert!(size_of::<Record>() == 232);
 
-/// When, whose and what.
+/// Time, owner and kind of the event.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Occasion {
     /// Time.
@@ -56,7 +56,7 @@ pub struct Occasion {
 /// News of an ACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AckNews {
-    /// ACKs received so far, this one included.
+    /// ACKs received so far, including this one.
     pub ack_no: u32,
     /// SACK blocks of the ACK.
     pub sack_blocks: u8,
@@ -201,7 +201,7 @@ impl Sender {
         }
     }
 
-    /// The line of an ACK; `prior`: the sender before it, `w`: what it has done.
+    /// Return the line of an ACK; `prior`: the sender before it, `w`: its effect.
     pub(super) fn record_of_ack(&self, now: Time, seg: &Segment, prior: Prior, w: &AckWork) -> Record {
         let mut r = self.record_of(now, Event::Ack);
         r.event.seq = seg.ack;

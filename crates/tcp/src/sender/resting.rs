@@ -8,7 +8,7 @@ use super::Sender;
 
 impl Sender {
     /// Settings and handshake describe the whole sender: nothing else was set or written, and no trace was
-    /// asked for.
+    /// requested.
     pub(crate) fn is_untouched(&self) -> bool {
         let parts = self.queue.is_some() || self.mtu_search.is_some() || self.host_queue.is_some();
         let parts = parts || self.half_window.is_some();

@@ -1,6 +1,6 @@
-//! One round of sending from buffers: where it stands, and how it treats small segments.
+//! One round of sending from buffers: its position, and its treatment of small segments.
 
-/// Where the sender stands.
+/// Position of the sender.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     pub una: u64,
@@ -8,17 +8,17 @@ pub(super) struct Sent {
     pub smss: u64,
 }
 
-/// How the round of sending under way treats small segments.
+/// Treatment of small segments in the current round of sending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Round {
-    /// By Nagle's rule.
+    /// Nagle's rule applies.
     #[default]
     Plain,
     /// All leave (Linux TCP_NAGLE_PUSH).
     All,
     /// They wait: MSG_MORE.
     Corked,
-    /// One packet leaves and no more (Linux `tcp_push_one`).
+    /// Only one packet leaves (Linux `tcp_push_one`).
     One,
     /// The packet of `One` has left.
     Over,

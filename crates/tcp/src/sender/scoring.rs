@@ -43,7 +43,7 @@ impl Sender {
         let mut around = None;
         for (start, end) in blocks {
             if start >= end || end > self.snd_nxt || start <= una {
-                continue; // a receiver that has what follows the ACK would acknowledge it
+                continue; // a receiver that has the data after the ACK would acknowledge it
             }
             let Range { start: a, end: b } = self.segments(start, end);
             if let (Some(queue), true) = (&mut self.queue, b > a) {
@@ -58,7 +58,7 @@ impl Sender {
             }
             self.sack_range(now, a, b, &known, w);
             around = Some(a..b);
-            // behind the last one outstanding the walk has no place any more from which it could go on
+            // behind the last outstanding segment the walk has no position from which it could continue
             known.past = if b < self.board.next { b } else { 0 };
         }
         if let (Some(reord), true) = (w.reord, self.ca_state != CaState::Loss || self.undo.possible()) {
@@ -123,9 +123,9 @@ impl Sender {
         w.dsack_tlp |= of_probe;
         if self.config.detection == Detection::Rack {
             if u64::from(self.stats.dsacks_received) > self.stats.retransmissions {
-                return false; // reports data that was never sent again (Linux `tcp_dsack_seen`)
+                return false; // reports data that was never retransmitted (Linux `tcp_dsack_seen`)
             }
-            self.delivered += segments; // so is a retransmission that was needless
+            self.delivered += segments; // so is a spurious retransmission
         }
         w.dsack = true;
         // A DSACK without reordering, or of a timer-driven probe, says nothing about RACK's window.
@@ -204,8 +204,8 @@ impl Sender {
         }
     }
 
-    /// Remove what the ACK covers cumulatively (Linux `tcp_clean_rtx_queue`). Of several segments that nothing happened to, the
-    /// last one tells RACK and the delivery rate what all of them would.
+    /// Remove the cumulatively acknowledged segments (Linux `tcp_clean_rtx_queue`). Of several ordinary
+    /// segments, the last one gives RACK and the delivery rate the same information as all of them.
     #[inline(always)]
     pub(super) fn clean_rtx_queue(
         &mut self,
@@ -226,7 +226,7 @@ impl Sender {
             w.newly_acked += count;
             w.data_acked = true;
             if s.is(EVER_RETRANS) {
-                w.retrans_data_acked = true; // Karn: whichever transmission this is the echo of
+                w.retrans_data_acked = true; // Karn: the echo may belong to either transmission
             } else if !s.is(SACKED) {
                 w.first_ackt.get_or_insert(s.first_xmit);
                 w.last_ackt = Some(s.xmit);
@@ -253,7 +253,7 @@ impl Sender {
                 w.sacked_before += count;
             }
             if s.end == seg.ack {
-                break; // as a rule it ends where a segment does
+                break; // usually it ends at a segment's end
             }
         }
         if let Some((ever, sent)) = joined {
@@ -272,7 +272,8 @@ impl Sender {
             }
             if !self.sack {
                 self.remove_emulated_sacks(w.newly_acked);
-                // Which of them the retransmissions brought cannot be told (RFC 5682 §2.1 asks for ACKs of what was never sent again).
+                // The retransmissions' share of them is unknown (RFC 5682 §2.1 requires ACKs of data never
+                // retransmitted).
                 w.orig_sack_acked &= !w.retrans_data_acked;
             } else if let Some((n, start)) = reord {
                 // To Linux since 4.16 (memory) the rest of a segment fills a hole, too: it counts from where the segment began.
@@ -335,8 +336,9 @@ impl Sender {
         self.limit_emulated_sacks(sacked.saturating_sub(acked - 1), acked);
     }
 
-    /// No more can be SACKed than is outstanding and not lost: more duplicates show that the network reorders, by all that was
-    /// outstanding before the ACK for `acked` segments (Linux `tcp_check_reno_reordering`).
+    /// No more can be SACKed than is outstanding and not lost: additional duplicates show that the network
+    /// reorders, by everything outstanding before the ACK for `acked` segments (Linux
+    /// `tcp_check_reno_reordering`).
     fn limit_emulated_sacks(&mut self, sacked: u32, acked: u32) -> u32 {
         let outstanding = self.board.packets_out();
         let most = outstanding - self.board.lost_out.max(1).min(outstanding);

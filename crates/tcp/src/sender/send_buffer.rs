@@ -20,18 +20,18 @@ use crate::config::{SendLimit, WRITE};
 #[derive(Clone, Debug)]
 pub(super) struct SendBuffer {
     limit: SendLimit,
-    /// Bytes that the application has left, the write call under way included.
+    /// Bytes that the application has left, including the current write call.
     left: u64,
     /// Bytes of `left` that belong to the call under way.
     call: u64,
     /// The call has written something.
     copied: bool,
     asleep: bool,
-    /// The writer sleeps on as long as no ACK reaches this offset and nothing is SACKed.
+    /// The writer sleeps until an ACK reaches this offset or something is SACKed.
     sleeps_to: u64,
     /// The writer waits for its turn: the kernel is still taking packets in.
     suspended: bool,
-    /// Memory may have been freed: is there room now?
+    /// Memory may have been freed: check for room.
     check: bool,
     /// Segments left, which frees no memory but lets the buffer grow.
     sent: bool,
@@ -45,7 +45,7 @@ pub(super) struct SendBuffer {
     marks: VecDeque<u64>,
     /// Number of marks, the last ones, on segments that are not sent yet.
     unsent: usize,
-    /// The first mark that is not sent yet; `u64::MAX` if there is none.
+    /// The first mark not yet sent; `u64::MAX` if there is none.
     next_mark: u64,
     /// Offset after the last mark.
     pushed: u64,
@@ -58,7 +58,7 @@ impl SendBuffer {
         self.left == 0 && !self.closes
     }
 
-    /// The writer sleeps, because there is no room.
+    /// The writer sleeps for lack of room.
     pub fn is_full(&self) -> bool {
         self.left > 0 && self.asleep
     }
@@ -85,7 +85,7 @@ impl SendBuffer {
         }
     }
 
-    /// The memory of `old` is used again.
+    /// Reuse the memory of `old`.
     pub fn take_over(&mut self, old: SendBuffer) {
         self.marks = old.marks;
         self.marks.clear();
@@ -126,7 +126,7 @@ impl SendBuffer {
         }
     }
 
-    /// Memory may have been freed: an ACK came.
+    /// An ACK arrived, which may have freed memory.
     #[inline]
     pub fn look(&mut self) {
         self.check = true;
@@ -160,7 +160,7 @@ impl SendBuffer {
         self.pushed = end;
     }
 
-    /// The last mark is none.
+    /// The last mark is void.
     fn unmark(&mut self) {
         self.marks.pop_back();
         self.unsent = self.unsent.saturating_sub(1);
@@ -194,7 +194,7 @@ impl Sender {
             || self.queue.as_ref().is_some_and(|queue| queue.writer.suspended)
     }
 
-    /// FIN after what is written and what is left.
+    /// Send a FIN after the written and the remaining data.
     pub(super) fn close_stream(&mut self) {
         match self.buffer.as_mut().filter(|b| b.left > 0) {
             Some(buffer) => buffer.closes = true,
@@ -203,7 +203,7 @@ impl Sender {
         self.intent.push();
     }
 
-    /// Nothing is written any more; what the buffer holds still leaves.
+    /// Nothing more is written; the buffer's content still leaves.
     pub(super) fn end_stream(&mut self) {
         if let Some(buffer) = &mut self.buffer {
             (buffer.left, buffer.call, buffer.sleeps_to) = (0, 0, 0);
@@ -218,7 +218,7 @@ impl Sender {
             + self.config.buffer_overhead as u64 * (self.board.buffers() as u64 + unsent)
     }
 
-    /// Nothing more may leave. True if the writer brought something to send.
+    /// Nothing more may leave. Returns true if the writer added data to send.
     #[inline]
     pub(super) fn write_stream(&mut self, now: Time) -> bool {
         let filled = self.board.pipe() >= self.window.cwnd;
@@ -248,16 +248,17 @@ impl Sender {
         self.write_call(now)
     }
 
-    /// Full segments that would leave one by one as they are written, because the windows let them, and nothing looks at them in
-    /// between: so they may be written at once, and leave as a train.
+    /// Full segments that would leave one by one as they are written, because the windows allow it and
+    /// nothing checks in between: so they may be written at once, and leave as a train.
     fn leave_as_written(&self, now: Time) -> u64 {
         let looks = !self.config.fills
             || !self.reasons.is_empty()
             || self.ca_state != CaState::Open
             || self.pacer.is_some()
             || self.rates.is_some()
-            || self.mss_cache > self.smss; // the first of them may take the option along
-                                           // a window that was not used for long may shrink with the next segment
+            || self.mss_cache > self.smss; // the first of them may carry the option
+                                           // a window that was unused for long may shrink with the next
+                                           // segment
         let shrinks = self.board.packets_out() == 0 || self.usage.is_stale(now, self.rtt.rto());
         if looks || shrinks || !self.intent.is_nothing() {
             return 0;
@@ -282,7 +283,7 @@ impl Sender {
         self.timer.take_turn(now);
     }
 
-    /// All packets of this instant are taken in.
+    /// All packets of this instant are processed.
     #[cold]
     pub(super) fn on_turn(&mut self) {
         self.timer.take_turn(Time::NEVER);
@@ -365,7 +366,7 @@ impl Sender {
                     }
                     break;
                 }
-                // Buffers before the one that any of what follows may happen at are filled at once.
+                // Buffers before the first one that later checks depend on are filled at once.
                 if at_once > 0 {
                     let marked = (buffer.pushed + buffer.max_window / 2).saturating_sub(end) / smss;
                     let fit = (buffer.limit.bytes - queued - 1) / (smss + overhead);

@@ -32,13 +32,13 @@ pub(super) struct HostQueue {
     full: bool,
     /// Packets that found the queue full, since the last call of `take_refused`.
     refused: u32,
-    /// Most that is charged (Linux `tcp_limit_output_bytes`); `None`: the sender does not look.
+    /// Limit of charged memory (Linux `tcp_limit_output_bytes`); `None`: the sender ignores the queue.
     most: Option<u64>,
 }
 
 impl HostQueue {
-    /// Whether a packet of `truesize` waits, for a sender with this pacing rate, bytes/s. `factor`: twice as much for a
-    /// retransmission, as a power of 2.
+    /// Whether a packet of `truesize` has to wait, for a sender with this pacing rate, bytes/s. `factor`:
+    /// twice as much for a retransmission, as a power of 2.
     fn defers(&self, truesize: u64, rate: u64, factor: u32) -> bool {
         let Some(most) = self.most else { return false };
         let limit = (2 * truesize).max(rate >> PACING_SHIFT).min(most) << factor;
@@ -64,7 +64,7 @@ impl Sender {
         }
     }
 
-    /// When the next packet leaves: what paced packets wait for, where the host's queue does the waiting.
+    /// Departure of the next packet, if the host's queue does the pacing.
     pub fn departure(&self, now: Time) -> Time {
         match (&self.host_queue, &self.pacer) {
             (Some(queue), Some(pacer)) if queue.paces => pacer.next.max(now),
@@ -79,7 +79,7 @@ impl Sender {
         }
     }
 
-    /// Packets that found the queue full, since the last call.
+    /// Return the packets that found the queue full, since the last call.
     pub fn take_refused(&mut self) -> u32 {
         self.host_queue.as_mut().map_or(0, |queue| std::mem::take(&mut queue.refused))
     }
@@ -104,7 +104,7 @@ impl Sender {
         waited
     }
 
-    /// The wait that held the sender up is over (Linux `tcp_tsq_write`).
+    /// The wait that delayed the sender has ended (Linux `tcp_tsq_write`).
     #[inline]
     pub(super) fn push_on(&mut self) {
         self.intent.push();
@@ -113,7 +113,7 @@ impl Sender {
         }
     }
 
-    /// Whether the device takes a packet of new data; the host's queue may be too long, or full.
+    /// Whether the device accepts a packet of new data; the host's queue may be too long, or full.
     #[cold]
     pub(super) fn device_takes(&mut self, now: Time, len: u32) -> bool {
         if self.patience.device == Takes::Some && self.queue_defers(len, 0) {
@@ -154,7 +154,7 @@ impl Sender {
         queue.throttled
     }
 
-    /// At most one packet is not acknowledged: the queue cannot be long, whatever it says (Linux
+    /// Whether at most one packet is unacknowledged: then the queue cannot be long (Linux
     /// `tcp_rtx_queue_empty_or_single_skb`).
     fn one_packet_out(&self) -> bool {
         match &self.queue {
@@ -180,7 +180,7 @@ mod tests {
         HostQueue { charged, throttled: false, paces: false, full: false, refused: 0, most }
     }
 
-    /// The greatest charge with which a packet of this size still leaves.
+    /// Return the largest charge at which a packet of this size still leaves.
     fn greatest(truesize: u64, rate: u64, most: u64, factor: u32) -> u64 {
         (0..1 << 20)
             .take_while(|&charged| !queue(charged, Some(most)).defers(truesize, rate, factor))

@@ -1,4 +1,4 @@
-//! How the first slow start ended: when, why, at which window, and how much was lost until two round trips later.
+//! The end of the first slow start: its time, reason and window, and the losses until two round trips later.
 //!
 //! An end that proves a mistake, and is undone, is none: ssthresh is arbitrarily high again, and slow start goes on.
 
@@ -15,7 +15,7 @@ pub(super) enum StartUp {
     Goes,
     /// Losses, until then.
     Over(Time),
-    /// Nothing any more; nothing at all where the controller has a start of its own.
+    /// Finished; unused if the controller has its own start.
     Known,
 }
 
@@ -25,7 +25,7 @@ impl Sender {
         self.window.cwnd = 1;
     }
 
-    /// After an ACK: whether slow start is over; at once where there is a reason that would not show later.
+    /// After an ACK, check whether slow start has ended; at once if the reason would not be visible later.
     #[inline]
     pub(super) fn look_at_slow_start(&mut self, now: Time, why: Option<SlowStartEnd>) {
         match self.start_up {

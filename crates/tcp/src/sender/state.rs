@@ -37,7 +37,7 @@ impl Sender {
         arrival: &Arrival,
         w: &mut AckWork,
     ) -> bool {
-        // A. A mark is no mistake: the reduction stays.
+        // A. A mark is genuine: the reduction stays.
         if self.ecn.echo {
             self.undo.keep_reduction();
         }
@@ -48,8 +48,8 @@ impl Sender {
         if !self.sack && self.board.packets_out() == 0 {
             self.board.set_emulated_sacked(0);
         }
-        // B. What is next in order was SACKed: the receiver may have dropped it, which half a round trip will show (Linux
-        // `tcp_check_sack_reneging`).
+        // B. The next segment in order was SACKed: the receiver may have dropped it, which half a round trip
+        // will show (Linux `tcp_check_sack_reneging`).
         let reneged = self.sack && w.una_advanced && self.board.head().is_some_and(|head| head.is(SACKED));
         if reneged && self.config.detection == Detection::Rack {
             self.timer.arm(TimerKind::Rto, now, (self.rtt.srtt() / 2).max(LEAST_RENEGING_WAIT));
@@ -85,10 +85,10 @@ impl Sender {
                 _ => {}
             }
         }
-        // E. What the ACK does in the state.
+        // E. The effect of the ACK in each state.
         match self.ca_state {
             CaState::Recovery => {
-                // partial ACKs may come of originals that were only late
+                // partial ACKs may come from originals that were only late
                 if !w.una_advanced {
                     self.add_emulated_sack(num_dupack);
                 } else if self.try_undo_partial(now, seg, prior_una) {
@@ -127,7 +127,7 @@ impl Sender {
         false
     }
 
-    /// Nothing is being repaired, or no longer: what the ACK tells of losses. True if recovery begins.
+    /// Process an ACK outside of recovery for losses. True if recovery begins.
     fn look_at_order(&mut self, now: Time, num_dupack: u32, arrival: &Arrival, w: &mut AckWork) -> bool {
         if !self.sack {
             if w.una_advanced {
@@ -142,8 +142,8 @@ impl Sender {
         self.try_enter(now, arrival, w)
     }
 
-    /// Recovery begins if something is lost; otherwise a mark is answered, and Disorder comes or goes (the end of Linux's
-    /// function; `tcp_try_to_open`). True if recovery begins.
+    /// Begin recovery if something is lost; otherwise answer a mark, and enter or leave Disorder (the end of
+    /// Linux's function; `tcp_try_to_open`). True if recovery begins.
     fn try_enter(&mut self, now: Time, arrival: &Arrival, w: &AckWork) -> bool {
         if !self.time_to_recover() {
             self.try_to_open(now, arrival);
@@ -157,7 +157,7 @@ impl Sender {
         true
     }
 
-    /// Nothing is lost: a mark is answered, and Disorder comes or goes (Linux `tcp_try_to_open`).
+    /// Without losses: answer a mark, and enter or leave Disorder (Linux `tcp_try_to_open`).
     fn try_to_open(&mut self, now: Time, arrival: &Arrival) {
         self.forget_retransmissions();
         if self.ecn.echo && self.cc.on_ecn(&mut self.window, arrival) {
@@ -184,8 +184,8 @@ impl Sender {
             return;
         }
         if self.frto {
-            // Step 3.b: data never retransmitted was delivered, so not everything was lost. With SACK from the first
-            // ACK on (RFC 5682 §3.1); Linux takes it at any time.
+            // Step 3.b: data never retransmitted was delivered, so not everything was lost. With SACK from
+            // the first ACK on (RFC 5682 §3.1); Linux accepts it at any time.
             if w.orig_sack_acked && self.try_undo_loss(now, seg, true) {
                 return;
             }
@@ -212,7 +212,7 @@ impl Sender {
             }
             return;
         }
-        // Duplicate ACKs of data sent since tell of holes; those of before do not.
+        // Duplicate ACKs of data sent since then indicate holes; earlier ones do not.
         if !self.sack {
             if self.snd_nxt > self.high_seq && num_dupack > 0 {
                 self.add_emulated_sack(num_dupack);
@@ -223,7 +223,7 @@ impl Sender {
         self.intent.set(Next::LostThenNew);
     }
 
-    /// Every change of state passes here, so that the controller is told (Linux `tcp_set_ca_state`).
+    /// Change the state and notify the controller (Linux `tcp_set_ca_state`).
     #[inline]
     pub(super) fn set_state(&mut self, now: Time, state: CaState) {
         if state == CaState::Loss {
@@ -243,7 +243,7 @@ impl Sender {
         self.reasons.set(Reasons::DISORDER, waits);
     }
 
-    /// Open if nothing is SACKed, lost or sent again, else Disorder (Linux `tcp_try_keep_open`).
+    /// Open if nothing is SACKed, lost or retransmitted, else Disorder (Linux `tcp_try_keep_open`).
     pub(super) fn try_keep_open(&mut self, now: Time) {
         let clear = self.board.sacked_out + self.board.lost_out == 0 && !self.any_retrans_done();
         let state = if clear { CaState::Open } else { CaState::Disorder };
@@ -253,7 +253,8 @@ impl Sender {
         }
     }
 
-    /// Nothing sent again is outstanding: the next episode has a stamp of its own (Linux `tcp_retrans_stamp_cleanup`).
+    /// No retransmission is outstanding: the next episode has its own stamp (Linux
+    /// `tcp_retrans_stamp_cleanup`).
     pub(super) fn forget_retransmissions(&mut self) {
         if !self.any_retrans_done() {
             self.undo.no_retransmission();
@@ -273,8 +274,9 @@ impl Sender {
         self.window.current_ssthresh()
     }
 
-    /// Recovery begins (RFC 6675 §5 step 4, RFC 6582 §3.2 step 2; Linux `tcp_enter_recovery`). From CWR the reduction under
-    /// way goes on: one per window. `marked`: the ACK carries ECE, so that the reduction is no mistake.
+    /// Begin recovery (RFC 6675 §5 step 4, RFC 6582 §3.2 step 2; Linux `tcp_enter_recovery`). From CWR the
+    /// current reduction continues: one per window. `marked`: the ACK carries ECE, so that the reduction is
+    /// genuine.
     pub(super) fn enter_recovery(&mut self, now: Time, w: &AckWork, marked: bool) {
         let pipe = self.board.pipe();
         let cwnd = self.window.cwnd;
@@ -290,7 +292,7 @@ impl Sender {
         self.set_state(now, CaState::Recovery);
         self.stats.recoveries += 1;
         self.next_seg.enter_recovery(self.board.first);
-        // RFC 6675 §5 step 4.3: the first segment leaves whatever pipe is
+        // RFC 6675 §5 step 4.3: the first segment leaves regardless of pipe
         let head_under_way = self.board.head().is_some_and(|h| h.is(RETRANS));
         match self.rule.forces_first_retransmit() && !head_under_way {
             true => self.intent.force(First::Head),
@@ -360,14 +362,14 @@ impl Sender {
         if first_of_window {
             self.undo.remember(self.current_ssthresh());
             self.window.prior_cwnd = self.window.cwnd;
-            self.cc.on_timer(now); // the last it heard of is an ACK long ago
+            self.cc.on_timer(now); // the last one that it knows of is an ACK long ago
             let target = self.cc.ssthresh(&self.window, self.board.packets_out());
             self.window.ssthresh = self.slow_start.on_reduction(&mut self.window, target, self.snd_nxt);
             self.look_at_slow_start(now, Some(SlowStartEnd::Timeout));
             self.cc.on_rto(&mut self.window, now);
             self.init_undo();
         }
-        // The loss window of one segment (RFC 5681 §3.1), on top of what RACK believes to be under way.
+        // The loss window of one segment (RFC 5681 §3.1), on top of what RACK believes to be in flight.
         self.window.cwnd = self.board.pipe() + 1;
         self.window.cwnd_cnt = 0;
         self.usage.window_changed(now);
@@ -381,13 +383,13 @@ impl Sender {
         self.tell_reduction();
         self.loss_probe.end();
         self.dupthresh.reset();
-        // RFC 5682 §2.1 step 1: not when the timer strikes in Recovery, unless this is a timeout in a row
+        // RFC 5682 §2.1 step 1: not when the timer fires in Recovery, unless this is a repeated timeout
         let probing = self.mtu_search.as_ref().is_some_and(|search| search.is_out());
         self.frto = self.config.frto && (new_recovery || self.patience.timeouts > 0) && !probing;
     }
 
-    /// All that is not SACKed is lost (RFC 5681 §3.1), under RACK only what was sent long enough ago (RFC 8985 §6.3;
-    /// Linux `tcp_timeout_mark_lost`).
+    /// Mark everything lost that is not SACKed (RFC 5681 §3.1), under RACK only what was sent long enough ago
+    /// (RFC 8985 §6.3; Linux `tcp_timeout_mark_lost`).
     fn timeout_mark_lost(&mut self, now: Time) {
         let (now, first) = (self.clock(now), self.board.first);
         let reneged = self.board.get(first).is(SACKED);
@@ -400,7 +402,7 @@ impl Sender {
                     }
                 });
             }
-            self.board.forget_sacks(); // the receiver reneged (RFC 2018 §8): whatever was sent when
+            self.board.forget_sacks(); // the receiver reneged (RFC 2018 §8): regardless of when it was sent
         }
         if !self.sack {
             self.board.set_emulated_sacked(0);

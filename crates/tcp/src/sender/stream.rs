@@ -1,11 +1,11 @@
-//! The bytes that the application writes, the FIN behind them, and which small segments may wait. Where data is sent from
-//! buffers, a write goes on in `writer.rs`.
+//! The bytes that the application writes, the FIN after them, and the small segments that may wait. With send
+//! buffers, a write continues in `writer.rs`.
 
 use ackclock_core::Time;
 
 use super::Sender;
 
-/// The stream, as far as it is written. Data begins at offset 1.
+/// The stream written so far. Data begins at offset 1.
 #[derive(Clone, Debug, Default)]
 pub struct Stream {
     /// Bytes written.
@@ -16,12 +16,12 @@ pub struct Stream {
     small_end: u64,
     nodelay: bool,
     cork: bool,
-    /// Bytes written so far leave without regard to Nagle (Linux TCP_NAGLE_PUSH).
+    /// Bytes written so far leave regardless of Nagle's rule (Linux TCP_NAGLE_PUSH).
     nagle_push: bool,
 }
 
 impl Stream {
-    /// Nothing is written; these options are set.
+    /// Start with nothing written and these options.
     pub fn new(nodelay: bool, cork: bool) -> Stream {
         Stream { nodelay, cork, ..Stream::default() }
     }
@@ -32,17 +32,17 @@ impl Stream {
         self.written + 1
     }
 
-    /// More bytes are written.
+    /// Write more bytes.
     pub fn append(&mut self, bytes: u64) {
         self.written = self.written.saturating_add(bytes).min(u64::MAX - 1);
     }
 
-    /// Nothing is written beyond what was sent: `nxt` is the next offset.
+    /// Limit the written data to what was sent: `nxt` is the next offset.
     pub fn cut(&mut self, nxt: u64) {
         self.written = nxt - 1 - self.fin_sent as u64;
     }
 
-    /// Bytes written from now on are subject to Nagle's rule again.
+    /// Apply Nagle's rule again to bytes written from now on.
     pub fn end_nagle_push(&mut self) {
         self.nagle_push = false;
     }
@@ -105,7 +105,7 @@ impl Sender {
         self.write_marked(now, bytes, false, false);
     }
 
-    /// The same; `more` will follow (MSG_MORE), or the last byte ends a `record` (MSG_EOR).
+    /// Write bytes; `more` will follow (MSG_MORE), or the last byte ends a `record` (MSG_EOR).
     pub fn write_marked(&mut self, now: Time, bytes: u64, more: bool, record: bool) {
         debug_assert!(!self.stream.is_closed(), "nothing is written behind a FIN");
         self.check_app_limited();
@@ -127,7 +127,8 @@ impl Sender {
         self.intent.push();
     }
 
-    /// TCP_CORK: no small segments at all. Without `push`, what waits goes on waiting for an ACK or a timer (MSG_MORE).
+    /// TCP_CORK: no small segments at all. Without `push`, waiting data continues to wait for an ACK or a
+    /// timer (MSG_MORE).
     pub fn set_cork(&mut self, on: bool, push: bool) {
         self.stream.cork = on;
         self.stream.nagle_push |= !on && push && self.stream.nodelay;
@@ -136,8 +137,8 @@ impl Sender {
         }
     }
 
-    /// The application writes no more: what the send buffer holds still leaves. Where there is no send buffer, an application writes what
-    /// leaves, and no more than that was written.
+    /// End writing: the send buffer's content still leaves. Without a send buffer an application writes what
+    /// leaves, so nothing beyond that was written.
     pub fn stop_writing(&mut self) {
         if !self.buffers_writes() {
             self.stream.cut(self.snd_nxt);

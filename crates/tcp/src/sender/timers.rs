@@ -13,7 +13,7 @@ use crate::ticks::Ticks;
 /// Event that the timer waits for (Linux `icsk_pending`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TimerKind {
-    /// Nothing.
+    /// No timer.
     None,
     /// Retransmission timeout.
     Rto,
@@ -27,19 +27,19 @@ pub(super) enum TimerKind {
     Probe,
 }
 
-/// The timer, and beside it the pacing clock's and the writer's.
+/// The timer, and the pacing clock's and the writer's.
 #[derive(Clone, Debug)]
 pub(super) struct Timer {
     /// Timers expire on ticks of the host.
     pub ticks: Ticks,
     kind: TimerKind,
-    /// Start and length of the wait; [`Span::MAX`] if the timer does not run. The expiry is worked out only when it is needed: a timer is armed more
-    /// often than its expiry is asked for.
+    /// Start and length of the wait; [`Span::MAX`] if the timer does not run. The expiry is computed on
+    /// demand: a timer is armed more often than its expiry is read.
     since: Time,
     wait: Span,
-    /// When a segment that waits for its departure may leave.
+    /// Departure of a segment that waits for pacing.
     pace_at: Time,
-    /// When the writer has its turn.
+    /// Time of the writer's turn.
     turn_at: Time,
     /// The earlier of both.
     wake_at: Time,
@@ -63,12 +63,12 @@ impl Timer {
         (self.kind, self.wait) = (TimerKind::None, Span::MAX);
     }
 
-    /// The timer does not expire until it is armed again, by the code that suspends it.
+    /// Suspend the timer until it is armed again, by the suspending code.
     pub fn suspend(&mut self) {
         self.wait = Span::MAX;
     }
 
-    /// Whether the timer waits for this.
+    /// Whether the timer has this purpose.
     #[inline]
     pub fn waits_for(&self, kind: TimerKind) -> bool {
         self.kind == kind
@@ -96,7 +96,7 @@ impl Timer {
         self.since + self.wait <= now + self.ticks.span(1) && self.deadline() <= now
     }
 
-    /// When it expires.
+    /// Time of expiry.
     #[inline]
     pub fn deadline(&self) -> Time {
         match self.wait {
@@ -170,7 +170,7 @@ impl Sender {
         self.timer.wake_at <= now || self.timer.is_due(now)
     }
 
-    /// The timer may be due.
+    /// Check whether the timer has expired.
     #[inline]
     pub fn on_timer(&mut self, now: Time) {
         if self.timer.turn_at <= now {

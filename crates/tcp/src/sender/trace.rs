@@ -23,7 +23,7 @@ pub struct Trace {
     records: Option<Box<Vec<Record>>>,
     /// The controller's variables, when wanted.
     pub vars: Option<Box<VarsTrace>>,
-    /// The latest episode, which leads to those before it: of many flows most have one or two.
+    /// The latest episode, linked to the earlier ones: most of many flows have one or two.
     latest: Option<Box<Episode>>,
 }
 
@@ -35,7 +35,7 @@ struct Episode {
 }
 
 impl Drop for Trace {
-    /// One by one: there may be more of them than a stack is deep.
+    /// Dropped one by one: there may be more of them than the stack is deep.
     fn drop(&mut self) {
         let mut next = self.latest.take();
         while let Some(mut episode) = next {
@@ -60,12 +60,12 @@ impl Trace {
         self.records.is_some()
     }
 
-    /// The lines since this was called last.
+    /// Return the lines since the last call.
     pub fn take_records(&mut self) -> Vec<Record> {
         self.records.as_deref_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// The episodes that ended since this was called last.
+    /// Return the episodes that ended since the last call.
     pub fn take_recoveries(&mut self) -> Vec<RecoverySummary> {
         let mut next = match &mut self.latest {
             Some(latest) if self.under_way => latest.before.take(),
@@ -123,7 +123,7 @@ impl Trace {
         }
     }
 
-    /// A timer expired: what leaves from now on is another burst.
+    /// A timer expired: segments sent from now on belong to another burst.
     pub(super) fn burst_over(&mut self) {
         self.burst = 0;
     }
@@ -172,7 +172,7 @@ impl Sender {
         }
     }
 
-    /// An episode of recovery begins; `pipe` and `cwnd` are those before it.
+    /// Start an episode of recovery; `pipe` and `cwnd` are those before it.
     pub(super) fn begin_episode(&mut self, now: Time, pipe: u32, cwnd: u32) {
         let summary = RecoverySummary {
             flow: self.trace.flow,
@@ -201,7 +201,7 @@ impl Sender {
         self.trace.under_way = true;
     }
 
-    /// An episode of recovery is over.
+    /// End an episode of recovery.
     pub(super) fn finish_episode(&mut self, now: Time, cwnd_before: u32, cause: ExitCause) {
         let (cwnd, pipe) = (self.window.cwnd, self.board.pipe());
         let Some(e) = self.trace.episode() else { return };
@@ -216,7 +216,7 @@ impl Sender {
         }
     }
 
-    /// The run is over: an episode under way gets its line too.
+    /// End of the run: an ongoing episode gets its line, too.
     pub fn finish(&mut self, now: Time) {
         self.finish_episode(now, self.window.cwnd, ExitCause::RunEnd);
     }
@@ -233,7 +233,7 @@ mod tests {
         Sender::new(7, false, &Rc::new(Config::profile("linux-6").expect("known")))
     }
 
-    /// One that begins at `from` and ends at `to`, if it does.
+    /// Return an episode that begins at `from` and ends at `to`, if it does.
     fn episode(sender: &mut Sender, from: u64, to: Option<u64>) {
         sender.begin_episode(Time(from), 10, 20);
         if let Some(to) = to {

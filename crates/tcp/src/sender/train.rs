@@ -8,7 +8,7 @@ use ackclock_core::{Flags, Time};
 use super::{Leaving, Sender};
 
 impl Sender {
-    /// Segments of the train that may leave now; 0: poll.
+    /// Number of segments of the train that may leave now; 0: poll.
     #[inline(always)]
     pub fn train_length(&self, now: Time) -> u32 {
         #[cfg(debug_assertions)]
@@ -32,8 +32,8 @@ impl Sender {
         }
     }
 
-    /// A train of `length` segments leaves; the result is what they have in common. The timer is armed when the round of sending is over
-    /// (`after_push`), which follows.
+    /// Send a train of `length` segments; returns their common part. The timer is armed at the end of the
+    /// round of sending (`after_push`), which follows.
     #[inline(always)]
     pub fn begin_train(&mut self, now: Time, length: u32) -> Leaving {
         let clock = match self.heard {

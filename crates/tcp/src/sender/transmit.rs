@@ -29,7 +29,7 @@ impl Sender {
         self.stream.has_new(self.snd_nxt)
     }
 
-    /// Whether new data may leave with the next segment, that which is yet to be written included.
+    /// Whether new data, including data yet to be written, may leave with the next segment.
     #[inline]
     pub(crate) fn may_send_new(&self) -> bool {
         self.has_new_data()
@@ -42,7 +42,7 @@ impl Sender {
         self.snd_una + self.snd_wnd > self.snd_nxt
     }
 
-    /// Whether [`Sender::poll`] would find nothing and change nothing, as far as can be told at once.
+    /// Whether [`Sender::poll`] would find nothing and change nothing, as far as a quick check shows.
     #[inline(always)]
     pub(crate) fn has_nothing(&mut self) -> bool {
         let due = self.has_new_data() || !self.intent.is_idle() || !self.reasons.is_empty();
@@ -232,7 +232,7 @@ impl Sender {
         Some(self.send_new(now, len, fin))
     }
 
-    /// Bytes of the next segment of new data, if `available` may leave now; a `probe` waits for nothing.
+    /// Bytes of the next segment of new data, if `available` may leave now; a `probe` never waits.
     #[inline]
     fn next_alone(&self, available: u64, outstanding: u32, probe: bool) -> Option<u32> {
         let room = (self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
@@ -248,7 +248,7 @@ impl Sender {
             .then_some(len)
     }
 
-    /// Whether new data may leave, as far as cwnd, receiver and Nagle go (Linux `tcp_may_send_now`).
+    /// Whether new data may leave, as far as cwnd, receiver and Nagle allow (Linux `tcp_may_send_now`).
     pub(super) fn may_send_now(&self) -> bool {
         let available = self.stream.from(self.snd_nxt);
         available > 0
@@ -256,7 +256,7 @@ impl Sender {
             && self.next_alone(available, self.board.packets_out(), false).is_some()
     }
 
-    /// Whether the next segment, with the FIN that is due and `available` bytes, leaves whatever the window.
+    /// Whether the next segment, with the due FIN and `available` bytes, leaves regardless of the window.
     #[cold]
     fn fin_leaves(&self, available: u64) -> bool {
         let with_data = match self.config.switches.fin_ignores_cwnd {
@@ -294,8 +294,9 @@ impl Sender {
         seg
     }
 
-    /// Segments of new data leave, each with `len` bytes, the last one with a FIN if `fin`; they are on the board already. This is everything else
-    /// that the sender notes of them, whether they leave alone or in a train.
+    /// Record segments of new data that leave, each with `len` bytes, the last one with a FIN if `fin`; they
+    /// are on the board already. This is everything else that the sender records of them, whether they leave
+    /// alone or in a train.
     #[inline(always)]
     pub(super) fn leave(&mut self, now: Time, clock: Time, segments: u32, len: u32, fin: bool) {
         let start = self.snd_nxt;
@@ -320,7 +321,7 @@ impl Sender {
         }
     }
 
-    /// With new data in flight, the RTO takes the place of the probe that is armed, because `after_push` arms none.
+    /// With new data in flight, the RTO replaces the armed probe, because `after_push` arms none.
     #[inline]
     pub(super) fn gives_up_probe(&self) -> bool {
         !matches!(self.ca_state, CaState::Open | CaState::Cwr) && self.timer.waits_for(TimerKind::Tlp)
@@ -367,7 +368,7 @@ impl Sender {
         Leaving { seq: start, len, seg_no, rexmit, flags }
     }
 
-    /// Whether a new segment that ends at `end` carries PSH: it ends what is written, or what a call to write brought.
+    /// Whether a new segment that ends at `end` carries PSH: it ends the written data, or one write call.
     #[inline]
     pub(super) fn pushes_new(&mut self, end: u64) -> bool {
         match &mut self.buffer {

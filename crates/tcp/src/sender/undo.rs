@@ -16,7 +16,8 @@ pub(super) struct Undo {
     marker: Option<NonZeroU64>,
     /// Linux `undo_retrans`: retransmissions since then that no DSACK reported needless.
     unreported: u32,
-    /// A segment was sent again since then: before, that none is unreported means nothing (Linux `undo_retrans` < 0).
+    /// A segment was retransmitted since then: before, an empty count means nothing (Linux `undo_retrans` <
+    /// 0).
     resent: bool,
     /// Linux `retrans_stamp`: timestamp of the first retransmission.
     stamp: Option<NonZeroU32>,
@@ -25,7 +26,7 @@ pub(super) struct Undo {
 }
 
 impl Undo {
-    /// A reduction begins, with so many retransmissions in flight (Linux `tcp_init_undo`).
+    /// A reduction begins, with this many retransmissions in flight (Linux `tcp_init_undo`).
     fn begin(&mut self, snd_una: u64, in_flight: u32) {
         self.marker = NonZeroU64::new(snd_una);
         (self.unreported, self.resent) = (in_flight, in_flight > 0);
@@ -41,7 +42,7 @@ impl Undo {
         self.prior_ssthresh = ssthresh;
     }
 
-    /// The reduction is no mistake: the network said so.
+    /// The reduction is genuine: the network signalled congestion.
     pub fn keep_reduction(&mut self) {
         self.prior_ssthresh = 0;
     }
@@ -51,7 +52,7 @@ impl Undo {
         self.marker = None;
     }
 
-    /// A segment was sent again, at this value of the timestamp clock.
+    /// A segment was retransmitted at this value of the timestamp clock.
     pub fn resent(&mut self, stamp: u32) {
         self.unreported += 1;
         self.resent = true;
@@ -63,7 +64,7 @@ impl Undo {
         self.stamp.map(NonZeroU32::get)
     }
 
-    /// Nothing sent again is outstanding.
+    /// No retransmission is outstanding.
     pub fn no_retransmission(&mut self) {
         self.stamp = None;
     }
@@ -92,11 +93,12 @@ impl Sender {
         self.undo.begin(self.snd_una, self.board.retrans_out + probe);
     }
 
-    /// The ACK answers what was sent before any retransmission, as far as timestamps tell (Linux `tcp_packet_delayed`).
+    /// Whether the ACK answers data sent before any retransmission, as far as timestamps show (Linux
+    /// `tcp_packet_delayed`).
     fn packet_delayed(&self, seg: &Segment) -> bool {
         match self.undo.since() {
             Some(stamp) => echo_before(seg, stamp),
-            // Without SACK the stamp is forgotten at high_seq, though something was sent again.
+            // Without SACK the stamp is forgotten at high_seq, even if something was retransmitted.
             None => self.sack || self.snd_una < self.high_seq,
         }
     }
@@ -147,8 +149,8 @@ impl Sender {
         false
     }
 
-    /// A partial ACK that the original filled: stop retransmitting, undo when nothing sent again is in flight (Linux
-    /// `tcp_try_undo_partial`).
+    /// Process a partial ACK for a hole filled by the original: stop retransmitting, undo if no
+    /// retransmission is in flight (Linux `tcp_try_undo_partial`).
     pub(super) fn try_undo_partial(&mut self, now: Time, seg: &Segment, prior_una: u64) -> bool {
         if !(self.config.undo && self.undo.possible() && self.packet_delayed(seg)) {
             return false;

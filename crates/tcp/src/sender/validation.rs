@@ -9,25 +9,25 @@ use super::round::Round;
 use super::timers::TimerKind;
 use super::Sender;
 
-/// How much of the window is used.
+/// Usage of the window.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Usage {
     /// Linux `is_cwnd_limited`: the window held data back in this round trip or the last.
     limited: bool,
-    /// Most segments outstanding in this round trip (Linux `max_packets_out`).
+    /// Largest number of outstanding segments in this round trip (Linux `max_packets_out`).
     most_out: u32,
-    /// The round trip is over when this offset is acknowledged (Linux `cwnd_usage_seq`).
+    /// End of the round trip: the acknowledgement of this offset (Linux `cwnd_usage_seq`).
     round_end: u64,
-    /// Most segments outstanding since `stamp` (Linux `snd_cwnd_used`).
+    /// Largest number of outstanding segments since `stamp` (Linux `snd_cwnd_used`).
     used: u32,
-    /// When the window was full last, or changed (Linux `snd_cwnd_stamp`).
+    /// Last time when the window was full or changed (Linux `snd_cwnd_stamp`).
     stamp: Time,
-    /// When data left last (Linux `lsndtime`).
+    /// Last departure of data (Linux `lsndtime`).
     last_sent: Time,
 }
 
 impl Usage {
-    /// The handshake is over.
+    /// The handshake is complete.
     pub fn begin(&mut self, now: Time) {
         (self.stamp, self.last_sent) = (now, now);
     }
@@ -44,7 +44,7 @@ impl Usage {
         now.since(self.stamp) >= rto
     }
 
-    /// When data left last.
+    /// Last departure of data.
     pub fn last_sent(&self) -> Time {
         self.last_sent
     }
@@ -55,7 +55,7 @@ impl Usage {
         self.last_sent = now;
     }
 
-    /// A round of sending is over; `una` and `nxt` are offsets (Linux `tcp_cwnd_validate`).
+    /// A round of sending has ended; `una` and `nxt` are offsets (Linux `tcp_cwnd_validate`).
     fn note_round(&mut self, limited: bool, packets_out: u32, una: u64, nxt: u64) {
         if una >= self.round_end || limited || (!self.limited && packets_out > self.most_out) {
             (self.limited, self.most_out, self.round_end) = (limited, packets_out, nxt);
@@ -68,7 +68,7 @@ impl Usage {
         self.limited
     }
 
-    /// Whether the window is what limits the sender; in slow start half of it suffices (Linux `tcp_is_cwnd_limited`).
+    /// Whether the window limits the sender; in slow start half of it suffices (Linux `tcp_is_cwnd_limited`).
     #[inline]
     pub(super) fn is_limited(&self, window: &Window) -> bool {
         self.limited || (window.in_slow_start() && window.cwnd < 2 * self.most_out)
@@ -107,21 +107,21 @@ impl Sender {
             return;
         }
         if self.rates.as_ref().is_some_and(|rates| !rates.is_app_limited()) {
-            return; // who measures the rate wants to know of an application that was idle
+            return; // controllers that measure the rate need to know of an idle application
         }
         let idle = now.since(self.usage.last_sent);
-        let by_acks = self.clock(now); // else the next ACK may come before
+        let by_acks = self.clock(now); // otherwise the next ACK may arrive before
         self.cc.on_tx_start(&mut self.window, by_acks, idle, self.snd_nxt);
         self.adopt_pacing();
     }
 
-    /// Whether cwnd is what limits the sender (Linux `tcp_is_cwnd_limited`).
+    /// Whether cwnd limits the sender (Linux `tcp_is_cwnd_limited`).
     #[inline]
     pub(super) fn cwnd_limited(&self) -> bool {
         !self.config.cwnd_validation || self.usage.is_limited(&self.window)
     }
 
-    /// A round of sending is over: probe timer, and cwnd validation (Linux end of `tcp_write_xmit`).
+    /// A round of sending has ended: arm the probe timer, validate cwnd (Linux end of `tcp_write_xmit`).
     #[inline(always)]
     pub(super) fn after_push(&mut self, now: Time) {
         let sent = self.intent.take_sent();

@@ -1,4 +1,4 @@
-//! The controller's own variables over time: what it estimates, and from what. Reads the controller and changes nothing.
+//! The controller's own variables over time. This file reads the controller and changes nothing.
 
 use ackclock_cc::controller::MAX_VARS;
 use ackclock_cc::{CongestionControl, Controller, Window};
@@ -7,9 +7,9 @@ use ackclock_core::{Span, Time};
 /// One row.
 #[derive(Clone, Copy, Debug)]
 pub struct VarsRow {
-    /// When.
+    /// Time of the row.
     pub t: Time,
-    /// ACKs received so far, that of this row included.
+    /// ACKs received so far, including that of this row.
     pub ack_no: u32,
     /// cwnd after it, segments.
     pub cwnd: u32,

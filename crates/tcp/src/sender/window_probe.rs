@@ -15,7 +15,7 @@ pub struct WindowProbes {
     unanswered: u8,
     /// Doublings of the time to the next.
     backoff: u8,
-    /// When the first was due.
+    /// Time when the first probe was due.
     since: Option<Time>,
 }
 
@@ -39,7 +39,8 @@ impl Sender {
         self.timer.arm(TimerKind::Probe, now, wait);
     }
 
-    /// An ACK while the timer runs: it starts anew, or ends when the window opened (Linux `tcp_ack_probe`).
+    /// Process an ACK while the timer runs: restart it, or stop it if the window opened (Linux
+    /// `tcp_ack_probe`).
     pub(super) fn on_probe_ack(&mut self, now: Time) {
         self.end_probing();
         let head = self.stream.from(self.snd_nxt).min(self.smss as u64);
@@ -93,7 +94,7 @@ impl Sender {
         seg
     }
 
-    /// Whether the probe of a closed window that is due now would be one too many.
+    /// Whether the due probe of a closed window would exceed the limit.
     pub(super) fn gives_up_probing(&mut self, now: Time) -> bool {
         let since = *self.window_probes.since.get_or_insert(now);
         self.patience.over(now.since(since)) || self.window_probes.unanswered >= self.config.data_retries

@@ -15,7 +15,8 @@ use crate::ticks::Ticks;
 
 /// Headers and `skb_shared_info` in a buffer's head (MAX_TCP_HEADER, SKB_DATA_ALIGN), in the same kernel.
 const HEAD: u64 = 192 + 320;
-/// An application that writes more than this at a time never ends: one buffer stands for all it will write.
+/// Size of a write above which an application never ends: one buffer stands for everything that it will
+/// write.
 const ENDLESS: u64 = 1 << 40;
 /// Linux TCP_INIT_CWND: least number of segments that the buffer is meant for.
 pub(super) const LEAST_SEGMENTS: u32 = 10;
@@ -24,7 +25,7 @@ pub(super) const LEAST_SEGMENTS: u32 = 10;
 #[derive(Clone, Copy, Debug)]
 struct Call {
     left: u64,
-    /// For the calls after it.
+    /// Bytes for later calls.
     rest: u64,
     /// The application is in the call; else it is about to make it.
     begun: bool,
@@ -43,13 +44,13 @@ pub(super) struct Writer {
     limit: Option<SendLimit>,
     /// TCP_NOTSENT_LOWAT: bytes that may wait unsent.
     pub notsent_lowat: u64,
-    /// Most bytes of one call.
+    /// Largest size of one call.
     call_bytes: u64,
     /// Linux SOCK_NOSPACE.
     nospace: bool,
-    /// How often a writer that found no room was told that there is some.
+    /// Number of times that a writer without room was told that there is some.
     wakes: u64,
-    /// All is written: the call of close follows as soon as what may leave has left.
+    /// Everything is written: close is called as soon as everything that may leave has left.
     closes: bool,
     /// An ACK may have freed memory.
     check: bool,
@@ -74,7 +75,7 @@ impl Writer {
         }
     }
 
-    /// Whether the application may write something now.
+    /// Whether the application may write now.
     pub fn is_due(&self) -> bool {
         self.call.is_some() && !self.suspended
     }
@@ -85,7 +86,7 @@ impl Writer {
         (left > 0).then_some(Call { left, rest: done.rest - left, begun: false, copied: false, ..done })
     }
 
-    /// The writer found no room.
+    /// Whether the writer found no room.
     pub fn lacks_room(&self) -> bool {
         self.nospace || self.call.is_some_and(|call| call.asleep)
     }
@@ -120,12 +121,12 @@ impl Sender {
         }
     }
 
-    /// Bytes of the last write call that found no room yet.
+    /// Bytes of the last write call that have not found room yet.
     pub fn unwritten(&self) -> u64 {
         self.queue.as_ref().and_then(|q| q.writer.call).map_or(0, |c| c.left + c.rest)
     }
 
-    /// The call returns without the rest (a non-blocking socket, or one whose writer is told to stop).
+    /// Return from the call without the rest (a non-blocking socket, or a writer told to stop).
     pub fn stop_waiting(&mut self) {
         if let Some(queue) = &mut self.queue {
             let returned = queue.writer.call.take();
@@ -138,7 +139,7 @@ impl Sender {
         self.buffer.is_some() || self.queue.as_ref().is_some_and(|queue| queue.writer.limit.is_some())
     }
 
-    /// The end of what was written as MSG_MORE (Linux `tcp_push` without new data).
+    /// End data written with MSG_MORE (Linux `tcp_push` without new data).
     pub fn push_written(&mut self) {
         let unsent = self.unsent() > 0;
         if let Some(queue) = self.queue.as_mut().filter(|_| unsent) {
@@ -148,7 +149,7 @@ impl Sender {
         }
     }
 
-    /// SO_SNDBUF: what the buffer may take, for good.
+    /// SO_SNDBUF: set the buffer's size permanently.
     pub fn set_send_buffer(&mut self, limit: SendLimit) {
         if let Some(queue) = &mut self.queue {
             queue.writer.limit = Some(limit);
@@ -169,7 +170,7 @@ impl Sender {
         }
     }
 
-    /// FIN after what the call under way has yet to write.
+    /// Send a FIN after the remaining data of the current call.
     pub(super) fn close_when_written(&mut self) {
         match self.queue.as_mut().and_then(|q| q.writer.call.as_mut()) {
             Some(call) => call.closes = true,
@@ -183,7 +184,7 @@ impl Sender {
         self.stream.end() - (self.snd_nxt - self.stream.fin_sent() as u64)
     }
 
-    /// Nothing more may leave for now. True if the writer brought more to push.
+    /// Nothing more may leave for now. Returns true if the writer added data to push.
     #[cold]
     pub(super) fn write_on(&mut self, now: Time) -> bool {
         if self.queue.as_mut().is_some_and(|q| std::mem::take(&mut q.writer.closes)) {
@@ -258,7 +259,7 @@ impl Sender {
             q.held(self.snd_una, self.snd_nxt) - self.board.shared(|start, end| q.sent_between(start, end))
         });
         self.stream.from(self.snd_una) + self.config.buffer_overhead as u64 * buffers
-        // a FIN is no byte
+        // a FIN is not a byte
     }
 
     fn memory_free(&self) -> bool {
@@ -267,7 +268,7 @@ impl Sender {
         w.limit.is_none_or(|l| self.memory_queued() < l.bytes) && self.unsent() < w.notsent_lowat
     }
 
-    /// How often a writer that found no room was told that there is some (the edges of EPOLLET).
+    /// Number of times that a writer without room was told that there is some (the edges of EPOLLET).
     pub fn wakes(&self) -> u64 {
         self.queue.as_ref().map_or(0, |q| q.writer.wakes)
     }
@@ -321,7 +322,7 @@ impl Sender {
         }
     }
 
-    /// The handshake is over, and the peer offers `window`. What was written without end waits from now on.
+    /// The handshake is complete, and the peer offers `window`. Data written without end waits from now on.
     pub(super) fn open_queue(&mut self, now: Time, window: u64) {
         let waits = self.unsent() > 0;
         let Some(queue) = &mut self.queue else { return };
@@ -331,7 +332,8 @@ impl Sender {
         }
     }
 
-    /// A round of sending is over: was the receiver's window what held the rest back? (Linux end of `tcp_write_xmit`.)
+    /// A round of sending has ended: record whether the receiver's window limited it (Linux end of
+    /// `tcp_write_xmit`).
     pub(super) fn note_receiver(&mut self, now: Time) {
         let empty = self.unsent() == 0 && self.board.packets_out() == 0;
         let Some(queue) = &mut self.queue else { return };

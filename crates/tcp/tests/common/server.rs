@@ -10,7 +10,7 @@ pub const SMSS: u64 = 1000;
 /// RTT of the handshake.
 pub const RTT: Span = Span::from_ms(100);
 
-/// A server behind its handshake. Segments are numbered from 0, 1000 bytes each.
+/// A server after its handshake. Segments are numbered from 0, 1000 bytes each.
 pub struct Server {
     pub conn: Connection,
     pub now: Time,
@@ -33,7 +33,7 @@ impl Server {
         s
     }
 
-    /// What leaves now: "N7" new, "R0" again.
+    /// Return what leaves now: "N7" is new, "R0" a retransmission.
     pub fn sent(&mut self) -> Vec<String> {
         let mut sent = Vec::new();
         while let Some(seg) = self.conn.poll_transmit(self.now) {
@@ -65,14 +65,14 @@ impl Server {
         self.conn.on_packet(self.now, &Server::segment(ack, sacks), Ecn::NotEct);
     }
 
-    /// One such ACK 1 ms later, and what it makes leave.
+    /// Deliver one such ACK 1 ms later; returns what it releases.
     pub fn ack(&mut self, ack: u64, sacks: &[(u64, u64)]) -> String {
         self.now += Span::from_ms(1);
         self.deliver(ack, sacks);
         self.sent().join(" ")
     }
 
-    /// Wait for the next timer, and what it makes leave.
+    /// Wait for the next timer; returns what it releases.
     pub fn timer(&mut self) -> String {
         self.now = self.conn.next_deadline();
         self.conn.on_timer(self.now);

@@ -14,7 +14,7 @@ pub const SERVER: usize = 1;
 /// A segment about to leave.
 pub struct Leaving {
     pub from: usize,
-    /// How many this end sent before it.
+    /// Number of packets that this end sent before it.
     pub index: u64,
     pub seg: Segment,
 }
@@ -39,7 +39,7 @@ pub fn lost_if(lost: bool) -> Copies {
     }
 }
 
-/// Late by this much, if so; else on time.
+/// Extra delay, if any.
 pub fn late_if(late: bool, by: Span) -> Copies {
     vec![if late { by } else { Span::ZERO }]
 }
@@ -47,21 +47,21 @@ pub fn late_if(late: bool, by: Span) -> Copies {
 /// Two ends, the same constant delay each way; data segments leave at least `gap` apart.
 pub struct Wire {
     pub ends: [Connection; 2],
-    /// By arrival and order of departure: to whom, what.
+    /// By arrival and order of departure: destination and packet.
     pub flying: BTreeMap<(Time, u64), (usize, Segment)>,
     pub now: Time,
     pub delay: Span,
     pub gap: Span,
-    /// Until when the link of each end is taken.
+    /// End of the present transmission on each end's link.
     pub busy: [Time; 2],
     fate: Box<dyn FnMut(&Leaving) -> Copies>,
     /// The mark with which a segment arrives, given to whom and the one with which it left.
     pub marks: Box<dyn FnMut(usize, Ecn) -> Ecn>,
     sent: [u64; 2],
     inserted: u64,
-    /// All that left: when, from which end, what.
+    /// All departures: time, end, packet.
     pub log: Vec<(Time, usize, Segment)>,
-    /// Ask for trains first, as a world does, and how many segments left in one.
+    /// Whether to ask for trains first, as a world does, and the number of segments that left in one.
     pub trains: bool,
     pub in_trains: u64,
 }
@@ -145,13 +145,13 @@ impl Wire {
         }
     }
 
-    /// When something happens next; `Time::NEVER` if nothing is left to happen.
+    /// Time of the next event; `Time::NEVER` if there is none.
     fn next(&self) -> Time {
         let arrival = self.flying.keys().next().map_or(Time::NEVER, |k| k.0);
         self.ends.iter().map(Connection::next_deadline).fold(arrival, Time::min)
     }
 
-    /// One event; false when nothing is left to happen.
+    /// Process one event; false when nothing is left.
     pub fn step(&mut self) -> bool {
         let next = self.next();
         if next == Time::NEVER {
@@ -171,7 +171,7 @@ impl Wire {
         true
     }
 
-    /// Everything that happens until `until`.
+    /// Process every event until `until`.
     pub fn run_until(&mut self, until: Time) {
         while self.next() <= until && self.step() {}
         self.now = self.now.max(until);

@@ -1,4 +1,4 @@
-"""The rows of the evaluation, in the order of the RFC's sections. Each file holds those that ask one kind of question."""
+"""Rows of the evaluation in the order of the RFC's sections. Each file holds rows on one kind of question."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ackclock.evaluate.situation import Row
 
 
 def rows() -> tuple[Row, ...]:
-    """Every row, in order."""
+    """Return every row, in order."""
     found = {
         row.id: row
         for module in (collapse, queues, sharing, short, harm, paths, datacentre, search, text)

@@ -1,4 +1,4 @@
-"""Congestion collapse: what a sender does when most, or all, of what it sends is lost. Rows 1 and 7."""
+"""Congestion collapse: the behaviour of a sender when most or all of its packets are lost. Rows 1 and 7."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ RATE, RTT = 10, 40
 """Mbit/s, ms."""
 
 RESUMES_S = 30
-"""For which a sender is looked at after all was lost."""
+"""Seconds for which a sender is observed after everything was lost."""
 
 
 def _heavy() -> Iterator[Cell]:
-    """20 s without loss, then 30 s at each rate of loss, 30 s of total loss, `RESUMES_S` without."""
+    """Return a cell with 20 s without loss, then 30 s at each rate of loss, 30 s of total loss, and `RESUMES_S`
+    without.
+    """
     for name, losses, count, scale in (
         ("half-1", (0.1, 0.5), 1, "quick"),
         ("steps-1", (0.01, 0.1, 0.3, 0.5), 1, "standard"),
@@ -45,7 +47,7 @@ def _heavy() -> Iterator[Cell]:
 
 
 def _at(of: str) -> measure.Of:
-    """A measure whose times are those of the cell."""
+    """Return a measure whose times are those of the cell."""
 
     def call(t: Tables, c: Cell) -> dict[int, float]:
         tenth, half, dead, end = c.about["tenth_s"], c.about["half_s"], c.about["dead_s"], c.about["end_s"]
@@ -62,7 +64,9 @@ def _at(of: str) -> measure.Of:
 
 
 def _silent() -> Iterator[Cell]:
-    """The way back fails for a while from 10 s on: it loses everything, or delivers nothing until it is there again."""
+    """Return a cell whose return path fails for a while from 10 s on: it loses everything, or delivers nothing until it
+    is back.
+    """
     for name, seconds, step, back, scale, what in (
         ("lost-5s", 5, {"loss": 1.0}, {"loss": 0.0}, "quick", "ACKs lost for 5 s"),
         ("lost-30s", 30, {"loss": 1.0}, {"loss": 0.0}, "standard", "ACKs lost for 30 s"),
@@ -83,28 +87,30 @@ def _silent() -> Iterator[Cell]:
 
 
 def equation(loss: float) -> float:
-    """Packets in a round trip at a share of loss: RFC 5348 section 3.1, with b = 1 and t_RTO = 4 R."""
+    """Return packets per round trip at a share of loss: RFC 5348 section 3.1, with b = 1 and t_RTO = 4 R."""
     return 1 / (math.sqrt(2 * loss / 3) + 12 * math.sqrt(3 * loss / 8) * loss * (1 + 32 * loss**2))
 
 
 TOO_MUCH = 10.0
-"""Times the equation's rate from which on RFC 8083 (section 4.3) makes a sender cease: an order of magnitude more than TCP would send."""
+"""Multiple of the equation's rate from which on RFC 8083 (section 4.3) makes a sender cease: an order of magnitude more
+than TCP would send.
+"""
 
 
 def most(loss: float) -> float:
-    """Packets in a round trip that a sender may send while this share is lost, whatever CUBIC does.
+    """Return the packets per round trip that a sender may send while this share is lost, regardless of CUBIC.
 
-    `TOO_MUCH` times the equation's rate, but one packet in a round trip is within what RFC 8085 (section 3.1.3) leaves to any sender. We
-    took this from those texts and not from what our controllers do.
+    `TOO_MUCH` times the equation's rate, but one packet in a round trip is within what RFC 8085 (section 3.1.3) leaves
+    to any sender. The bound comes from those texts, not from the behaviour of our controllers.
     """
     return max(TOO_MUCH * equation(loss), 1.0)
 
 
 DEAD_S = 29.0
-"""For which packets are counted while all are lost."""
+"""Seconds of total loss in which packets are counted."""
 
 MOST_WHILE_DEAD = TOO_MUCH * equation(1.0) * DEAD_S / (RTT / 1e3)
-"""Packets while all is lost: there RFC 9743 asks for full backoff, so that one in a round trip is too much."""
+"""Packets during total loss: RFC 9743 requires full backoff there, so that one per round trip is too much."""
 
 BACKS_OFF = (
     Measure(
@@ -120,7 +126,9 @@ BACKS_OFF = (
         duty=MOST_WHILE_DEAD,
     ),
 )  # fmt: skip
-"""A sender that goes on at its rate while a tenth or half of its packets are lost brings the network down, and others with it."""
+"""A sender that keeps its rate while a tenth or half of its packets are lost can cause a collapse for itself and
+others.
+"""
 
 ROWS = (
     Row(

@@ -1,4 +1,4 @@
-"""Data centres: short paths, queues that mark at a threshold, and answers that all come at once. Row 25, only if asked for."""
+"""Data centres: short paths, queues that mark at a threshold, and simultaneous responses. Row 25, only if requested."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ackclock.evaluate.situation import PLACE, Cell, Measure, Row, Tables
 MBIT, RTT_MS = 10_000, 0.05
 WARM_UP_S, SECONDS = 0.2, 1.2
 QUEUE: Mapping[str, Any] = {"kind": "threshold", "mark": "66 packets", "limit": "250 packets"}
-"""As DCTCP was introduced with (SIGCOMM 2010): marks above 65 packets at 10 Gbit/s."""
+"""DCTCP's original setting (SIGCOMM 2010): marks above 65 packets at 10 Gbit/s."""
 
 ECN: Mapping[str, Any] = {"ecn": "ask"}
 SERVERS, ANSWER, REQUESTS = 32, 64_000, 200
 FOLLOWED_S = 0.3
-"""Time for which an answer is followed, s: more than a retransmission timeout."""
+"""Time for which a response is followed, s: more than a retransmission timeout."""
 
 
 def _long(name: str, controller: str, count: int) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def _long(name: str, controller: str, count: int) -> dict[str, Any]:
 
 
 def _incast(controller: str) -> dict[str, Any]:
-    """A client that asks all servers at once, again when the last one has answered."""
+    """Return a client that requests from all servers at once, again when the last one has responded."""
     return {
         "name": "answers",
         "congestion_control": controller,
@@ -52,7 +52,7 @@ def _cells() -> Iterator[Cell]:
         )  # fmt: skip
         answers = "answers" in made["flows"][-1]["name"]
         labels = about(MBIT, RTT_MS, what=said, victim=victim, answers=answers, seconds=SECONDS)
-        # a second of it has as many packets as any other cell
+        # one second of it has as many packets as any other cell
         return replace(cell(name, made, labels, scale="quick" if quick else "standard"), gigabit=False)
 
     incast = f"{SERVERS} answers of {ANSWER // 1000} kB at once"

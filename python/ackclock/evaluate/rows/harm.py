@@ -1,4 +1,4 @@
-"""Harm of the candidate to others who share the path, and of them to it. Rows 6, 8, 9 and 20."""
+"""Harm by the candidate to other flows on the path, and by them to it. Rows 6, 8, 9 and 20."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ QUICK = ((10, 40, 0.25), (10, 40, 1), (10, 40, 8))
 
 
 def beside(mbit: float, rtt_ms: float, bdp: float, victim: str, *, own: int = 1, others: int = 1) -> dict[str, object]:
-    """Some of the candidate beside some of a victim, and a telephone call where there is room for one."""
+    """Return some flows of the candidate beside some of a victim, and a telephone call if there is room for one."""
     named: dict[str, Any] = {}
     if victim == LINUX_BBR3:
         victim, named = "bbr3", {"congestion_control_options": {"flavour": "linux-v3"}}
@@ -36,7 +36,7 @@ def _one(mbit: float, rtt_ms: float, bdp: float, victim: str, scale: Scale, own:
 
 
 LINUX_BBR3 = "bbr3-linux"
-"""BBRv3 as the kernel's authors have it; otherwise it is the draft's."""
+"""BBRv3 as its authors' kernel has it; otherwise it is the draft's."""
 
 
 def _cells() -> Iterator[Cell]:
@@ -53,7 +53,7 @@ def _cells() -> Iterator[Cell]:
 
 
 def _unequal() -> Iterator[Cell]:
-    """One of the two has a jitter of 10 ms, or a path sixteen times as long."""
+    """Return a cell in which one of the two has a jitter of 10 ms, or a path sixteen times as long."""
     plain = {"rate": "100 Mbit/s", "jitter": "1 ms"}
     for name, said, links, rtt_ms in (
         ("own-jitter", "its way in has a jitter of 10 ms", [{**plain, "jitter": "10 ms"}, plain], 40),
@@ -88,7 +88,7 @@ def _least(t: Tables, c: Cell) -> dict[int, float]:
     shares = measure.least_share(others, of=len(own) + len(others))(t, c)
     return {
         seed: min(share, 1.0) for seed, share in shares.items()
-    }  # nan stays; who gets more than its part is not starved
+    }  # nan stays; a flow with more than its share is not starved
 
 
 def _real_time() -> Iterator[Cell]:
@@ -119,7 +119,7 @@ def _of_media(of: measure.Of) -> measure.Of:
 
 
 def _cheated() -> Iterator[Cell]:
-    """Two flows of the candidate; the receiver of one of them cheats."""
+    """Return two flows of the candidate; the receiver of one of them cheats."""
     marking: dict[str, Any] = {"queue": {"kind": "codel", "ecn": True}}
     cheats: tuple[tuple[str, str, dict[str, Any], dict[str, Any]], ...] = (
         ("split-acks", "each segment acknowledged in 5 pieces", {"ack_splits": 5}, {}),

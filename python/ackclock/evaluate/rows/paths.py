@@ -1,4 +1,4 @@
-"""Paths that are not a steady wire: radio loss, changes, small and long pipes, reordering. Rows 14, 17 to 19, 21 to 23, x3."""
+"""Paths with variation: radio loss, changes, small and long pipes, reordering. Rows 14, 17 to 19, 21 to 23, x3."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _lossy() -> Iterator[Cell]:
 
 
 def _wifi() -> Iterator[Cell]:
-    """20 Mbit/s and 10 ms; both ways have the jitter."""
+    """Return Wi-Fi of 20 Mbit/s and 10 ms with jitter in both directions."""
     for mean in (1, 7, 12):
         jitter = {"wifi": {"mean": f"{mean} ms"}}
         made = dumbbell(
@@ -45,7 +45,9 @@ def _wifi() -> Iterator[Cell]:
 
 
 def _cellular() -> Iterator[Cell]:
-    """A cell's rate as a random walk: every 200 ms its logarithm moves a little, and is drawn back to that of the mean rate.
+    """Return a cellular rate as a random walk: every 200 ms its logarithm moves a little and is drawn back to that of
+    the mean rate. The walk has a seed of its own and is the same in every run; no operator's trace is used. Both
+    deviations are our choice, about those of a pedestrian and a car.
 
     Made here from a seed of its own, the same in every run; no trace of an operator. Both deviations are ours: about what a pedestrian
     and a car see.
@@ -73,14 +75,14 @@ def _cellular() -> Iterator[Cell]:
 
 
 CELLULAR_S = 60
-"""Until all begins again."""
+"""Seconds after which the walk repeats."""
 
 Steps = Mapping[float, Mapping[str, float]]
-"""Seconds -> what changes: mbit, rtt_ms, loss."""
+"""Seconds -> changed values: mbit, rtt_ms, loss."""
 
 
 def _changing(steps: Steps, *, mbit: float, rtt_ms: float, bdp: float, seconds: float, **more: Any) -> dict[str, Any]:
-    """A bottleneck that changes; delays of a step are whole round trips, ms, half of them each way."""
+    """Return a bottleneck that changes; delays of a step are whole round trips, ms, half of them in each direction."""
     forth, back = [], []
     for at, change in steps.items():
         there: dict[str, Any] = {"at": f"{at:g} s"}
@@ -113,7 +115,9 @@ def _delay_changes() -> Iterator[Cell]:
 
 
 def _satellites() -> Iterator[Cell]:
-    """A low orbit: every 15 s another rate and delay, and a gap of up to 100 ms (numbers ours, about those of measurements)."""
+    """Return a path over low-orbit satellites: every 15 s another rate and delay, and a gap of up to 100 ms (our
+    numbers, near published measurements).
+    """
     capacity = {
         "kind": "random", "every": "15 s",
         "rate": {"kind": "uniform", "low": "50 Mbit/s", "high": "150 Mbit/s"},
@@ -129,7 +133,7 @@ def _satellites() -> Iterator[Cell]:
 
 
 def _looked_at(c: Cell, at: str) -> float:
-    """Seconds for which a change is looked at."""
+    """Return the seconds for which a change is observed."""
     return float(c.about.get("until_s", c.about[at] + 30) - c.about[at])
 
 
@@ -236,7 +240,9 @@ def _path_changes() -> Iterator[Cell]:
 
 
 def _hand_overs() -> Iterator[Cell]:
-    """Every 5 s the link is out for up to half a second; what comes in meanwhile waits, or is lost."""
+    """Return a path with hand-overs: every 5 s the link is out for up to half a second; arriving packets wait, or are
+    lost.
+    """
     for arrivals in ("wait", "lost"):
         lasts = {"kind": "uniform", "low": "50 ms", "high": "500 ms"}
         gap = {"at": "5 s", "every": "5 s", "lasts": lasts, "arrivals": arrivals}

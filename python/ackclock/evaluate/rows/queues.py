@@ -1,4 +1,4 @@
-"""Queues: how full they get, what is lost there, and what active management makes of it. Rows 2, 3, 12, 13, 15, 16 and x1."""
+"""Queues: their length, their losses, and the effect of active management. Rows 2, 3, 12, 13, 15, 16 and x1."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ MANAGED = {
 
 
 def _managed() -> Iterator[Cell]:
-    """Each discipline at 40 ms: one flow, two flows, and one beside CUBIC; without and with ECN."""
+    """Return cells of each discipline at 40 ms: one flow, two flows, and one beside CUBIC; without and with ECN."""
     for mbit in (10, 100):
         for name, queue in MANAGED.items():
             for ecn in (False, True):
@@ -96,11 +96,13 @@ FAULTS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
     "stripped": ("marks stripped behind the queue", {}, {"ecn_fault": {"what": "strip-ce"}}),
     "one-queue": ("all flows in one queue", {"queues": 1}, {}),
 }
-"""Name -> in words, keys of the queue, keys of the link."""
+"""Name -> (description, keys of the queue, keys of the link)."""
 
 
 def _tunnels() -> Iterator[Cell]:
-    """FQ-CoDel that marks, at 10 Mbit/s and 40 ms, and what tunnels make of it: one flow, and one beside CUBIC."""
+    """Return cells with FQ-CoDel that marks, at 10 Mbit/s and 40 ms, under the changes that tunnels make: one flow, and
+    one beside CUBIC.
+    """
     mine: dict[str, Any] = {"stack": {"ecn": "ask"}}
     for name, (said, queue, link) in FAULTS.items():
         for beside in (False, True):
@@ -137,7 +139,9 @@ def _policed() -> Iterator[Cell]:
 
 
 def _subscribers() -> Iterator[Cell]:
-    """Beside CUBIC, each with a bucket of its own, as access networks police subscribers."""
+    """Return cells beside CUBIC in which each flow has a token bucket of its own, as access networks police
+    subscribers.
+    """
     for kilobytes in (50, 500):
         policer = {"kind": "policer", "rate": "5 Mbit/s", "bucket": f"{kilobytes}000 bytes", "per": "flow"}
         groups = [flows("candidate", rtt_ms=40), flows("victim", "cubic", rtt_ms=40)]
@@ -151,7 +155,7 @@ def _of_tokens(t: Tables, c: Cell) -> dict[int, float]:
 
 
 def _breakers() -> Iterator[Cell]:
-    """Cells of rows 3 and 8 that lose the most."""
+    """Return the cells of rows 3 and 8 that lose the most."""
     for bdp in (0.1, 0.25, 1):
         for count, victim in ((4, ""), (16, ""), (1, "cubic")):
             groups = [flows("candidate", rtt_ms=40, count=count)]
@@ -168,7 +172,7 @@ def _breakers() -> Iterator[Cell]:
 
 
 def _media_breakers() -> Iterator[Cell]:
-    """Media of 2.5 Mbit/s that does not react, at 4 and 10 Mbit/s beside four flows."""
+    """Return cells with media of 2.5 Mbit/s that does not react, at 4 and 10 Mbit/s beside four flows."""
     media = {"name": "media", "workload": {"kind": "constant-rate", "rate": "2.5 Mbit/s"}}
     for mbit, bdp in ((4, 1), (10, 0.25)):
         groups = [flows("candidate", rtt_ms=100, count=4), media]

@@ -1,4 +1,4 @@
-"""Worst case that a search finds and no list of situations has. Row x5."""
+"""Worst case found by a search, which may be in no list of situations. Row x5."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How flows of one controller share the capacity. Row 4."""
+"""Sharing of capacity between flows of one controller. Row 4."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ impl Bbr {
         }
     }
 
-    /// Segments that one burst of the device would hold at this rate (Linux `bbr_tso_segs_goal`). Remembered, because the
-    /// rate seldom changes and the division is what an ACK costs most here.
+    /// Segments that one burst of the device would hold at this rate (Linux `bbr_tso_segs_goal`). Cached,
+    /// because the rate seldom changes and the division is the largest cost of an ACK here.
     fn burst(&self, window: &Window, smss: u32) -> u32 {
         let rate = window.pacing_rate;
         let (known, burst) = self.burst.get();

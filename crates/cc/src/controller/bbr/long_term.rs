@@ -1,24 +1,25 @@
-//! The search for a policer (Linux `bbr_lt_bw_sampling`): where a fifth of what is sent is lost, and that at the same rate in
-//! two intervals one after the other, a token bucket is at work. For 48 rounds the flow then paces at its rate, instead of at
-//! the greatest one that was seen, which the bucket's tokens made.
+//! Detection of a policer (Linux `bbr_lt_bw_sampling`): if a fifth of the sent data is lost, at the same rate
+//! in two successive intervals, a token bucket is at work. For 48 rounds the flow then paces at its rate,
+//! instead of at the highest observed one, which came from the bucket's tokens.
 
 use ackclock_core::Time;
 
 use super::gains::{pacing_rate, BW_UNIT, UNIT};
 use super::{Bbr, Mode};
 
-/// Rounds of an interval, at least (Linux `bbr_lt_intvl_min_rtts`); four times as many are too long for one.
+/// Minimum number of rounds in an interval (Linux `bbr_lt_intvl_min_rtts`); four times as many are too long
+/// for one.
 const MIN_ROUNDS: u32 = 4;
 const MAX_ROUNDS: u32 = 4 * MIN_ROUNDS;
-/// Lost share of what is delivered that ends an interval, in 1/256 (Linux `bbr_lt_loss_thresh`).
+/// Lost share of the delivered data that ends an interval, in 1/256 (Linux `bbr_lt_loss_thresh`).
 const LOSS_THRESH: u64 = 50;
 /// Two intervals agree if their rates differ by an eighth at most, or by 500 bytes/s (Linux `bbr_lt_bw_ratio`, `bbr_lt_bw_diff`).
 const RATIO: u64 = UNIT / 8;
 const DIFF: u64 = 4_000 / 8;
-/// Rounds for which the rate holds (Linux `bbr_lt_bw_max_rtts`).
+/// Rounds for which the rate is valid (Linux `bbr_lt_bw_max_rtts`).
 const HOLDS_ROUNDS: u32 = 48;
 
-/// Where the search stands.
+/// State of the detection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LongTerm {
     /// The policer's rate is in use (Linux `lt_use_bw`).

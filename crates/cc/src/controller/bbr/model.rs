@@ -1,5 +1,5 @@
-//! The model of the path: round trips counted by packets, the greatest delivery rate of ten of them, and how far ACKs are
-//! aggregated.
+//! The model of the path: round trips counted by packets, the maximum delivery rate over ten of them, and the
+//! extent of ACK aggregation.
 
 use ackclock_core::{Span, Time};
 
@@ -11,8 +11,8 @@ use crate::window::Window;
 const BW_ROUNDS: u64 = 10;
 /// Rounds of one half of the filter of extra ACKs (Linux `bbr_extra_acked_win_rtts`).
 const EXTRA_ROUNDS: u32 = 5;
-/// Segments after which the count of an epoch starts anew (Linux `bbr_ack_epoch_acked_reset_thresh`), and its greatest
-/// value, 20 bits.
+/// Segments after which the count of an epoch restarts (Linux `bbr_ack_epoch_acked_reset_thresh`), and its
+/// maximum, 20 bits.
 const EPOCH_RESET: u64 = 1 << 20;
 const EPOCH_MOST: u64 = 0xf_ffff;
 
@@ -25,17 +25,17 @@ pub(super) struct Rounds {
     pub next_delivered: u64,
     /// Rounds so far (Linux `rtt_cnt`).
     pub count: u64,
-    /// This ACK begins a round.
+    /// Whether this ACK begins a round.
     pub round_start: bool,
 }
 
-/// How far ACKs come in bunches: segments acknowledged beyond what the rate explains.
+/// ACK aggregation: segments acknowledged beyond what the rate explains.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aggregation {
-    /// Since then, `epoch_acked` segments were acknowledged.
+    /// Start of the epoch, since which `epoch_acked` segments were acknowledged.
     pub epoch_stamp: Time,
     pub epoch_acked: u64,
-    /// The greatest excess of this half of the filter and of the other one, segments.
+    /// The largest excess in this half of the filter and in the other one, segments.
     extra_acked: [u32; 2],
     idx: usize,
     rounds: u32,

@@ -1,5 +1,5 @@
-//! ProbeBW: a cycle of eight phases, each about as long as the least RTT. One sends a quarter above the rate to look for
-//! more, the next a quarter below to drain the queue of that, six send at the rate.
+//! ProbeBW: a cycle of eight phases, each about as long as the minimum RTT. One sends a quarter above the
+//! rate to probe for more, the next a quarter below to drain the resulting queue, six send at the rate.
 
 use super::gains::UNIT;
 use super::{AckSample, Bbr, Mode};

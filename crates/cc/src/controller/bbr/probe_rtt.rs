@@ -1,5 +1,5 @@
-//! The least RTT, and ProbeRTT: where it was not seen again for ten seconds, the flow keeps four segments in flight for
-//! 200 ms and a round, so that queues drain and it can be measured.
+//! The minimum RTT, and ProbeRTT: if it was not observed again for ten seconds, the flow keeps four segments
+//! in flight for 200 ms and a round, so that queues drain and it can be measured.
 
 use ackclock_core::Time;
 
@@ -12,12 +12,12 @@ const MIN_RTT_WINDOW_MS: u64 = 10_000;
 /// Linux `bbr_probe_rtt_mode_ms`.
 const PROBE_RTT_MS: u64 = 200;
 
-/// Linux looks at these times in ticks of 1 ms.
+/// Linux checks these times in ticks of 1 ms.
 fn ticks(now: Time) -> u64 {
     now.0 / 1_000_000
 }
 
-/// The least RTT, and where ProbeRTT stands.
+/// The minimum RTT, and the state of ProbeRTT.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MinRtt {
     /// us; `u64::MAX` = none yet.
@@ -25,7 +25,7 @@ pub(super) struct MinRtt {
     pub min_rtt_stamp: Time,
     /// This ACK found the flow in ProbeRTT.
     pub looking: bool,
-    /// ProbeRTT ends after this tick; `None` = too much is in flight still.
+    /// ProbeRTT ends after this tick; `None` = too much is still in flight.
     done: Option<u64>,
     /// A round has passed in ProbeRTT.
     round_done: bool,

@@ -1,4 +1,4 @@
-//! Startup and Drain: double the rate each round until it no longer grows, then empty the queue that this left.
+//! Startup and Drain: double the rate each round until it no longer grows, then empty the resulting queue.
 
 use super::gains::UNIT;
 use super::{AckSample, Bbr, Mode, RateSample};
@@ -33,7 +33,8 @@ impl Bbr {
         self.full_pipe.reached = self.full_pipe.count >= FULL_BW_ROUNDS;
     }
 
-    /// Linux `bbr_check_drain`: into Drain when the pipe is full, out of it when no more is in flight than the path holds.
+    /// Linux `bbr_check_drain`: enter Drain when the pipe is full, leave it when no more is in flight than
+    /// the path holds.
     pub(super) fn check_drain(&mut self, window: &mut Window, ack: &AckSample) {
         if self.mode == Mode::Startup && self.full_pipe.reached {
             self.mode = Mode::Drain;

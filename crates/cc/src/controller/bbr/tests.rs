@@ -164,7 +164,8 @@ fn a_spurious_loss_ends_the_search() {
     assert!(!bbr.long_term.used);
 }
 
-/// Linux `bbr_packets_in_net_at_edt`: what the path delivers until the pacer sends again is not in flight then.
+/// Linux `bbr_packets_in_net_at_edt`: segments that the path delivers before the pacer sends again are not in
+/// flight then.
 #[test]
 fn what_is_in_flight_is_counted_for_the_next_departure() {
     let (mut bbr, mut w) = (Bbr::default(), Window::new(10));
@@ -173,7 +174,7 @@ fn what_is_in_flight_is_counted_for_the_next_departure() {
     let mut a = ack(2000, bbr.rounds.delivered, 40, 0);
     bbr.pacing_gain = UNIT;
     assert_eq!(bbr.in_net(40, &w, &a), 40);
-    a.arrival.departs_in = Span::from_ms(3); // one segment per ms, less a little: the rate is rounded down
+    a.arrival.departs_in = Span::from_ms(3); // one segment per ms, minus a little: the rate is rounded down
     assert_eq!(bbr.in_net(40, &w, &a), 40 - 2);
     a.arrival.departs_in = Span::from_ms(100);
     assert_eq!(bbr.in_net(40, &w, &a), 0);

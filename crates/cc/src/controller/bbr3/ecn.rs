@@ -21,14 +21,14 @@ const MAX_RTT_US: u64 = 5_000;
 const ALPHA_GAIN: u32 = UNIT / 16;
 /// Share of `alpha` by which the bound falls.
 const FACTOR: u32 = 85;
-/// Share of marks that is too much.
+/// Share of marks that is too high.
 const THRESH: u32 = UNIT / 2;
 /// Rounds of such a share that end Startup.
 const FULL_ROUNDS: u8 = 2;
 /// First step of the probe after marks, share of `inflight_longterm`.
 const REPROBE_GAIN: Ratio = Ratio::new(1, 2);
 
-/// Marks seen, if the controller heeds them.
+/// Marks seen, if the controller reacts to them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Marks {
     /// The controller heeds marks.
@@ -37,11 +37,11 @@ pub(super) struct Marks {
     pub eligible: bool,
     /// EWMA of the share of marked segments, 1/256.
     pub alpha: u32,
-    /// The round, and the cycle, have seen a mark.
+    /// Whether the round, and the cycle, have seen a mark.
     pub in_round: bool,
     pub in_cycle: bool,
     startup_rounds: u8,
-    /// Since the round began.
+    /// Counters since the round began.
     delivered: u32,
     delivered_ce: u32,
 }
@@ -60,7 +60,7 @@ impl Marks {
         }
     }
 
-    /// The share of marks in the sample is beyond what a probe tolerates.
+    /// Whether the share of marks in the sample exceeds what a probe tolerates.
     pub fn too_high(&self, rate: &RateSample) -> bool {
         self.eligible
             && rate.delivered_ce > Ratio::new(u64::from(THRESH), u64::from(UNIT)).of_volume(rate.delivered)
@@ -74,7 +74,8 @@ impl Marks {
 }
 
 impl Bbr3 {
-    /// An ACK with a rate sample: counts, and at the start of a round `alpha`. Says whether Startup has seen too much.
+    /// Process an ACK with a rate sample: counts, and at the start of a round `alpha`. Returns whether
+    /// Startup has seen too many marks.
     pub(super) fn update_marks(&mut self, ack: &AckSample) -> bool {
         let m = &mut self.marks;
         if !m.on {

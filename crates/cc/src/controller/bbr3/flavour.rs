@@ -25,7 +25,7 @@
 use ackclock_core::schema::FLAG;
 use ackclock_core::{choice, table};
 
-/// Whose description of version 3.
+/// Description of version 3 that is followed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Flavour {
     Draft06,
@@ -59,13 +59,13 @@ impl Ratio {
         Ratio { num, den }
     }
 
-    /// This share of `x`, rounded down.
+    /// Return this share of `x`, rounded down.
     #[inline]
     pub fn of(self, x: u64) -> u64 {
         x.saturating_mul(self.num) / self.den
     }
 
-    /// This share of a volume in whole segments, rounded down.
+    /// Return this share of a volume in whole segments, rounded down.
     #[inline]
     pub fn of_volume(self, segments: u32) -> u32 {
         self.of(u64::from(segments)).min(u64::from(u32::MAX)) as u32
@@ -76,7 +76,7 @@ impl Ratio {
         x.saturating_mul(self.num).div_ceil(self.den)
     }
 
-    /// `x` / (1 - this), rounded down: of what `x` is the rest.
+    /// Return `x` / (1 - this), rounded down: the whole of which `x` is the rest.
     pub fn rest_of(self, x: u64) -> u64 {
         x.saturating_mul(self.den) / (self.den - self.num)
     }
@@ -98,7 +98,7 @@ pub(super) struct Constants {
     pub startup_pacing_gain: Ratio,
     /// BBR.DrainPacingGain.
     pub drain_pacing_gain: Ratio,
-    /// Drain ends after more rounds than this, however much is in flight (§5.3.2).
+    /// Drain ends after more rounds than this, regardless of the bytes in flight (§5.3.2).
     pub drain_rounds: u32,
     /// Pacing gain of ProbeBW_DOWN.
     pub down_pacing_gain: Ratio,
@@ -111,7 +111,7 @@ pub(super) struct Constants {
     /// BBR.ExtraAckedFilterLen: rounds of a part of the filter, and how many parts.
     pub extra_acked_rounds: u32,
     pub extra_acked_parts: usize,
-    /// Most that aggregation adds to cwnd, us of the rate.
+    /// Maximum that aggregation adds to cwnd, us of the rate.
     pub extra_acked_max_us: u64,
     /// BBR.ProbeRTTCwndGain as the gain of cwnd while ProbeRTT lasts; the bound of ProbeRTT is half of the BDP in both.
     pub probe_rtt_cwnd_gain: Ratio,

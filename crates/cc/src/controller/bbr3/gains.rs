@@ -63,7 +63,7 @@ impl Bbr3 {
         gain.of(bw.saturating_mul(self.rtt.min_rtt)).div_ceil(BW_UNIT).min(MOST) as u32
     }
 
-    /// Segments that stand for the BDP while no RTT is known.
+    /// Segments used as the BDP while no RTT is known.
     fn unknown_bdp(&self) -> u32 {
         match self.flavour {
             Flavour::Draft06 => INIT_CWND,
@@ -193,5 +193,5 @@ impl Bbr3 {
     }
 }
 
-/// Most segments that any volume may have, so that sums of two fit.
+/// Maximum number of segments in any volume, so that sums of two fit.
 const MOST: u64 = 1 << 30;

@@ -1,5 +1,5 @@
-//! The order of Google's kernel (Linux `bbr_main` and what it calls), where it is not the draft's: what an ACK without a rate
-//! sample does, what an application-limited flow leaves out, times in ticks.
+//! The order of operations in Google's kernel (Linux `bbr_main` and its callees), if it differs from the
+//! draft's: ACKs without a rate sample, application-limited flows, times in ticks.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
@@ -18,7 +18,7 @@ const MOST_LOSS_EVENTS: u32 = 15;
 /// Rounds since a probe, at most.
 const MOST_ROUNDS: u32 = 255;
 
-/// Linux looks at some times in ticks of 1 ms.
+/// Linux checks some times in ticks of 1 ms.
 fn ticks(now: Time) -> u64 {
     now.0 / 1_000_000
 }
@@ -208,7 +208,7 @@ impl Bbr3 {
         if self.rtt.looking {
             if self.rtt.done.is_none() {
                 if ack.in_flight <= self.probe_rtt_cwnd() {
-                    // over when a later tick than that has come
+                    // has ended when a later tick has come
                     self.rtt.done = Some(Time((now + PROBE_RTT_MODE_TICKS + 1) * 1_000_000 - 1));
                     self.rtt.round_done = false;
                     self.rounds.start();

@@ -11,7 +11,7 @@ use crate::window::Window;
 pub(super) struct LostSegment {
     /// Marked lost since it was sent, itself included.
     pub lost: u32,
-    /// In flight when it had been sent.
+    /// Segments in flight after it was sent.
     pub tx_in_flight: u32,
     /// The application limited the sender then.
     pub is_app_limited: bool,
@@ -41,8 +41,8 @@ impl Bbr3 {
         }
     }
 
-    /// BBRInflightAtLoss: the prefix of the segment at which losses reached the threshold. Of those before it and of itself
-    /// (`lost + prefix`) / (`in flight + prefix`) is the threshold there.
+    /// BBRInflightAtLoss: the prefix of the segment at which losses reached the threshold, where (`lost +
+    /// prefix`) / (`in flight + prefix`) equals the threshold.
     fn inflight_at_loss(&self, segment: LostSegment) -> u32 {
         let (before, lost) = (u64::from(segment.tx_in_flight - 1), u64::from(segment.lost - 1));
         let budget = self.c.loss_thresh.of_rounded_up(before);

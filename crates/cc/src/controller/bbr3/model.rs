@@ -1,5 +1,5 @@
-//! The model of the path: round trips counted by packets, the greatest delivery rate, bounds that losses teach, and how
-//! far ACKs are aggregated (draft-ietf-ccwg-bbr §5.5).
+//! The model of the path: round trips counted by packets, the maximum delivery rate, bounds learnt from
+//! losses, and the extent of ACK aggregation (draft-ietf-ccwg-bbr §5.5).
 
 use ackclock_core::Time;
 
@@ -8,7 +8,7 @@ use super::gains::{BW_SCALE, BW_UNIT};
 use super::{AckSample, Bbr3, Cycle, Flavour, Marks, RateSample, State, NO_RATE, UNBOUNDED};
 use crate::window::Window;
 
-/// Segments after which an interval of aggregation begins anew (Linux `bbr_ack_epoch_acked_reset_thresh`).
+/// Segments after which an interval of aggregation restarts (Linux `bbr_ack_epoch_acked_reset_thresh`).
 const EPOCH_RESET: u64 = 1 << 20;
 /// Parts of the filter of aggregation, at most.
 const MAX_PARTS: usize = 10;
@@ -18,7 +18,7 @@ const MAX_PARTS: usize = 10;
 pub(super) struct Rounds {
     /// C.delivered, segments.
     pub delivered: u64,
-    /// BBR.next_round_delivered: what is sent from now on ends the round when it is acknowledged.
+    /// BBR.next_round_delivered: the round ends when data sent from now on is acknowledged.
     pub next_round_delivered: u64,
     /// BBR.round_start: this ACK begins a round.
     pub round_start: bool,
@@ -48,24 +48,24 @@ pub(super) struct Bounds {
     pub inflight_shortterm: u32,
     /// BBR.inflight_longterm: volume at which a probe met losses beyond the threshold.
     pub inflight_longterm: u32,
-    /// BBR.bw_latest and BBR.inflight_latest: greatest rate and volume delivered in this loss round.
+    /// BBR.bw_latest and BBR.inflight_latest: maximum rate and volume delivered in this loss round.
     pub bw_latest: u64,
     pub inflight_latest: u32,
-    /// BBR.loss_round_delivered: the loss round ends when what is sent from now on is acknowledged.
+    /// BBR.loss_round_delivered: the loss round ends when data sent from now on is acknowledged.
     pub loss_round_delivered: u64,
     /// BBR.loss_round_start: this ACK begins a loss round.
     pub loss_round_start: bool,
     /// BBR.loss_in_round: the loss round has seen a loss.
     pub loss_in_round: bool,
-    /// And so has the probing cycle.
+    /// Whether the probing cycle has seen one, too.
     pub loss_in_cycle: bool,
     /// BBR.loss_events_in_round.
     pub loss_events: u32,
 }
 
 impl Bounds {
-    /// Nothing is known yet. The kernel's first loss round ends when the first flight is acknowledged, whose first segment has the SYN
-    /// before it.
+    /// Initial state. The kernel's first loss round ends when the first flight is acknowledged, whose first
+    /// segment follows the SYN.
     pub fn new(flavour: Flavour) -> Bounds {
         Bounds {
             bw_shortterm: NO_RATE,
@@ -135,7 +135,7 @@ impl Bounds {
     }
 }
 
-/// How far ACKs come in bunches (§5.5.9): segments acknowledged beyond what the rate explains.
+/// ACK aggregation (§5.5.9): segments acknowledged beyond what the rate explains.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aggregation {
     /// BBR.extra_acked_interval_start.
@@ -216,7 +216,7 @@ impl Bbr3 {
         self.max_bw().min(self.bounds.bw_shortterm)
     }
 
-    /// Whether losses are what a probe looks for, and not a reason to lower the short-term bounds (§5.5.10.3).
+    /// Whether losses are the purpose of a probe, and no reason to lower the short-term bounds (§5.5.10.3).
     pub(super) fn is_probing_bw(&self) -> bool {
         matches!(self.state, State::Startup | State::ProbeBw(Cycle::Refill | Cycle::Up))
     }

@@ -1,12 +1,13 @@
-//! ProbeBW: down, cruise, refill, up. When to probe, how far, and what a probe teaches (draft-ietf-ccwg-bbr §5.3.3,
-//! §5.5.10.2).
+//! ProbeBW: down, cruise, refill, up; the time and size of probes, and what is learnt from them
+//! (draft-ietf-ccwg-bbr §5.3.3, §5.5.10.2).
 
 use ackclock_core::{Span, Time};
 
 use super::{AckSample, Bbr3, Flavour, RateSample, State, UNBOUNDED};
 use crate::window::Window;
 
-/// Rounds between probes, at most (§5.3.3.5): after that many a Reno flow of the same size has its window again.
+/// Maximum number of rounds between probes (§5.3.3.5), after which a Reno flow of the same size has regained
+/// its window.
 const RENO_ROUNDS: u32 = 63;
 /// Seconds between probes (§5.3.3.5): 2, and a random part of one more.
 const PROBE_WAIT: Span = Span::from_secs(2);
@@ -24,7 +25,7 @@ pub(super) enum Cycle {
     Up,
 }
 
-/// BBR.ack_phase: what the ACKs that arrive report on.
+/// BBR.ack_phase: the phase on which arriving ACKs report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AckPhase {
     Init,
@@ -34,21 +35,22 @@ pub(super) enum AckPhase {
     ProbeStopping,
 }
 
-/// Where the probing cycle stands.
+/// State of the probing cycle.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
     /// BBR.rounds_since_bw_probe.
     pub rounds_since_probe: u32,
     /// BBR.cycle_stamp: the phase began.
     pub cycle_stamp: Time,
-    /// BBR.bw_probe_wait: drawn anew for each cycle.
+    /// BBR.bw_probe_wait: drawn for each cycle.
     pub wait: Span,
     pub ack_phase: AckPhase,
     /// BBR.bw_probe_samples: rate samples are a probe's, so their losses set the long-term bound.
     pub samples: bool,
     /// BBR.prev_probe_too_high: the last probe met too much loss, so the next one ends where the long-term bound is reached.
     pub prev_too_high: bool,
-    /// BBR.stopped_risky_probe: this one ended so; if its round of feedback is good, the next follows at once.
+    /// BBR.stopped_risky_probe: this one ended in that way; if its round of feedback is good, the next
+    /// follows at once.
     stopped_risky: bool,
     /// BBR.bw_probe_up_rounds, .bw_probe_up_acks, .probe_up_cnt: the bound rises by one for each `up_cnt` segments.
     pub up_rounds: u32,
@@ -152,14 +154,15 @@ impl Bbr3 {
         due
     }
 
-    /// BBRIsTimeToGoDown: the rate no longer grows, unless the bound is why; or what was too high before is in flight again.
+    /// BBRIsTimeToGoDown: the rate no longer grows and the bound is not the reason, or the volume that was
+    /// too high before is in flight again.
     fn time_to_go_down(&mut self, window: &Window, ack: &AckSample, in_net: u32, bw: u64) -> bool {
         if self.probe.prev_too_high && in_net >= self.bounds.inflight_longterm {
             self.probe.stopped_risky = true;
             return true;
         }
         if self.held_by_window(ack) && window.cwnd >= self.bounds.inflight_longterm {
-            self.full_pipe.reset(bw); // the bound, not the path, holds the rate back
+            self.full_pipe.reset(bw); // the bound, not the path, limits the rate
             return false;
         }
         self.full_pipe.now
@@ -183,7 +186,7 @@ impl Bbr3 {
         }
     }
 
-    /// The window holds the flow back (Linux looks at its flag, which slow start does not widen).
+    /// The window limits the flow (Linux checks its flag, which slow start does not widen).
     fn held_by_window(&self, ack: &AckSample) -> bool {
         match self.flavour {
             Flavour::Draft06 => ack.cwnd_limited,

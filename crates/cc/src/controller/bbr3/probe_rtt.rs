@@ -1,5 +1,5 @@
-//! The least RTT, and ProbeRTT: where it was not seen again for five seconds, the flow keeps little in flight for a
-//! moment so that queues drain and it can be measured (draft-ietf-ccwg-bbr §5.3.4, §5.5.5).
+//! The minimum RTT, and ProbeRTT: if it was not observed again for five seconds, the flow keeps little in
+//! flight for a moment so that queues drain and it can be measured (draft-ietf-ccwg-bbr §5.3.4, §5.5.5).
 
 use ackclock_core::{Span, Time};
 
@@ -8,18 +8,18 @@ use crate::window::Window;
 
 /// BBR.MinRTTFilterLen (§2).
 const MIN_RTT_FILTER: Span = Span::from_secs(10);
-/// BBR.ProbeRTTInterval (§2): ProbeRTT comes at least this long after the least RTT was last seen.
+/// BBR.ProbeRTTInterval (§2): minimum time from the last observation of the minimum RTT to ProbeRTT.
 const PROBE_RTT_INTERVAL: Span = Span::from_secs(5);
 /// BBR.ProbeRTTDuration (§2): little is in flight for this long, and for a round.
 const PROBE_RTT_DURATION: Span = Span::from_ms(200);
 
-/// Least RTTs over two windows of time, us (`u64::MAX` = none yet), and where ProbeRTT stands.
+/// Minimum RTTs over two time windows, us (`u64::MAX` = none yet), and the state of ProbeRTT.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MinRtt {
     /// BBR.min_rtt, least of ten seconds: the model's.
     pub min_rtt: u64,
     pub min_rtt_stamp: Time,
-    /// BBR.probe_rtt_min_delay, least of five seconds: what ProbeRTT waits for.
+    /// BBR.probe_rtt_min_delay, minimum of five seconds, for which ProbeRTT waits.
     pub probe_rtt_min: u64,
     pub probe_rtt_min_stamp: Time,
     /// BBR.probe_rtt_expired.
@@ -53,7 +53,7 @@ impl MinRtt {
         (self.min_rtt, self.probe_rtt_min) = (srtt.as_us(), srtt.as_us());
     }
 
-    /// Both windows begin.
+    /// Start both windows.
     pub fn stamp(&mut self, now: Time) {
         (self.min_rtt_stamp, self.probe_rtt_min_stamp) = (now, now);
     }

@@ -1,4 +1,4 @@
-//! Startup and Drain: double the rate each round until the pipe is full, then empty the queue that this left
+//! Startup and Drain: double the rate each round until the pipe is full, then empty the resulting queue
 //! (draft-ietf-ccwg-bbr §5.3.1, §5.3.2).
 
 use ackclock_core::trace::CaState;
@@ -75,7 +75,8 @@ impl Bbr3 {
         }
     }
 
-    /// BBRCheckDrainDone: no more in flight than the path holds without a queue, or time is up.
+    /// BBRCheckDrainDone: no more in flight than the path holds without a queue, or the time limit was
+    /// reached.
     pub(super) fn check_drain_done(&mut self, window: &Window, ack: &AckSample) {
         if self.state != State::Drain {
             return;

@@ -114,7 +114,7 @@ fn losses_between_probes_bound_the_rate_for_a_while() {
 #[test]
 fn looks_for_the_least_rtt_after_five_seconds_with_half_the_pipe() {
     let (mut bbr, mut w) = started();
-    bbr.rtt.min_rtt = 30_000; // never seen again
+    bbr.rtt.min_rtt = 30_000; // never observed again
     bbr.rtt.probe_rtt_min = 30_000;
     run(&mut bbr, &mut w, 40, 5_002, 0);
     assert_eq!(bbr.state, State::ProbeRtt);

@@ -112,7 +112,7 @@ impl KernelCurve {
         super::super::scale(cwnd, self.beta).max(2)
     }
 
-    /// Everything is forgotten after an RTO.
+    /// Forget everything after an RTO.
     pub(super) fn reset(&mut self) {
         self.epoch = Epoch::default();
     }

@@ -64,7 +64,8 @@ fn short_paths_grow_as_reno_would() {
 /// the loss.
 #[test]
 fn the_reno_friendly_region_is_as_steep_as_reno() {
-    // the kernel counts whole ACKs for a segment, and looks at the curve at most every 31 ms: its growth lags behind
+    // the kernel counts whole ACKs for a segment, and evaluates the curve at most every 31 ms: its growth
+    // lags behind
     for (params, regained, lag) in [(CubicParams::LINUX, 9.0 / 17.0, 0.2), (CubicParams::RFC9438, 1.0, 0.0)] {
         let rounds = after_loss(params, 40, 10, 1);
         let mut w_est = f64::from(Cubic::new(params).ssthresh(&Window::new(40), 40));
@@ -115,12 +116,12 @@ fn after_an_rto_the_first_stage_has_no_memory_of_w_max() {
                 c.on_ack(&mut w, &AckSample::from(Arrival { srtt: rtt, ..arrival(round * rtt.0, 1) }));
             }
         }
-        // with W_max = 100 remembered it would stand near 100 after 5 s; K = 0 gives 70 + 0.4 * 5^3 = 120
+        // with W_max = 100 remembered it would be near 100 after 5 s; K = 0 gives 70 + 0.4 * 5^3 = 120
         assert!(w.cwnd > 105, "{:?}: {}", params.form, w.cwnd);
     }
 }
 
-/// Linux resets where the state becomes Loss; ssthresh is not set anew there if the timer strikes in Recovery.
+/// Linux resets when the state becomes Loss; ssthresh is not set again there if the timer fires in Recovery.
 #[test]
 fn the_kernels_form_forgets_w_max_with_a_timeout_in_recovery() {
     let mut c = Cubic::new(CubicParams::LINUX);

@@ -26,10 +26,10 @@ use ackclock_core::{choice, Span, Time};
 
 use super::{seconds, Credited, Insight, Meter, CLOCK};
 
-/// From what the filter takes its gain.
+/// Source of the filter's gain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FilterGain {
-    /// From tau_k.
+    /// Computed from tau_k.
     Stability,
     /// Constant, 0.9 old and 0.1 new per sample.
     Ewma,
@@ -37,7 +37,7 @@ pub enum FilterGain {
 
 choice! { FilterGain: Stability "stability", Ewma "ewma" }
 
-/// Which rate stands for RE in T_k.
+/// Rate used as RE in T_k.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LevelRate {
     /// Achieved over the last RTT.
@@ -52,7 +52,7 @@ pub enum LevelRate {
 
 choice! { LevelRate: Achieved "achieved", Quoted "quoted", Throughput "throughput", Filtered "filtered" }
 
-/// Over which values U_max is taken.
+/// Values over which U_max is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PeakOver {
     /// The ten most recent ones.
@@ -69,13 +69,13 @@ pub enum Floor {
     /// The last gap between ACKs: pauses count as slow samples, so that over time the samples add up to the bytes
     /// acknowledged, and the estimate to the rate achieved.
     Gap,
-    /// The least gap of the last one to two RTTs, which is a packet pair's: a pause says nothing.
+    /// The smallest gap of the last one to two RTTs, which is a packet pair's: a pause is no sample.
     Pair,
     /// A constant, seconds.
     Fixed(f64),
 }
 
-/// The least gap of this RTT and of the one before.
+/// The smallest gap of this RTT and of the one before.
 #[derive(Clone, Copy, Debug)]
 struct LeastGap {
     since: Time,
@@ -113,7 +113,7 @@ pub struct AbseParams {
     pub from_zero: bool,
     /// Bound of samples; 0 = none.
     pub nic_rate: f64,
-    /// ACKs closer than this are one batch; 0 = each ACK by itself.
+    /// ACKs closer than this form one batch; 0 = each ACK by itself.
     pub batch_gap: f64,
 }
 
@@ -150,7 +150,7 @@ struct Batch {
 const PEAK: usize = 10;
 /// Weight of the past in the throughput filter.
 const PAST: f64 = 0.6;
-/// A batch does not go on for longer, even if the ACKs never pause: share of the RTT.
+/// Maximum duration of a batch even if the ACKs never pause: share of the RTT.
 const LONGEST_BATCH: f64 = 0.125;
 
 impl Abse {
@@ -225,7 +225,7 @@ impl Abse {
         } else {
             sampling_interval(ack.rtt, expected, achieved, floor)
         };
-        // no search where the interval holds this ACK alone
+        // no search if the interval holds only this ACK
         let bytes = if self.interval <= seconds(gap) {
             ack.bytes
         } else {

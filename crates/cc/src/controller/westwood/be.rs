@@ -45,7 +45,7 @@ impl Be {
         self.fed = ack.now;
     }
 
-    /// Nothing arrived until `now`.
+    /// Record that nothing arrived until `now`.
     pub fn on_silence(&mut self, now: Time) {
         if !self.seeded {
             return;
@@ -72,7 +72,7 @@ impl Be {
     }
 }
 
-/// One step of the filter.
+/// Advance the filter by one step.
 pub(super) fn step(tau: f64, d: f64, rate: f64, sample: f64, before: f64) -> f64 {
     let sum = 2.0 * tau + d;
     (((2.0 * tau - d) / sum) * rate + (d / sum) * (sample + before)).max(0.0)

@@ -11,12 +11,12 @@ pub(super) struct Meter {
     /// Arrival and bytes up to and including it.
     sums: VecDeque<(Time, f64)>,
     total: f64,
-    /// Bytes up to what was forgotten.
+    /// Bytes up to the forgotten ones.
     before: f64,
 }
 
 impl Meter {
-    /// `bytes` arrive at `now`; what is older than `keep` is forgotten.
+    /// `bytes` arrive at `now`; those older than `keep` are forgotten.
     #[inline]
     pub fn add(&mut self, now: Time, bytes: f64, keep: Span) {
         self.total += bytes;
@@ -34,11 +34,11 @@ impl Meter {
         }
     }
 
-    /// Bytes that arrived after `now - interval`, which must not be longer than what is kept.
+    /// Bytes that arrived after `now - interval`, which must not exceed the kept time.
     #[inline]
     pub fn over(&self, now: Time, interval: Span) -> f64 {
         let start = Time(now.0.saturating_sub(interval.0));
-        // the newest few are asked for most often
+        // the newest few are requested most often
         for (age, &(t, _)) in self.sums.iter().rev().take(4).enumerate() {
             if t <= start {
                 return self.total - self.sums[self.sums.len() - 1 - age].1;

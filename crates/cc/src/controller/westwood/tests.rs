@@ -119,7 +119,7 @@ fn pauses_count_by_the_last_gap_and_not_by_a_pairs() {
         abse.rate()
     };
     let achieved = 15_000.0 / 0.064;
-    // read at the end of a burst, when a filter of one RTT stands above its mean
+    // read at the end of a burst, when a filter of one RTT is above its mean
     let (gap, pair) = (rate(Floor::Gap) / achieved, rate(Floor::Pair) / achieved);
     assert!((1.0..1.6).contains(&gap) && pair > 5.0 * gap, "{gap} {pair}");
 }
@@ -233,7 +233,7 @@ fn a_loss_sets_the_window_to_what_the_path_carried_and_never_raises_it() {
         steady(&mut w, &mut window, 100, 40);
         let ssthresh = w.ssthresh(&window, 100);
         assert!((96..=101).contains(&ssthresh), "{estimator}: {ssthresh}");
-        // a window halfway: ssthresh rises when recovery is over, cwnd does not
+        // a window in between: ssthresh rises when recovery has ended, cwnd does not
         window.cwnd = 50;
         assert_eq!(w.ssthresh(&window, 50), 50, "{estimator}");
         window.ssthresh = 50;

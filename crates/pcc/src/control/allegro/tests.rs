@@ -26,7 +26,8 @@ fn measured(rate: f64, lost: u32) -> Measured {
     }
 }
 
-/// Play intervals whose results come at once, judged by `utility` of the rate; the rates of those that count.
+/// Play intervals whose results arrive at once, judged by `utility` of the rate; returns the rates of those
+/// that count.
 fn play(allegro: &mut Allegro, intervals: usize, utility: impl Fn(f64) -> f64) -> Vec<f64> {
     let mut rates = Vec::new();
     for _ in 0..intervals {
@@ -161,7 +162,7 @@ fn a_trial_that_had_nothing_to_send_is_repeated() {
         })
         .collect();
     assert_eq!(up.iter().filter(|up| **up).count(), 2);
-    assert_eq!((allegro.state(), allegro.base), ("adjusting", 101e6 * 1.01)); // what was learnt is kept
+    assert_eq!((allegro.state(), allegro.base), ("adjusting", 101e6 * 1.01)); // knowledge is kept
     let step = allegro.begin(&path());
     assert!(allegro.on_result(&limited(&step), 0.0, step.purpose));
     let again = allegro.begin(&path());
@@ -210,7 +211,7 @@ fn starting_does_not_double_while_the_application_is_the_limit() {
         let next = allegro.begin(&path());
         assert_eq!((next.rate, allegro.state()), (2.0 * first.rate, "starting"));
     }
-    // results that come while later intervals are out change nothing
+    // results that arrive while later intervals are running change nothing
     let mut allegro = Allegro::new(AllegroParams::PAPER, Stream::new(5, "test"));
     let plans: Vec<Plan> = (0..3).map(|_| allegro.begin(&path())).collect();
     allegro.on_result(&Measured { limited: true, ..measured(plans[0].rate, 0) }, 0.0, plans[0].purpose);

@@ -18,9 +18,9 @@ const TCP_HEADER: u32 = 20;
 /// Options of one socket that shape its connection.
 #[derive(Clone, Debug, Default)]
 pub struct SocketOptions {
-    /// SO_RCVBUF as asked for.
+    /// Requested SO_RCVBUF.
     pub receive_buffer: Option<u64>,
-    /// SO_SNDBUF as asked for.
+    /// Requested SO_SNDBUF.
     pub send_buffer: Option<u64>,
     /// TCP_MAXSEG.
     pub max_segment: Option<u32>,
@@ -48,7 +48,7 @@ pub struct SocketOptions {
     pub keepalive: KeepAliveOptions,
 }
 
-/// Options of probes to a silent peer; what is absent is as the host has it.
+/// Options of probes to a silent peer; None means the host's value.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KeepAliveOptions {
     /// SO_KEEPALIVE.
@@ -101,7 +101,8 @@ impl Host {
         Ok(())
     }
 
-    /// A router says that the path carries packets of at most `mtu` bytes; the segment that fits, if that is news.
+    /// A router reports that the path carries packets of at most `mtu` bytes; returns the segment that fits,
+    /// if that is new.
     pub fn learn_mtu(&mut self, mtu: u32) -> Option<u32> {
         let known = self.path_mtu.or(self.setup.route.mtu).unwrap_or(self.setup.mtu);
         let locked = self.setup.route.mtu_locked;
@@ -160,7 +161,7 @@ impl Host {
         })
     }
 
-    /// Limit of the send buffer (Linux `sk_setsockopt`: twice the size asked for, at least SOCK_MIN_SNDBUF).
+    /// Limit of the send buffer (Linux `sk_setsockopt`: twice the requested size, at least SOCK_MIN_SNDBUF).
     pub fn send_limit(&self, socket: &SocketOptions) -> SendLimit {
         const LEAST: u64 = 4_608;
         let s = &self.setup.sysctls;
@@ -278,7 +279,7 @@ impl Host {
                     min_segments: s.tcp_min_tso_segs as u32,
                     win_divisor: s.tcp_tso_win_divisor as u32,
                 }),
-                call_bytes: u64::MAX, // a script says what a call writes
+                call_bytes: u64::MAX, // the script determines what a call writes
             }),
             ledger: true,
             explicit_reads: true,
@@ -367,14 +368,14 @@ fn not_modelled(setup: &Setup) -> Option<String> {
     None
 }
 
-/// Parameters of the module as options of the controller; what is as in the kernel is left out.
+/// Parameters of the module as options of the controller; those with the kernel's values are left out.
 fn options_of(cubic: &CubicModule) -> Options {
     let flags = [("fast_convergence", cubic.fast_convergence), ("tcp_friendliness", cubic.tcp_friendliness)];
     let flags = flags.into_iter().filter(|(_, on)| !on);
     flags.map(|(name, on)| (name.to_string(), Value::Flag(on))).collect()
 }
 
-/// How connections begin with these parameters.
+/// Start of connections with these parameters.
 fn slow_start_of(cubic: &CubicModule) -> SlowStartConfig {
     match cubic.hystart {
         true => SlowStartConfig::HyStart(HyStartParams {

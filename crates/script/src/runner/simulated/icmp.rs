@@ -1,11 +1,11 @@
-//! ICMP messages about the connection: what a router says of the path, or of a peer that cannot be reached.
+//! ICMP messages about the connection: reports of a router about the path, or about an unreachable peer.
 
 use ackclock_tcp::State;
 
 use super::{unsupported, wire, Simulated, Stop};
 use crate::ast::{IcmpPacket, Quoted};
 
-/// Codes of "destination unreachable" and what a socket that connects makes of them (Linux `icmp_err_convert`).
+/// Codes of "destination unreachable" and their effect on a connecting socket (Linux `icmp_err_convert`).
 const UNREACHABLE: &[(&str, &str)] = &[
     ("net_unreachable", "ENETUNREACH"),
     ("host_unreachable", "EHOSTUNREACH"),

@@ -16,7 +16,7 @@ pub const SND: i64 = 0;
 pub const SCHED: i64 = 1;
 pub const ACK: i64 = 2;
 
-/// One entry.
+/// An entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Notice {
     /// The data of these calls may be reused. A device that is read by a program copies, so it was no zero copy.
@@ -25,7 +25,7 @@ pub enum Notice {
     Stamp { at: Time, stage: i64, key: u32 },
 }
 
-/// A write that something is to be told of.
+/// A write whose outcome has to be reported.
 #[derive(Debug)]
 struct Watched {
     /// Bytes of the stream up to its end.
@@ -59,7 +59,7 @@ impl Notices {
         }
     }
 
-    /// The connection may have sent, or heard, something.
+    /// The connection may have sent or received something.
     pub fn update(&mut self, now: Time, conn: &Connection) {
         let (sent, acked) = (conn.sending().1 - 1, conn.acked());
         let mut watched = std::mem::take(&mut self.watched);
@@ -90,7 +90,7 @@ impl Notices {
         self.queue.push_back(notice);
     }
 
-    /// One more call; it joins the entry before if that waits still (Linux `skb_zerocopy_notify_extend`).
+    /// Add a call; it joins the previous entry if that still waits (Linux `skb_zerocopy_notify_extend`).
     fn reusable(&mut self, n: u32) {
         self.pushed += 1;
         match self.queue.back_mut() {

@@ -11,7 +11,7 @@ use super::stack::{Agreed, Stack};
 use super::{unsupported, wire, Stop};
 use crate::ast::{SeqRange, TcpFlags, TcpOption, TcpOptions, TcpPacket};
 
-/// State of the socket behind a descriptor.
+/// State of the socket of a descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Fresh,
@@ -20,14 +20,14 @@ pub enum Kind {
     Connection,
 }
 
-/// One descriptor.
+/// A descriptor.
 #[derive(Debug)]
 pub struct Socket {
     pub fd: i64,
     pub kind: Kind,
     pub nonblocking: bool,
     pub options: SocketOptions,
-    /// Which connection of the script, if it is one.
+    /// Connection of the script, if it is one.
     pub generation: u32,
 }
 
@@ -45,7 +45,7 @@ pub struct Sockets {
     pub owned: bool,
     /// The application closed the socket and reads no more.
     pub orphan: bool,
-    /// `connect` said so.
+    /// `connect` reported it.
     pub connected: bool,
     /// A write waits for room in the send buffer.
     pub writing: bool,
@@ -71,13 +71,13 @@ impl Sockets {
         Some(&mut self.open[at])
     }
 
-    /// The same, to look at.
+    /// Return it for reading.
     pub fn find(&self, fd: i64) -> Option<&Socket> {
         let at = self.open.binary_search_by_key(&fd, |s| s.fd).ok()?;
         Some(&self.open[at])
     }
 
-    /// No more descriptors than a process has (RLIMIT_NOFILE).
+    /// No more descriptors than a process may have (RLIMIT_NOFILE).
     pub fn is_full(&self) -> bool {
         self.open.len() + self.others.len() + self.epolls.len() >= 1024
     }
@@ -90,7 +90,7 @@ impl Sockets {
         }
     }
 
-    /// No connection is any socket's: the next one is still to come.
+    /// No connection belongs to a socket: the next one is still to come.
     pub fn is_between(&self) -> bool {
         self.listening || self.orphan
     }
@@ -237,7 +237,7 @@ impl Sockets {
 
 use State as TcpState;
 
-/// No connection any more for packets that arrive.
+/// No connection any more for arriving packets.
 fn gone(conn: &Connection) -> bool {
     let info = conn.info();
     conn.has_failed() || info.tcp_state == 7

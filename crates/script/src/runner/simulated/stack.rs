@@ -69,7 +69,7 @@ impl Stack {
         self.act(|conn| conn.on_timer(now));
     }
 
-    /// The host's clock goes on to `until`, the script's does not.
+    /// Advance the host's clock to `until`, but not the script's.
     pub fn pass(&mut self, until: Time) {
         let at = self.at;
         while self.now < until {
@@ -78,7 +78,7 @@ impl Stack {
         self.at = at;
     }
 
-    /// Do something to the connection; what it sends is captured.
+    /// Do something to the connection; its packets are captured.
     pub fn act<T: Default>(&mut self, input: impl FnOnce(&mut Connection) -> T) -> T {
         let Some(conn) = &mut self.conn else { return T::default() };
         let failed = conn.has_failed();

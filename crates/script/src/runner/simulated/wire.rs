@@ -9,7 +9,7 @@ use super::{unsupported, Stop};
 use crate::ast::{EcnMark, SeqRange, TcpFlags, TcpOption, TcpOptions, TcpPacket};
 use crate::options::Options;
 
-/// Refuse what no segment of the stack can carry.
+/// Refuse values that no segment of the stack can carry.
 pub fn survey(line: u32, p: &TcpPacket, injected: bool) -> Result<(), Stop> {
     if p.ports.is_some() {
         return unsupported(line, "ports on a packet");
@@ -24,7 +24,7 @@ pub fn survey(line: u32, p: &TcpPacket, injected: bool) -> Result<(), Stop> {
     for option in options {
         match option {
             TcpOption::FastOpen { .. } => return unsupported(line, "TCP Fast Open"),
-            // No socket has a key, so what carries a signature is dropped.
+            // No socket has a key, so signed packets are dropped.
             TcpOption::Md5(_) if injected => {}
             TcpOption::Md5(_) => return unsupported(line, "option md5"),
             _ => {}
@@ -132,7 +132,7 @@ pub fn outbound(s: &Segment, stack: &mut Stack) -> TcpPacket {
     }
 }
 
-/// One more segment of the same packet: the device of the real host would cut it.
+/// Another segment of the same packet: the device of the real host would cut it.
 pub fn append(packet: &mut TcpPacket, next: &Segment) {
     packet.flags.bits = Flags(packet.flags.bits.0 | next.flags.0);
     packet.seq.len += next.len as u16;

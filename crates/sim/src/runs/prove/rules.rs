@@ -5,18 +5,20 @@ use ackclock_net::{Adversary, Asks, Fate};
 
 use crate::error::Error;
 
-/// Bounds on an adversary: the packets it is asked about, the fate of those it chooses, and the answers it may give.
+/// Bounds on an adversary: the packets about which it decides, the fate of the chosen ones, and the permitted
+/// answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rules {
-    /// Packets that the adversary is asked about.
+    /// Packets about which the adversary decides.
     pub asks: Asks,
     /// Fate of a packet if the answer is yes.
     pub fate: Fate,
-    /// Questions, from the first on, that may be answered with yes.
+    /// Number of first questions that may be answered with yes.
     pub first: u32,
-    /// Most questions answered with yes.
+    /// Maximum number of questions answered with yes.
     pub most: u32,
-    /// Length of the one burst of yes, which begins among the first questions; the adversary may also say no to all.
+    /// Length of the single burst of yes, which begins among the first questions; the adversary may also say
+    /// no to all.
     pub burst: Option<u32>,
 }
 
@@ -33,12 +35,12 @@ impl Rules {
         Ok(())
     }
 
-    /// Whether something is left out of what could happen to the first questions.
+    /// Whether the rules exclude some outcomes of the first questions.
     pub fn is_limited(&self) -> bool {
         self.burst.is_none() && self.most < self.first
     }
 
-    /// Which answers may be given to question `k`, after these.
+    /// Return the permitted answers to question `k`, after these.
     pub fn allow(&self, answers: u128, k: u32) -> [bool; 2] {
         let before = answers & ((1_u128 << k.min(127)) - 1);
         match self.burst {
@@ -63,8 +65,8 @@ impl Rules {
         }
     }
 
-    /// The answers to the first `asked` questions that follow these in order, where the first `decided` stay as they are; none: they were
-    /// the last.
+    /// Return the next answers in order to the first `asked` questions, with the first `decided` unchanged;
+    /// none after the last ones.
     pub fn next(&self, answers: u128, decided: u32, asked: u32) -> Option<u128> {
         (decided..asked).rev().find_map(|k| {
             let no = answers >> k & 1 == 0;
@@ -73,7 +75,7 @@ impl Rules {
     }
 }
 
-/// The lowest so many bits.
+/// The lowest bits, this many.
 pub(super) fn mask(bits: u32) -> u128 {
     match bits {
         0..128 => (1 << bits) - 1,

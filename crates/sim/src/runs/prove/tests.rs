@@ -121,7 +121,7 @@ fn speed() {
     }
 }
 
-/// A controller one field of which its copies share, or do not.
+/// Controller with one field that its copies may share.
 struct Shares {
     acks: Arc<Mutex<u32>>,
     deep: bool,
@@ -146,7 +146,8 @@ impl CongestionControl for Shares {
     }
 }
 
-/// One field shared instead of copied, and cases differ from runs from the beginning: the comparison that other tests make notices.
+/// With one shared field, cases differ from runs from the beginning: the comparison in the other tests
+/// detects it.
 #[test]
 fn a_copy_that_shares_a_field_is_noticed() {
     for deep in [true, false] {

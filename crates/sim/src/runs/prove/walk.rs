@@ -13,7 +13,7 @@ use crate::world::SENDER;
 
 type Result<T> = std::result::Result<T, Error>;
 
-/// Message from a walk: the place of a task among those wanted, and its leaves.
+/// Message from a walk: the position of a task among the requested ones, and its leaves.
 type Made = Result<(usize, Leaves)>;
 
 pub(super) struct Walk<'a> {
@@ -23,7 +23,7 @@ pub(super) struct Walk<'a> {
     wanted: &'a [usize],
     take: &'a dyn Fn(usize) -> bool,
     pub(super) send: Option<&'a Sender<Made>>,
-    /// Tasks met so far.
+    /// Number of tasks met so far.
     pub(super) tasks: usize,
     leaves: Leaves,
     steps: u32,
@@ -50,7 +50,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The next task is met: its place among those wanted, if it is this walk's to make.
+    /// Count the next task; return its position among the requested ones, if this walk has to make it.
     fn meet(&mut self) -> Option<usize> {
         let place = self.wanted.binary_search(&self.tasks).ok();
         self.tasks += 1;
@@ -64,7 +64,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A world above the tasks: where all of the first `split` questions have answers, or there is no more choice, is one.
+    /// A world above the tasks: it becomes one when all of the first `split` questions have answers, or there
+    /// is no more choice.
     fn top(&mut self, mut world: Box<Built>, split: u32) -> Result<()> {
         let decided = world.world.adversary().asked();
         if decided < split.min(self.last(&mut world)) {
@@ -80,7 +81,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// All leaves below a world.
+    /// Return all leaves below a world.
     fn below(&mut self, mut world: Box<Built>) -> Result<()> {
         self.check_stop()?;
         let decided = world.world.adversary().asked();
@@ -95,7 +96,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// From this question on there is no choice.
+    /// Question from which on there is no choice.
     fn last(&self, world: &mut Built) -> u32 {
         let rules = &self.proof.rules;
         let answers = world.world.adversary().answers();
@@ -106,8 +107,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Run a world to its next questions, and hand on what becomes of it for each combination of answers, in order. If no more questions
-    /// come, it is at its end, and handed back.
+    /// Run a world to its next questions, and pass on its copy for each combination of answers, in order. If
+    /// no more questions come, it has ended, and is returned.
     fn forks(
         &mut self,
         mut world: Box<Built>,
@@ -158,7 +159,7 @@ impl<'a> Walk<'a> {
         Ok(None)
     }
 
-    /// Run a world until more questions were asked, or to the end of its leaf; how many events that took.
+    /// Run a world until more questions were asked, or to the end of its leaf; return the number of events.
     fn run(&self, built: &mut Built, asked: u32) -> u32 {
         let stops = self.proof.stops;
         let Built { world, app, .. } = built;
@@ -178,7 +179,7 @@ impl<'a> Walk<'a> {
         self.leaf_of(built)
     }
 
-    /// The leaf at the end of a world.
+    /// Return the leaf at the end of a world.
     fn leaf_of(&mut self, mut built: Box<Built>) -> Leaf {
         let Built { world, app, .. } = &mut *built;
         let flow = &app.flows[0];
@@ -189,7 +190,7 @@ impl<'a> Walk<'a> {
         let answers = adversary.answers() & mask(asked);
         let rules = &self.proof.rules;
         if rules.is_limited() && answers.count_ones() == rules.most {
-            // each question behind the last yes could have been answered with one too many
+            // each question after the last yes could have been answered with one too many
             let from = 128 - answers.leading_zeros();
             for (question, &at) in (0..rules.first).zip(adversary.times()).skip(from as usize) {
                 self.leaves.cut(question, at, flow.start);
@@ -255,7 +256,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Another world in the same state. It lies in a box, for it is handed on often.
+/// Return another world in the same state, boxed because it is passed on often.
 fn another(of: &Built) -> Result<Box<Built>> {
     of.copied().map(Box::new).map_err(Error::Own)
 }

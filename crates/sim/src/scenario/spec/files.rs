@@ -1,4 +1,4 @@
-//! Where a scenario's traces are, for a program in Rust: on a disk, or in the program. Python has its own.
+//! Sources of a scenario's traces for a Rust program: a disk, or the program itself. Python has its own.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use ackclock_net::capacity::read_trace;
 /// Bytes of the largest trace that is read: an hour at 500 Mbit/s.
 const LARGEST: u64 = 128 << 20;
 
-/// A folder on a disk: that of the scenario's file.
+/// Folder on disk: that of the scenario's file.
 pub struct Disk(pub PathBuf);
 
-/// Files that the program has in its memory, by name: in a page, say.
+/// Files in the program's memory, by name, for instance in a page.
 pub struct Embedded(pub BTreeMap<String, Vec<u8>>);
 
 fn counts(name: &str, data: &[u8]) -> Result<Arc<[u32]>, Refusal> {

@@ -1,5 +1,5 @@
-//! One way from a scenario as it is written to what is run: [`read`] takes a file's text, [`compile`] its values. Both judge the whole.
-//! Neither needs Python, nor a disk: what a scenario refers to comes through [`Files`].
+//! The one path from a written scenario to a run: [`read`] takes a file's text, [`compile`] its values. Both
+//! check everything. Neither needs Python or a disk: files that a scenario refers to come through [`Files`].
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use ackclock_core::schema::{Described, Place, Refusal, Registry, Value, Written}
 use super::Scenario;
 use crate::workload::{Carried, WorkloadConfig};
 
-/// Preset of the hosts of a scenario, all at once, and name of the sending ones.
+/// Preset of a scenario's hosts, all at once, and name of the sending ones.
 pub const MODERN: &str = "modern";
 const MODERN_PEER: &str = "modern-peer";
 /// Bytes of a full IP packet, in which a bandwidth-delay product is counted.
 const MTU: u128 = 1500;
-/// Packets of a bandwidth-delay product where there is none, so that rules may say why.
+/// Packets of a bandwidth-delay product if there is none, so that rules may give the reason.
 const ANY_BDP: u128 = 1000;
 
 /// Host profiles.
@@ -58,15 +58,15 @@ fn names(registry: &[(&'static str, &str)]) -> Vec<&'static str> {
     registry.iter().map(|(name, _)| *name).collect()
 }
 
-/// A scenario that may run, and its values in base units.
+/// Valid scenario, and its values in base units.
 pub struct Compiled {
     /// The scenario to run.
     pub scenario: Arc<Scenario>,
-    /// Every value in base units, by which runs are told apart; see [`Compiled::text`].
+    /// Every value in base units, which identify runs; see [`Compiled::text`].
     pub values: Value,
 }
 
-/// Why a file is no scenario: what is wrong, and where it stands.
+/// Reason why a file is not a scenario: the error and its position.
 #[cfg(feature = "toml")]
 #[derive(Clone, Debug)]
 pub struct Refused {
@@ -103,15 +103,15 @@ pub fn compile(written: &Written, files: &dyn Files) -> Result<Compiled, Vec<Ref
     }
 }
 
-/// A scenario before the rules that join several keys are asked. Beside it, the error of a size in BDP if there is no bandwidth-delay
-/// product: a rule may give the reason.
+/// Scenario before the rules between several keys are checked. Beside it, the error of a size in BDP if there
+/// is no bandwidth-delay product: a rule may give the reason.
 pub fn unjudged(written: &Written, files: &dyn Files) -> Result<(Compiled, Option<Refusal>), Vec<Refusal>> {
     let mut front = Front::new(files);
     let mut values = front.table(written, Scenario::TABLE, false);
     if !front.wrong.is_empty() {
         return Err(front.wrong);
     }
-    values.remove("format"); // how it is written, not what is run
+    values.remove("format"); // form, not content
     own_controllers(&mut values, written, files).map_err(|refusal| vec![refusal])?;
     modern_hosts(&mut values);
     let network = values.get_mut("network").expect("invariant: it is required");
@@ -137,7 +137,7 @@ pub fn unjudged(written: &Written, files: &dyn Files) -> Result<(Compiled, Optio
     Ok((Compiled { scenario: Arc::new(scenario), values }, unsized_by))
 }
 
-/// Groups whose controller is the user's own: the engine knows it by another name, and its options with it.
+/// Groups with a user's own controller: the engine knows it under another name, which includes its options.
 fn own_controllers(values: &mut Value, written: &Written, files: &dyn Files) -> Result<(), Refusal> {
     let (Some(Value::List(groups)), Some(Written::List(given))) =
         (values.get_mut("flows"), written.get("flows"))
@@ -211,7 +211,7 @@ fn named<'a>(entries: &'a [Value], name: &str) -> Option<&'a Value> {
     entries.iter().rev().find(|entry| matches!(entry.get("name"), Some(Value::Text(own)) if own == name))
 }
 
-/// Paths of a graph that name no way back: copies of their links, in reverse order.
+/// Paths of a graph without a return path: copies of their links, in reverse order.
 fn mirrors(network: &mut Value) {
     let mut links = list(network, "links").to_vec();
     let mut paths = list(network, "paths").to_vec();
@@ -294,7 +294,7 @@ impl Facts {
     }
 }
 
-/// Rate of a link, bit/s, that of a trace being its mean; `None` if it is infinite.
+/// Rate of a link, bit/s, for a trace its mean; `None` if it is infinite.
 pub fn mean_bps(link: &Value) -> Option<u128> {
     let capacity = link.get("capacity");
     if let Some(Value::Counts(counts)) = capacity.and_then(|capacity| capacity.get("file")) {
@@ -306,7 +306,7 @@ pub fn mean_bps(link: &Value) -> Option<u128> {
     number(link, "rate").or_else(|| number(list(capacity?, "steps").first()?, "rate"))
 }
 
-/// Put numbers where multiples of the bandwidth-delay product wait for them.
+/// Replace multiples of the bandwidth-delay product by numbers.
 fn fill(value: &mut Value, numbers: &[Value]) {
     match value {
         Value::Pending(waits) => *value = numbers[*waits].clone(),
@@ -317,7 +317,8 @@ fn fill(value: &mut Value, numbers: &[Value]) {
 }
 
 impl Compiled {
-    /// The values by which runs are told apart: without names for people, and what follows from controllers and workloads.
+    /// Return the values that identify a run: without names for readers, and with everything that follows
+    /// from controllers and workloads.
     pub fn canonical(&self) -> Value {
         let Value::Table(entries) = &self.values else { return Value::Table(Vec::new()) };
         let mut kept: Vec<(String, Value)> =
@@ -355,7 +356,7 @@ impl Compiled {
 }
 
 impl Compiled {
-    /// All values as JSON, those by which no runs are told apart among them.
+    /// All values as JSON, including those that do not identify runs.
     pub fn whole(&self) -> String {
         let mut out = String::new();
         json(&self.values, &mut out);
@@ -404,7 +405,7 @@ fn json(value: &Value, out: &mut String) {
     }
 }
 
-/// In ASCII: what is beyond as UTF-16 in escapes.
+/// Return ASCII: other characters as UTF-16 escapes.
 fn json_text(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {

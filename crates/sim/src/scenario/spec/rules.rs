@@ -1,4 +1,5 @@
-//! Rules of the whole: what joins flows, network, hosts and record. They speak of keys as a scenario has them: `start`, not `start_ns`.
+//! Rules between flows, network, hosts and record. They use the scenario's names of keys: `start`, not
+//! `start_ns`.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +29,8 @@ const SMALLEST_ACK: u64 = 40;
 /// Prefix of the names of controllers that only a Linux kernel has.
 const KERNEL: &str = "kernel:";
 
-/// Every rule that the scenario breaks, in the order of its keys; `written` is what its author wrote, if that is known.
+/// Return every rule that the scenario breaks, in the order of its keys; `written` is its author's text, if
+/// known.
 pub fn check(scenario: &Scenario, written: Option<&Written>) -> Vec<Refusal> {
     use ackclock_core::schema::Described;
     let mut broken = Vec::new();
@@ -126,8 +128,8 @@ impl FlowGroup {
         }
     }
 
-    /// Settings of TCP, which would be ignored silently, are refused. If it is unknown which keys were given, those count that differ
-    /// from the default.
+    /// Refuse settings of TCP that would be ignored silently. If the given keys are unknown, those that
+    /// differ from the default count.
     fn judge_tcp_settings(&self, keys: &[&str], rules: &mut Rules, words: impl Fn(&str) -> (String, String)) {
         for &key in keys {
             let differs = match key {
@@ -143,7 +145,7 @@ impl FlowGroup {
         }
     }
 
-    /// Options are those that the controller knows.
+    /// Check that the controller knows the options.
     fn judge_options(&self, rules: &mut Rules) {
         let (name, mut options) = (self.congestion_control.as_str(), self.congestion_control_options.clone());
         if [CUSTOM, KERNEL].iter().any(|own| name.starts_with(own)) {
@@ -161,7 +163,7 @@ impl FlowGroup {
             }
             ackclock_pcc::control::build(name, &options).err()
         } else if is_stack(name) {
-            None // the library says what it knows, when it is run
+            None // the library checks them when it runs
         } else if is_quinn(name) {
             refused_by_quinn(name, &options)
         } else {
@@ -207,7 +209,7 @@ impl Network {
                     format_args!("a link; topology {topology} needs it"),
                 );
             }
-            // netem without a rate: its limit bounds what passes in a delay
+            // netem without a rate: its limit bounds the packets that pass within a delay
             Some(link) if matches!(link.queue, Some(QueueConfig::NetemLimit(_))) && link.delay.0 > 0 => {}
             Some(link) if link.nominal_rate() == Rate::INFINITE => {
                 rules.refuse_as("bottleneck.rate", "nothing", "a rate with its unit, e.g. \"1.2 Mbit/s\"");
@@ -242,7 +244,7 @@ impl Network {
                 }
             }
         }
-        // mirrors, which a way back may be made of, are nothing to choose
+        // mirrors, of which a return path may consist, cannot be chosen
         let own: Vec<&str> = links.iter().copied().filter(|name| !name.ends_with(".backward")).collect();
         for (i, path) in self.paths.iter().enumerate() {
             if path.forward.is_empty() {
@@ -284,7 +286,7 @@ impl Scenario {
             let time = |rules: &Rules, key: &str, ns: u64| {
                 rules.shown_or(&format!("flows.{i}.{key}"), || quoted(&words::duration(ns)))
             };
-            // drawn times may be too long for the run: then fewer flows take place
+            // drawn times may be too long for the run: then fewer flows start
             let start = group.start_ns;
             let last = start as u128 + group.stagger_ns as u128 * (group.count.max(1) - 1) as u128;
             let late = last >= end as u128;
@@ -381,7 +383,8 @@ impl Scenario {
         }
     }
 
-    /// Bounds that hold whatever the memory limit: what they let through can be estimated quickly and exactly.
+    /// Bounds that hold regardless of the memory limit: everything below them can be estimated quickly and
+    /// exactly.
     fn judge_size(&self, rules: &mut Rules) {
         let flows = self.flow_count();
         if flows > MOST_FLOWS {
@@ -424,7 +427,7 @@ impl Scenario {
         }
     }
 
-    /// A queue that cannot hold one packet would be no queue, silently.
+    /// Refuse a queue that cannot hold one packet.
     fn judge_byte_limits(&self, rules: &mut Rules) {
         let full = |group: &FlowGroup| group.stack.smss.map_or(MTU, |smss| smss as u64 + HEADERS);
         let full = self.flows.iter().map(full).min().unwrap_or(MTU);

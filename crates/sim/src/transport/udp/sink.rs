@@ -14,11 +14,11 @@ pub struct Received {
     pub bytes: u64,
     /// One more than the largest number that arrived.
     pub expected: u64,
-    /// Arrivals behind one with a larger number.
+    /// Arrivals after one with a larger number.
     pub reordered: u64,
     /// One-way delay: sum, least and greatest.
     pub delay_sum_ns: u128,
-    /// Least one-way delay.
+    /// Minimum one-way delay.
     pub delay_min: Span,
     /// Greatest one-way delay.
     pub delay_max: Span,
@@ -82,7 +82,7 @@ impl Default for Sink {
 }
 
 impl Sink {
-    /// Counters so far.
+    /// Return the counters so far.
     pub fn received(&self) -> &Received {
         &self.received
     }

@@ -22,7 +22,7 @@ impl SourceParams {
         SourceParams { payload, rate, on_off: None }
     }
 
-    /// From the start of an on-period to its `n`-th datagram, without drift.
+    /// Time from the start of an on-period to its `n`-th datagram, without drift.
     fn offset(&self, n: u64) -> Span {
         let bits = (self.payload + UDP_IP_BYTES) as u128 * 8;
         Span((bits * n as u128 * 1_000_000_000 / self.rate.0.max(1) as u128) as u64)
@@ -36,7 +36,7 @@ pub struct OnOff {
     pub on: Span,
     /// Mean length of the silence after it.
     pub off: Span,
-    /// How lengths are distributed.
+    /// Distribution of lengths.
     pub periods: Periods,
 }
 
@@ -64,7 +64,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// A source that is silent until it is started; its random stream is its own.
+    /// Return a source that is silent until it is started; its random stream is its own.
     pub fn new(params: SourceParams, stream: Stream) -> Source {
         Source {
             params,
@@ -82,7 +82,7 @@ impl Source {
         self.begin_period(now);
     }
 
-    /// How its host treats lateness; unless told, it is not made up.
+    /// Set the host's treatment of lateness; by default it is not made up.
     pub fn set_pacer(&mut self, pacer: HostPacing) {
         self.pacer = pacer;
     }
@@ -107,7 +107,7 @@ impl Source {
         self.next = start;
     }
 
-    /// One was sent: when does the next one leave? Lateness that is not made up puts the whole period off.
+    /// A datagram was sent: return the next departure. Lateness that is not made up shifts the whole period.
     fn advance(&mut self, now: Time) {
         self.in_period += 1;
         let next = self.on.0 + self.params.offset(self.in_period);
@@ -142,7 +142,7 @@ impl DatagramEndpoint for Source {
     }
 }
 
-/// A length with this mean, at least 1 ns.
+/// Draw a length with this mean, at least 1 ns.
 fn draw(mean: Span, periods: Periods, stream: &mut Stream) -> Span {
     match periods {
         Periods::Fixed => Span(mean.0.max(1)),

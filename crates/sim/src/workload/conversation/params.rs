@@ -83,7 +83,7 @@ impl Turn {
 /// Writes of one size or of one distribution of sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Writes {
-    /// How many writes.
+    /// Number of writes.
     pub times: u32,
     /// Size of each.
     pub each: Distribution,
@@ -123,7 +123,7 @@ impl ConversationParams {
         (messages, bytes)
     }
 
-    /// Rounds in so long a time, at most.
+    /// Maximum number of rounds in this time.
     fn rounds(&self, duration: Span) -> f64 {
         let waits =
             |step: &Turn| step.wait.mean() + step.gap.mean() * step.said().times.saturating_sub(1) as f64;
@@ -150,7 +150,7 @@ impl Params for ConversationParams {
     fn lay(&self, _: &Place, transport: &TransportConfig, _: &mut Site) -> Result<Make, Error> {
         let config = match transport {
             TransportConfig::Tcp(config) => config.clone(),
-            // no setting of TCP is looked at
+            // TCP settings are ignored
             _ => Rc::new(Config::profile("rfc").expect("invariant: a profile of that name")),
         };
         let plan = Rc::new(Plan::new(self, Start { threshold: u64::MAX, config, tally: 0 }));
@@ -161,5 +161,5 @@ impl Params for ConversationParams {
     }
 }
 
-/// Ours: a round takes no less, whatever the path.
+/// Our choice: minimum duration of a round on any path.
 const LEAST_ROUND_S: f64 = 1e-4;

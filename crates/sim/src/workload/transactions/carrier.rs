@@ -1,5 +1,5 @@
-//! Who carries transactions out: the simulator's world, or the sockets of a real kernel. What clients do, when they come
-//! and what they draw is the same for both.
+//! Carrier of transactions: the simulator's world, or the sockets of a real kernel. Arrivals, draws and
+//! behaviour of clients are the same for both.
 
 use std::fmt::Debug;
 
@@ -21,15 +21,15 @@ pub trait Carrier {
     fn now(&self) -> Time;
     /// Number of the flow.
     fn flow(&self) -> FlowId;
-    /// No client comes at this time or later.
+    /// No client arrives at this time or later.
     fn stop(&self) -> Time;
     /// Whether one more connection can be opened.
     fn has_room(&self) -> bool;
-    /// Where transactions are written down.
+    /// Records of transactions.
     fn log(&mut self) -> &mut TransactionLog;
     /// The client opens its `idx`-th connection.
     fn connect(&mut self, start: &Start, idx: u32) -> Self::Conn;
-    /// Number that tells a connection apart from earlier ones in its place.
+    /// Number that distinguishes a connection from earlier ones in its place.
     fn number(conn: Self::Conn) -> u32;
     /// Note the place of a connection among the workload's.
     fn set_place(&mut self, conn: Self::Conn, place: u32);
@@ -37,34 +37,34 @@ pub trait Carrier {
     fn place(&mut self, conn: Self::Conn) -> usize;
     /// One end, as the application sees it.
     fn end(&self, conn: Self::Conn, host: usize) -> End;
-    /// Both directions are closed, at both ends.
+    /// Whether both directions are closed, at both ends.
     fn is_over(&self, conn: Self::Conn) -> bool {
         [SENDER, RECEIVER].iter().all(|&host| self.end(conn, host).done)
     }
     /// Segments and timeouts of both ends so far.
     fn counts(&self, conn: Self::Conn) -> Counts;
-    /// The application writes so many bytes.
+    /// Write this many bytes.
     fn write(&mut self, conn: Self::Conn, host: usize, bytes: u64);
-    /// There is nothing to do at an end before it has so many bytes of the other end's, or that has closed.
+    /// Skip notifications for an end until it has this many bytes of its peer's, or the peer has closed.
     fn await_bytes(&mut self, _conn: Self::Conn, _host: usize, _bytes: u64) {}
     /// The application sets or clears TCP_CORK.
     fn cork(&mut self, conn: Self::Conn, host: usize, on: bool);
-    /// The application closes: a FIN follows what was written.
+    /// Close: a FIN follows the written data.
     fn close(&mut self, conn: Self::Conn, host: usize);
     /// The client sees its connection established.
     fn note_established(&mut self, conn: Self::Conn);
-    /// The connection is over, or has failed.
+    /// The connection has ended or failed.
     fn retire(&mut self, conn: Self::Conn);
-    /// Nothing is left to do; the last response was complete then.
+    /// Everything is finished; the last response was complete then.
     fn note_completed(&mut self, answered: Time);
-    /// Wake the workload at `at`, and at no time asked for earlier.
+    /// Wake the workload at `at`, and cancel earlier wake-ups.
     fn wake(&mut self, at: Time);
 }
 
 /// One end of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct End {
-    /// The handshake is over.
+    /// Whether the handshake is complete.
     pub established: bool,
     /// Bytes that the application has read.
     pub received: u64,
@@ -72,7 +72,7 @@ pub struct End {
     pub peer_closed: bool,
     /// The application has closed.
     pub closing: bool,
-    /// Both directions are closed.
+    /// Whether both directions are closed.
     pub done: bool,
     /// The connection was given up or reset.
     pub failed: bool,

@@ -72,18 +72,18 @@ table! {
     }
 }
 
-/// Who draws an initial window.
+/// Owner of a drawn initial window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MixBy {
-    /// Each connection.
+    /// Each connection draws one.
     Transaction,
-    /// Each client, for all of its connections.
+    /// Each client draws one for all of its connections.
     Batch,
 }
 
 choice!(MixBy: Transaction "transaction", Batch "batch");
 
-/// Which end of a connection closes first.
+/// End of a connection that closes first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CloseFirst {
     /// The server, as soon as it has written the last response.
@@ -133,7 +133,7 @@ impl Params for TransactionsParams {
         let config = match transport {
             TransportConfig::Tcp(config) => config,
             other => {
-                // the initial window is the only setting of TCP that is looked at
+                // the initial window is the only TCP setting that is used
                 let any = Config::profile("rfc").expect("invariant: a profile of that name");
                 quic = Rc::new(Config { iw: other.initial_window(), ..any });
                 &quic
@@ -155,17 +155,17 @@ impl Params for TransactionsParams {
     }
 }
 
-/// Ours: how long a transaction's connection is open, on a path as slow as those of our studies.
+/// Our choice: time for which a transaction's connection is open, on a path as slow as those of our studies.
 const OPEN_S: f64 = 30.0;
 
 /// State that all flows of a group share.
 #[derive(Debug)]
 pub struct Plan {
-    /// As the scenario says.
+    /// Parameters from the scenario.
     pub params: TransactionsParams,
     /// Settings that a connection may begin with.
     pub mix: Vec<Start>,
-    /// Most open connections.
+    /// Maximum number of open connections.
     pub max_open: u32,
     /// Connections open now.
     pub open: Cell<u32>,
@@ -181,7 +181,7 @@ pub struct Start {
     pub threshold: u64,
     /// The settings.
     pub config: Rc<Config>,
-    /// Where its transactions are counted.
+    /// Counters of its transactions.
     pub tally: u32,
 }
 
@@ -190,7 +190,7 @@ pub struct Start {
 struct Wire {
     /// Payload of a full segment.
     payload: u32,
-    /// Bytes that a data packet has beside its payload.
+    /// Bytes of a data packet in addition to its payload.
     headers: u32,
     /// Packets of the data direction other than data: SYN-ACK, ACK of the request, FIN, and ACK of the client's FIN.
     others: u32,
@@ -229,7 +229,7 @@ impl Wire {
 }
 
 impl Plan {
-    /// The plan of a group of TCP flows; its tallies are added, and what it offers is noted.
+    /// Return the plan of a group of TCP flows; its tallies are added, and its offered load is recorded.
     pub fn of_tcp(
         params: &TransactionsParams,
         place: &Place,
@@ -286,7 +286,7 @@ impl Plan {
     }
 }
 
-/// When clients of one flow of the group come.
+/// Arrival process of one flow of the group.
 fn process(
     params: &TransactionsParams,
     place: &Place,
@@ -354,7 +354,7 @@ impl TransactionsParams {
 /// Loads that the groups of a run offer to their bottlenecks.
 #[derive(Default)]
 pub struct Offered {
-    /// By group: key of its limit, load, whether it has one.
+    /// Per group: key of its limit, load, whether it has one.
     groups: Vec<(String, f64, bool)>,
 }
 

@@ -1,5 +1,5 @@
-//! Adaptation: which bitrate the next chunk has, and how far the buffer runs down before it is asked for. One file for
-//! each; this one holds the contract and the closed set.
+//! Adaptation: the bitrate of the next chunk, and the buffer level at which it is requested. One file for
+//! each algorithm; this one holds the contract and the closed set.
 
 pub mod festive;
 pub mod rate_based;
@@ -13,13 +13,13 @@ use rate_based::{RateBased, RateBasedParams};
 
 /// The contract. Bitrates are bit/s, levels count from 0, the lowest.
 pub trait Adaptation {
-    /// A chunk came at this throughput, from its request to its last byte.
+    /// A chunk arrived at this throughput, from its request to its last byte.
     fn on_chunk(&mut self, bps: f64);
 
     /// Throughput to expect, bit/s; `None` before the first chunk.
     fn estimate(&self) -> Option<f64>;
 
-    /// Level of the next chunk, which is then asked for.
+    /// Return the level of the next chunk, which is then requested.
     fn choose(&mut self, ladder: &[u64]) -> usize;
 
     /// Buffer down to which the player waits with the next request; `chunk` is the length of one.
@@ -43,7 +43,7 @@ pub enum Adapter {
 }
 
 impl Adapter {
-    /// One that has seen nothing; its random draws are those of `stream`.
+    /// Return a fresh instance, whose random draws come from `stream`.
     pub fn new(config: &AdaptationConfig, stream: Stream) -> Adapter {
         match config {
             AdaptationConfig::Festive(params) => Adapter::Festive(Festive::new(params.clone(), stream)),
@@ -76,7 +76,7 @@ impl Adaptation for Adapter {
     }
 }
 
-/// The highest level whose bitrate is at most `bps`; the lowest if there is none.
+/// Return the highest level whose bitrate is at most `bps`; the lowest if there is none.
 pub fn highest_below(ladder: &[u64], bps: f64) -> usize {
     ladder.iter().rposition(|&rate| rate as f64 <= bps).unwrap_or(0)
 }

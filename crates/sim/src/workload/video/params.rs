@@ -46,12 +46,12 @@ table! {
 }
 
 impl VideoParams {
-    /// Buffer that the player never exceeds.
+    /// Maximum buffer of the player.
     pub fn most(&self) -> Span {
         self.buffer_max.unwrap_or(self.buffer + self.chunk + self.chunk)
     }
 
-    /// Buffer with which playback begins, and goes on after a stall.
+    /// Buffer at which playback starts, and continues after a stall.
     pub fn first(&self) -> Span {
         self.startup.unwrap_or(self.chunk.min(self.buffer))
     }
@@ -90,7 +90,7 @@ impl Params for VideoParams {
         Asks::Packets(packets(bps, ns))
     }
 
-    /// Chunks: what players play, and what they have ahead.
+    /// Chunks: what players play, and what they have buffered.
     fn rows(&self, duration: Span) -> f64 {
         let chunks = (duration.0 as f64 + self.most().0 as f64) / self.chunk.0 as f64 + 1.0;
         chunks * size_of::<ChunkRow>() as f64

@@ -1,4 +1,4 @@
-//! Playback: what has arrived and not been played, and when the picture stood still.
+//! Playback: buffered data, and times when the picture stood still.
 //!
 //! Variables: `level`, the buffer in time of playing; `stalled`, time in which playback had begun and the buffer was empty.
 
@@ -11,22 +11,22 @@ pub enum State {
     Buffering,
     /// Plays.
     Playing,
-    /// Ran dry: fills the buffer before playback goes on.
+    /// Empty buffer: playback waits until it is filled.
     Stalled,
 }
 
-/// The buffer and what became of it.
+/// Buffer and its history.
 #[derive(Clone, Debug)]
 pub struct Playback {
-    /// Buffer with which playback begins, and goes on after a stall.
+    /// Buffer at which playback starts, and continues after a stall.
     threshold: Span,
     state: State,
     level: Span,
-    /// When `level` was that.
+    /// Time at which `level` was valid.
     at: Time,
     stalled: Span,
     stalls: u32,
-    /// Nothing comes any more: what follows an empty buffer is the end.
+    /// No more chunks: an empty buffer then means the end.
     complete: bool,
 }
 
@@ -74,7 +74,7 @@ impl Playback {
         }
     }
 
-    /// Buffer when time was last told.
+    /// Buffer at the time of the last update.
     pub fn level(&self) -> Span {
         self.level
     }
@@ -84,12 +84,12 @@ impl Playback {
         self.state
     }
 
-    /// Time for which the picture stood still, up to then.
+    /// Time for which the picture stood still, until then.
     pub fn stalled(&self) -> Span {
         self.stalled
     }
 
-    /// When the buffer will have come down to `goal`; now if it is there, or if playback waits for more.
+    /// Time when the buffer will have fallen to `goal`; now if it has, or if playback waits for more.
     pub fn falls_to(&self, goal: Span) -> Time {
         match self.state {
             State::Playing => self.at + self.level.saturating_sub(goal),
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(p.falls_to(S), at(14));
         p.add(at(16), S * 4, true);
         assert_eq!((p.state(), p.level(), p.stalled()), (State::Playing, S * 8, S * 5));
-        p.advance(at(30)); // the end is no stall
+        p.advance(at(30)); // the end is not a stall
         assert_eq!((p.stalled(), p.stalls, p.level()), (S * 5, 1, Span::ZERO));
     }
 
@@ -135,7 +135,7 @@ mod tests {
     }
 
     proptest! {
-        /// Oracle: a player that looks at its buffer in every step of a second.
+        /// Oracle: a player that updates its buffer at every step of a second.
         #[test]
         fn a_player_that_looks_each_second_sees_the_same(
             gaps in prop::collection::vec(0u64..9, 1..40), threshold in 1u64..10

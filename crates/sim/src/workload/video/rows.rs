@@ -19,11 +19,11 @@ pub struct ChunkRow {
     pub bytes: u64,
     /// Throughput that the player expected when it chose; `None` for the first chunk.
     pub estimate: Option<f64>,
-    /// With the chunk in it; `None` if it never came.
+    /// Including this chunk; `None` if it never arrived.
     pub buffer: Option<Span>,
-    /// For which the picture stood still while this chunk was waited for.
+    /// Time for which the picture stood still while waiting for this chunk.
     pub stalled: Span,
-    /// Playback had begun by the time that the chunk was there.
+    /// Whether playback had started when the chunk arrived.
     pub playing: bool,
 }
 

@@ -1,10 +1,10 @@
-//! How packets go on behind each link, found when all ways are laid.
+//! How packets continue behind each link, determined when all paths are laid.
 
 use super::next::{Hop, AHEAD, ALONE};
 use super::{LinkSlot, Net};
 
 impl Net {
-    /// All ways are laid: note at each hop how packets go on.
+    /// All paths are laid: record at each hop how packets continue.
     pub(in crate::world) fn look_for_sources(&mut self, may_stand: bool) {
         if std::mem::replace(&mut self.knows_sources, true) {
             return;
@@ -30,7 +30,7 @@ impl Net {
         self.look_for_junctions(&sources);
     }
 
-    /// By link: where its packets come from, on all ways.
+    /// Sources of each link's packets, on all paths.
     fn sources(&self) -> Vec<Source> {
         let mut sources = vec![Source::None; self.links.len()];
         for (flow, origin) in self.origins.iter().enumerate() {
@@ -47,8 +47,8 @@ impl Net {
         sources
     }
 
-    /// Find queues that may be told late what leaves them, the last on a way first, and add those that get packets ahead of
-    /// time to the links of which that is known.
+    /// Find queues that may learn late which packets left, the last on a path first, and add those that get
+    /// packets ahead of time to the links of which that is known.
     fn look_for_queues_told_late(&mut self, sources: &[Source], takes: &mut [bool]) {
         let holds = |slot: &LinkSlot| slot.link.takes_ahead() && slot.link.holds();
         let mut open: Vec<usize> = (0..takes.len()).filter(|&link| holds(&self.links[link])).collect();
@@ -73,19 +73,19 @@ impl Net {
     }
 }
 
-/// Where the packets of a link come from.
+/// Source of a link's packets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     None,
     Link(u32),
-    /// More than one.
+    /// More than one source.
     Links,
     /// Hosts, at least some.
     Hosts,
 }
 
 impl Source {
-    /// Packets come from there, too.
+    /// Add a source of packets.
     pub(super) fn learn(&mut self, source: Source) {
         *self = match *self {
             Source::None => source,

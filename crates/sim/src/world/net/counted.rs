@@ -1,4 +1,4 @@
-//! Counters of links and flows, told and forgotten.
+//! Reading and resetting the counters of links and flows.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ impl World {
         self.takes_notes = true;
     }
 
-    /// Measurements of the flows, if any were asked for.
+    /// Measurements of the flows, if requested.
     pub fn gauges(&self) -> Option<&Gauges> {
         self.net.gauges.as_deref()
     }
@@ -37,14 +37,14 @@ impl World {
         links.map(count).collect()
     }
 
-    /// Give back the room of links, which are not asked for any more and which tables may need.
+    /// Return the room of links, which are not needed any more and which tables may need.
     pub fn forget_links(&mut self) {
         (self.net.links, self.net.names) = (Vec::new(), Rc::default());
         (self.net.pool, self.net.agenda, self.net.junctions) =
             (Pool::default(), Agenda::default(), Vec::new());
     }
 
-    /// Links start counting anew.
+    /// Reset the counters of links.
     pub fn count_links_from_now(&mut self) {
         let underway = self.net.underway();
         for (slot, underway) in self.net.links.iter_mut().zip(underway) {

@@ -1,4 +1,4 @@
-//! Legs of packets of which a film of the network is made: see `crate::runs::film`.
+//! Legs of packets for a film of the network: see `crate::runs::film`.
 
 use ackclock_core::{FlowId, Time};
 use ackclock_net::Leg;
@@ -7,7 +7,7 @@ use super::next::Hop;
 use crate::world::World;
 
 impl World {
-    /// Note what is on each link from this time on; called after the last way is laid.
+    /// Record the packets on each link from this time on; called after the last path is laid.
     pub fn film(&mut self, from: Time) {
         self.net.links.iter_mut().for_each(|slot| slot.link.film(from));
         (self.net.knows_sources, self.net.horizon) = (false, Time::ZERO);

@@ -19,15 +19,15 @@ use crate::world::World;
 const LEAST_DELAY: Span = Span(100_000);
 
 impl World {
-    /// An event that was scheduled at `since` looks at links: all that comes before it has come.
+    /// An event scheduled at `since` reads links: all earlier arrivals are processed.
     pub fn catch_up_with_links(&mut self, since: Time) {
         self.net.catch_up(self.now, since);
     }
 }
 
 impl Net {
-    /// Find the links that gather packets from other links. Each of those others must know, as soon as it takes a packet, when the
-    /// packet leaves.
+    /// Find the links that gather packets from other links. Each of those others must know the departure of a
+    /// packet as soon as it takes it.
     pub(super) fn look_for_junctions(&mut self, sources: &[Source]) {
         debug_assert!(self.junctions.iter().all(|junction| junction.packets().next().is_none()));
         let may_gather = |(source, slot): (&Source, &LinkSlot)| *source == Source::Links && slot.may_gather();
@@ -72,7 +72,7 @@ impl Net {
         }
     }
 
-    /// See that the junction has an event before the effect of an arrival at `at` can be seen.
+    /// Ensure that the junction has an event before the effect of an arrival at `at` can be seen.
     #[inline(never)]
     fn arm_junction(&mut self, number: usize, at: Time) {
         let junction = &mut self.junctions[number];
@@ -81,7 +81,7 @@ impl Net {
         self.agenda.add(due, (number as u32) << KIND_BITS | MEETING);
     }
 
-    /// The entry of a junction: it takes what came before `now`.
+    /// The entry of a junction: it takes arrivals before `now`.
     pub(in crate::world) fn junction_event(&mut self, now: Time, number: usize) {
         let junction = &mut self.junctions[number];
         if junction.armed != Time::NEVER && junction.unseen_at(junction.armed) == now {
@@ -90,13 +90,14 @@ impl Net {
         }
     }
 
-    /// Junctions take what arrives before `at`, and of what arrives at `at`, what has a `since` no later than this one.
+    /// Let junctions take arrivals before `at`, and of those at `at` the ones with a `since` no later than
+    /// this one.
     pub(in crate::world) fn catch_up(&mut self, at: Time, since: Time) {
         (0..self.junctions.len()).for_each(|number| self.take_what_came(number, at, since));
     }
 
-    /// `catch_up` before the present instant, where many packets come: sooner than need be, while recently freed memory is in the
-    /// processor's caches. Memory that the next packets need is brought there.
+    /// Run `catch_up` before the present instant, if many packets arrive: earlier than necessary, while
+    /// recently freed memory is in the processor's caches. Memory for the next packets is prefetched.
     pub(in crate::world) fn catch_up_soon(&mut self, now: Time) {
         for number in 0..self.junctions.len() {
             let junction = &mut self.junctions[number];
@@ -134,7 +135,7 @@ impl Net {
 }
 
 impl LinkSlot {
-    /// Whether it may be behind the time, if packets are brought to it.
+    /// Whether it may lag behind the time, if packets are brought to it.
     fn may_gather(&self) -> bool {
         let link = &self.link;
         link.takes_ahead() && !link.holds() && link.seen_after()[0] >= LEAST_DELAY
@@ -161,13 +162,13 @@ impl Coming {
     }
 }
 
-/// A link at which ways meet, and what is on its way there.
+/// Link at which paths merge, and the packets on their way to it.
 #[derive(Clone)]
 pub(super) struct Junction {
     link: u32,
     /// Arrival time that the pending event covers: the event fires before the effect of that arrival can be seen.
     armed: Time,
-    /// Least time to cross the link.
+    /// Minimum time to cross the link.
     delay: Span,
     coming: Vec<Coming>,
     /// Number of packets at the start of the list that have arrived.
@@ -212,7 +213,7 @@ impl Junction {
         Time(at.0 + self.delay.0 - 1)
     }
 
-    /// All that is on its way, in order, and what came before it; until [`Junction::end`].
+    /// Everything on its way, in order, and the earlier arrivals; until [`Junction::end`].
     fn begin(&mut self) -> (Vec<Coming>, usize) {
         self.sort();
         (std::mem::take(&mut self.coming), self.came)
@@ -230,7 +231,7 @@ impl Junction {
         self.coming.get(came).map_or(Time::NEVER, |coming| coming.at)
     }
 
-    /// Everything on its way there: when it comes, and from which link.
+    /// Packets on their way: time of arrival, and source link.
     pub(super) fn packets(&self) -> impl Iterator<Item = (Time, u32, PacketId)> + '_ {
         self.coming[self.came..].iter().map(|coming| (coming.at, coming.from, coming.id))
     }

@@ -1,23 +1,24 @@
-//! Where a packet goes on behind a link.
+//! The next hop of packets behind a link.
 
 use ackclock_core::prefetch::prefetch;
 
 use super::MAX_LINKS;
 
-/// Where packets go behind a link, by way: twice the flow, plus one if forward. Packets carry no position.
+/// Next hops behind a link, by path: twice the flow, plus one if forward. Packets carry no position.
 #[derive(Clone)]
 pub(super) struct Next {
-    /// All ways lead there; or they part, and it is the number of a table.
+    /// All paths lead there; or they diverge, and it is the number of a table.
     same: Hop,
-    /// Some way ends here.
+    /// A path ends here.
     pub(super) ends: bool,
     /// See [`Link::passes_ahead`](ackclock_net::Link::passes_ahead).
     pub(super) ahead: bool,
-    /// Whether its queue holds packets, and these go on to links that take them ahead of time: see `LinkSlot::due`.
+    /// Whether its queue holds packets that go on to links which take them ahead of time: see
+    /// `LinkSlot::due`.
     pub(super) told_late: bool,
 }
 
-/// Where ways part: the next hop by way. Few links have such a table.
+/// Next hop by path at a link where paths diverge. Few links have such a table.
 pub(super) type Tables = Vec<Vec<Hop>>;
 
 impl Next {
@@ -34,7 +35,7 @@ impl Next {
         }
     }
 
-    /// Bring `way`, which is asked for next, into the caches.
+    /// Prefetch `way`, which is looked up next.
     #[inline]
     pub(super) fn prefetch(&self, way: usize, tables: &Tables) {
         let hop = self.table().and_then(|table| tables[table].get(way));
@@ -46,7 +47,7 @@ impl Next {
         (self.same.0 & PARTS != 0).then_some((self.same.0 & (PARTS - 1)) as usize)
     }
 
-    /// `way` goes on to `next`.
+    /// Set the next hop of `way`.
     pub(super) fn learn(&mut self, way: usize, next: Hop, tables: &mut Tables) {
         self.ends |= next == Hop::ARRIVED;
         if self.same.link() == Hop::NOWHERE.link() {
@@ -55,7 +56,7 @@ impl Next {
             tables[table].resize(way, Hop::ARRIVED);
             tables[table].push(next);
         } else if self.same.link() != next.link() {
-            // ways before this one that come here at all go on to `same`
+            // earlier paths through this link continue to `same`
             let mut table = vec![self.same; way];
             table.push(next);
             self.same = Hop(PARTS | tables.len() as u32);
@@ -69,12 +70,12 @@ impl Next {
     }
 }
 
-/// The next link, or the end of the way; and how a packet goes on.
+/// The next link, or the end of the path; and how a packet continues.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Hop(pub(super) u32);
 
 impl Hop {
-    /// End of the way.
+    /// End of the path.
     pub(super) const ARRIVED: Hop = Hop(PARTS - 1);
     /// No way leads on.
     pub(super) const NOWHERE: Hop = Hop(PARTS - 2);
@@ -100,7 +101,7 @@ impl Hop {
         self.0 & MEETS != 0
     }
 
-    /// A packet may be passed on ahead of time.
+    /// Whether a packet may be passed on ahead of time.
     #[inline]
     pub(super) fn is_ahead(self) -> bool {
         self.0 & AHEAD != 0
@@ -109,7 +110,7 @@ impl Hop {
 
 pub(super) const AHEAD: u32 = 1 << 31;
 pub(super) const ALONE: u32 = 1 << 30;
-/// Packets of several links meet there.
+/// Whether packets of several links merge there.
 pub(super) const MEETS: u32 = 1 << 29;
-/// No link: a table tells.
+/// No link: use a table.
 const PARTS: u32 = 1 << 28;

@@ -1,4 +1,5 @@
-//! Links told ahead of time give the run that events for every packet give, and so does whoever looks at them.
+//! Tests that links informed ahead of time give the same run as an event for every packet, and that observers
+//! do not change it.
 
 use proptest::prelude::*;
 
@@ -8,7 +9,7 @@ use crate::{parse, run_taking, Bounds, Customs, Shortcuts};
 const NOTHING_AHEAD: Shortcuts =
     Shortcuts { events: false, ahead: false, told_late: false, junctions: false, ..Shortcuts::ALL };
 
-/// What a run shows: its digest, and all that links, queues and flows counted.
+/// Visible results of a run: its digest, and the counters of links, queues and flows.
 fn shown(scenario: &str, nothing_ahead: bool) -> (String, Vec<String>) {
     let shortcuts = if nothing_ahead { NOTHING_AHEAD } else { Shortcuts::ALL };
     let scenario = parse(scenario).expect("a valid scenario");

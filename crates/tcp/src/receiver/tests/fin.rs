@@ -1,4 +1,4 @@
-//! When the ACK of a FIN leaves.
+//! Timing of a FIN's ACK.
 
 use super::*;
 

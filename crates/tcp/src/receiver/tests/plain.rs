@@ -1,4 +1,5 @@
-//! The plain path of [`Receiver::on_data`] against the general one: of two receivers to which the same happens, one never takes it.
+//! The plain path of [`Receiver::on_data`] against the general one: two receivers get the same inputs, and
+//! one never takes the plain path.
 
 use proptest::prelude::*;
 
@@ -8,10 +9,10 @@ use super::*;
 
 const PROFILES: [&str; 4] = ["linux-6", "linux-3.2", "linux-3.0", "rfc"];
 
-/// What happens to a receiver.
+/// Input of a receiver.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A segment that begins so far from what is expected. What is due for it leaves, unless it is late.
+    /// A segment at this distance from the expected offset. Due ACKs leave, unless it is late.
     Arrives {
         from: i64,
         len: u32,
@@ -22,7 +23,7 @@ enum Step {
     },
     /// Time passes; timers that are due go off.
     Waits(u64),
-    /// What is due leaves.
+    /// Due ACKs leave.
     Answers,
     Sends,
     Reads(u64),
@@ -30,7 +31,7 @@ enum Step {
     QuickAcksEnd,
 }
 
-/// So many times what is expected comes, for five times that something else does.
+/// Expected segments come this many times for every five of another kind.
 fn arrives(in_order: u32) -> impl Strategy<Value = Step> {
     let len = prop_oneof![12 => Just(SMSS as u32), 2 => 0..SMSS as u32, 1 => SMSS as u32..30_000];
     let from = prop_oneof![in_order => Just(0i64), 4 => (1..5i64).prop_map(|n| n * SMSS as i64), 1 => -3_000..30_000i64];
@@ -67,7 +68,7 @@ fn step(in_order: u32) -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A profile with whatever a receiver can be told otherwise.
+/// Return a profile with any other settings of a receiver.
 fn config() -> impl Strategy<Value = Config> {
     let odds = (0..4usize, 0..6u8, 0..6u8, 0..6u8, 0..6u8, any::<[bool; 3]>());
     odds.prop_map(|(profile, calls, cheats, splits, sack, [compression, dsack, shrinks])| {
@@ -90,7 +91,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// What happens to a receiver, which may take the plain path, and the headers that it writes.
+    /// Input of a receiver that may take the plain path, and the headers that it writes.
     fn happens(&self, step: &Step, receiver: &mut Receiver, may: bool) -> Vec<Segment> {
         let (now, rto) = (self.now, self.srtt + Span::from_ms(200));
         let mut headers = Vec::new();
@@ -116,7 +117,7 @@ impl Run<'_> {
             Step::Sends => {
                 receiver.on_data_sent(now);
                 headers.push(Segment::default());
-                receiver.stamp(&mut headers[0]); // what it sends acknowledges
+                receiver.stamp(&mut headers[0]); // acknowledgements by what it sends
             }
             Step::Reads(bytes) if receiver.reader.explicit => {
                 receiver.read(now, bytes);

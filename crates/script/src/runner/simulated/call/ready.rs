@@ -19,7 +19,7 @@ const ONESHOT: i64 = 1 << 30;
 const EDGE: i64 = 1 << 31;
 /// Always reported.
 const UNASKED: i64 = ERR | HUP;
-/// Events that may be asked for; the other bits tell how to report.
+/// Events that may be requested; the other bits determine how they are reported.
 const EVENTS: i64 = 0xffff;
 
 /// State of a socket for edge triggers: two that differ are an edge.
@@ -32,7 +32,7 @@ struct Moment {
     wakes: u64,
 }
 
-/// One descriptor of an epoll's.
+/// One descriptor of an epoll instance.
 #[derive(Debug)]
 struct Watch {
     fd: i64,
@@ -106,7 +106,7 @@ impl Simulated<'_> {
         }
     }
 
-    /// When a wait of `timeout` ms that began with the call ends; `None` = at an event only.
+    /// End of a wait of `timeout` ms that began with the call; `None` = at an event only.
     fn wait_ends(&mut self, timeout: i64) -> Option<Time> {
         let began = self.call_began;
         let end = (timeout >= 0).then(|| began + Span::from_ms(timeout as u64));

@@ -49,7 +49,7 @@ pub struct Festive {
     params: FestiveParams,
     stream: Stream,
     throughputs: VecDeque<f64>,
-    /// Levels of the last chunks, as many as there are in the horizon and one more.
+    /// Levels of the last chunks, one more than the horizon has.
     levels: VecDeque<usize>,
     /// Chunks at the present level since the last switch.
     stay: u32,
@@ -150,7 +150,7 @@ mod tests {
         Festive::new(params, Stream::new(1, "test"))
     }
 
-    /// Levels of the next chunks, each of which comes at `bps`.
+    /// Return the levels of the next chunks, each of which arrives at `bps`.
     fn play(p: &mut Festive, ladder: &[u64], bps: f64, chunks: usize) -> Vec<usize> {
         let mut next = || {
             let level = p.choose(ladder);
@@ -202,7 +202,7 @@ mod tests {
         let ladder = [1000, 1100, 1210];
         let mut p = player(PAPER);
         assert_eq!(play(&mut p, &ladder, 1e6, 9), [0, 1, 1, 1, 1, 1, 1, 2, 2]);
-        // steps of 8 % are worth 0.89: never
+        // steps of 8 % are worth 0.89: never taken
         let mut p = player(PAPER);
         assert_eq!(play(&mut p, &[1000, 1080], 1e6, 9), [0; 9]);
         // unless efficiency counts for more
@@ -247,7 +247,7 @@ mod tests {
             prop_assert!((sum / 200.0 - 0.5).abs() < 0.15, "uniform: {}", sum / 200.0);
         }
 
-        /// Oracle: the rules written down again, over the whole history.
+        /// Oracle: the rules written again, over the whole history.
         #[test]
         fn levels_are_those_of_the_rules_read_slowly(
             throughputs in prop::collection::vec(50.0f64..4000.0, 1..60),
