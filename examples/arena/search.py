@@ -57,15 +57,9 @@ class Server:
         self._process.wait()
 
 
-LEAVES = 0.99
-"""Share that CUBIC beside a mutant gets at least, of what it gets beside another CUBIC; beside Reno it gets all of it."""
-
-
 def value(answer: Mapping[str, Any]) -> float:
-    """What is climbed: the score, and nothing for who takes from others."""
-    if answer.get("score") is None or float(answer.get("left_to_others") or 1.0) < LEAVES:
-        return 0.0
-    return float(answer["score"])
+    """What is climbed: the score, and nothing for who starves others."""
+    return 0.0 if answer.get("starves") or answer.get("score") is None else float(answer["score"])
 
 
 def constants(text: str) -> dict[str, int]:
@@ -95,7 +89,7 @@ def searched(server: Server, chance: random.Random, seconds: float, file: Path) 
     """The best constants, how many mutants were looked at, and what is to be beaten on the same draws."""
     best = constants(TEXT)
     answers = [server.score(with_constants(best), tier) for tier in ("quick", "medium")]
-    quick, medium = (value(answer) for answer in answers)  # zero where CUBIC as it is in the RFC takes from the kernel's
+    quick, medium = (value(answer) for answer in answers)
     bar = float(answers[1]["beat_score"])
     looked = 1
     with file.open("w", newline="", encoding="utf-8") as opened:
