@@ -147,11 +147,20 @@ class Truth:
         ended = self.run.scenario.set_all({"duration": self.run.scenario.record.warm_up, "record": {}})
         return [row["bytes_acked"] for row in self.again(ended, seed=self.run.seed).rows("flows")]
 
+    def late(self, rows):
+        """Bytes of flows after the warm-up."""
+        return sum(row["bytes_acked"] - self.early[row["flow"]] for row in rows)
+
     def after(self, rows):
-        """What flows got after the warm-up, the sum of those that ran then; None for a single one that did not."""
-        ran = [(row, row["stop_s"] - max(row["start_s"], self.warm)) for row in rows]
-        got = [8 * (row["bytes_acked"] - self.early[row["flow"]]) / time for row, time in ran if time > 0]
-        return sum(got) if got or len(rows) > 1 else None
+        """What flows got after the warm-up, from the first start to the last end; None for a single one that did not run then."""
+        ran = [row for row in rows if row["stop_s"] > self.warm]
+        if not ran:
+            return 0 if len(rows) > 1 else None
+        return (
+            8
+            * self.late(ran)
+            / (max(row["stop_s"] for row in ran) - max(self.warm, min(row["start_s"] for row in ran)))
+        )
 
     def drops(self, after: bool):
         """By the rows of the table `drops`, of the whole run or after the warm-up."""
@@ -201,9 +210,9 @@ def sentences(truth: Truth) -> list[tuple[str, Callable[..., list[float | None]]
          rf"(?:; {LIMITED})?\.", flow),
         (rf"flow (\d+) ([\w-]+): {LIMITED}", lambda number, label, *_: [int(number), *limits(flows[f"{number} {label}"])]),
         (rf"([a-z][\w-]*) {AMOUNT} in the {AMOUNT} that it was open \({AMOUNT} of the bytes\)",
-         lambda label, *_: [truth.rate(truth.group(label)), truth.span(truth.group(label)), truth.part(truth.group(label))]),
+         lambda label, *_: [truth.together(truth.group(label)), truth.span(truth.group(label)), truth.part(truth.group(label))]),
         (rf"([a-z][\w-]*) {AMOUNT} \({AMOUNT} of the bytes\)",
-         lambda label, *_: [truth.rate(truth.group(label)), truth.part(truth.group(label))]),
+         lambda label, *_: [truth.together(truth.group(label)), truth.part(truth.group(label))]),
         (rf"{AMOUNT} together(?: over the {AMOUNT} from the first start to the last end)?(?:, {AMOUNT} of what the bottleneck can carry)?\.",
          lambda *_: [truth.together(truth.rows), truth.span(truth.rows), truth.together(truth.rows) / truth.capacity]),
         (rf"Jain's index over the flows is ({NUMBER})\.", lambda *_: [truth.jain()]),
@@ -287,7 +296,7 @@ def performance_columns(truth: Truth):
 
     def part(row):
         got = after(row)
-        return None if got is None else got / truth.after(truth.rows)
+        return None if got is None else truth.late(mine(row)) / truth.late(truth.rows)
 
     return {
         "goodput": after, "share": part, "dropped": dropped,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import polars as pl
 
-    from ackclock.scenario import Scenario
+    from ackclock.scenario import Flows, Scenario
 
 __all__ = [
     "capacity_bps",
@@ -27,6 +27,10 @@ __all__ = [
 
 _PAYLOAD = 1448
 """Payload of a full segment with timestamps, bytes."""
+_TCP = 40
+"""Headers of IPv4 and TCP without options, bytes."""
+_UDP = 28
+"""Headers of IPv4 and UDP, bytes."""
 
 
 def jain(values: Iterable[float]) -> float:
@@ -56,7 +60,7 @@ def jain(values: Iterable[float]) -> float:
     return sum(shares) ** 2 / squares if squares else float("nan")
 
 
-def capacity_bps(scenario: Scenario, *, payload: int = _PAYLOAD, group: int = 0) -> float:
+def capacity_bps(scenario: Scenario, *, payload: int | None = None, group: int = 0) -> float:
     """Goodput of a full bottleneck.
 
     Parameters
@@ -64,7 +68,8 @@ def capacity_bps(scenario: Scenario, *, payload: int = _PAYLOAD, group: int = 0)
     scenario
         Supplies the bottleneck's rate and the framing. The result is infinite if no link has a rate.
     payload
-        Bytes of a full segment's payload; the rest of the packet of 1500 bytes is headers.
+        Bytes of payload of a packet of 1500 bytes; the rest is headers. None: packets as the scenario's flows send them, of all flows
+        those that carry most.
     group
         Number of the flow group whose path is used.
     """
@@ -72,10 +77,31 @@ def capacity_bps(scenario: Scenario, *, payload: int = _PAYLOAD, group: int = 0)
     from ackclock.units import SIZE, whole
 
     rate = scenario.network.bottleneck_bps(scenario.flows[group].path)
-    return float("inf") if rate is None else rate * payload / (MTU + whole(scenario.network.framing, SIZE))
+    if rate is None:
+        return float("inf")
+    framing = whole(scenario.network.framing, SIZE)
+    if payload is not None:
+        return rate * payload / (MTU + framing)
+    return rate * max(one / (whole_packet + framing) for one, whole_packet in map(_packet, scenario.flows))
 
 
-def utilisation(flows: pl.DataFrame, scenario: Scenario, *, payload: int = _PAYLOAD) -> float:
+def _packet(group: Flows) -> tuple[int, int]:
+    """Payload of a full packet of a group of flows, and its size."""
+    from ackclock.scenario._parts import MTU
+    from ackclock.units import SIZE, whole
+
+    if group.is_plain or group.congestion_control.startswith("pcc-"):
+        asked = getattr(group.workload, "payload", None)
+        payload = MTU - _UDP if asked is None else whole(asked, SIZE)
+        return payload, payload + _UDP
+    stack = group.stack
+    headers = _TCP if stack is not None and stack.timestamps is False else MTU - _PAYLOAD
+    asked = None if stack is None else stack.smss
+    payload = MTU - headers if asked is None else whole(asked, SIZE)
+    return payload, payload + headers
+
+
+def utilisation(flows: pl.DataFrame, scenario: Scenario, *, payload: int | None = None) -> float:
     """Share of the bottleneck's capacity that became goodput, over the whole run.
 
     Parameters

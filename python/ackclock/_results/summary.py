@@ -11,7 +11,18 @@ if TYPE_CHECKING:
     from ackclock._results.result import Run
     from ackclock.scenario import Scenario
 
-__all__ = ["dropped", "failures", "fetches", "gave_up", "players", "quantile", "tables", "warmed_up", "without_limit"]
+__all__ = [
+    "dropped",
+    "failures",
+    "fetches",
+    "gained",
+    "gave_up",
+    "players",
+    "quantile",
+    "tables",
+    "warmed_up",
+    "without_limit",
+]
 
 Row = Mapping[str, Any]
 
@@ -172,6 +183,46 @@ def dropped(links: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
     """Return the packets that the network dropped over the whole run, and those of them dropped during the warm-up."""
     before = sum(row.get("dropped_before") or 0 for row in links)
     return before + sum(row["dropped_queue"] + row["dropped_loss"] for row in links), before
+
+
+def gained(
+    flows: Sequence[Row], performance: Sequence[Row], warm_up_s: float
+) -> list[tuple[float | None, float | None]]:
+    """Goodput (bit/s) and share of each row of `performance`, so that none is more than a link carried.
+
+    A flow's goodput is over the time that it was open after the warm-up, that of a group or of all over the time from their first start to
+    their last end: the sum of the flows' rates, which the table has, is more than what the link carried where they ran at different
+    times. A share is of the bytes of all flows.
+    """
+    whole = next((row["bytes_acked"] for row in performance if row["of"] == "run"), None)
+    after = {row["number"]: row["goodput_bps"] for row in performance if row["of"] == "flow"}
+    found: list[tuple[float | None, float | None]] = []
+    for row in performance:
+        part = None if not whole or row["bytes_acked"] is None else row["bytes_acked"] / whole
+        if row["of"] == "flow":
+            found.append((row["goodput_bps"], None if row["goodput_bps"] is None else part))
+            continue
+        mine = [flow for flow in flows if row["group"] in (None, flow["group"]) and after.get(flow["flow"]) is not None]
+        found.append(
+            (together([{**flow, "goodput_bps": after[flow["flow"]]} for flow in mine], since_s=warm_up_s), part)
+        )
+    return found
+
+
+def together(flows: Sequence[Row], *, since_s: float = 0.0) -> float:
+    """Goodput of flows from their first start, or from a time if that is later, to their last end, bit/s: bytes while each was open.
+
+    Examples
+    --------
+    >>> together([{"start_s": 0, "stop_s": 1, "goodput_bps": 8e6}, {"start_s": 1, "stop_s": 2, "goodput_bps": 4e6}])
+    6000000.0
+    """
+    if not flows:
+        return 0.0
+    first = max(since_s, min(flow["start_s"] for flow in flows))
+    open_s = max(flow["stop_s"] for flow in flows) - first
+    bits = math.fsum((flow["goodput_bps"] or 0.0) * (flow["stop_s"] - max(since_s, flow["start_s"])) for flow in flows)
+    return bits / open_s if open_s > 0 else 0.0
 
 
 def warmed_up(run: Run) -> bool:

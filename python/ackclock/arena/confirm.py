@@ -48,7 +48,7 @@ class Verdict:
 
     @property
     def simulator(self) -> float:
-        """The same of the simulator, on the same draws."""
+        """Mean of the means of families in the simulator, on the same draws, 0 to 100."""
         return _mean(self.families(kernel=False))
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ackclock._results.summary import dropped, failures, messages, players, quantile, warmed_up, without_limit
+from ackclock._results.summary import dropped, failures, gained, messages, players, quantile, warmed_up, without_limit
 from ackclock.cli import _terminal
 from ackclock.cli._sheet import SHOWN, Sheet
 from ackclock.errors import shown
@@ -82,22 +82,29 @@ def _limits(flows: list[dict[str, Any]], labels: Sequence[str]) -> list[str]:
 
 
 def _performance(result: Run, rows: list[dict[str, Any]]) -> Sheet:
+    from ackclock.units import DURATION, whole
+
     head = ["after the warm-up", "goodput", "share", "95 % RTT", "95 % delay", "dropped", "time to share"]
     table = _table("performance", head)
-    shown = [row for row in rows if row["of"] != "flow"] if len(rows) > SHOWN else rows
+    warm_up_s = whole(result.scenario.record.warm_up, DURATION) / 1e9
+    told = list(zip(rows, gained(result.rows("flows"), rows, warm_up_s), strict=True))
+    if len(rows) > SHOWN:
+        told = [one for one in told if one[0]["of"] != "flow"]
     labels = [group.label for group in result.scenario.flows]
-    for row in shown[-SHOWN:]:
+    for row, (goodput, part) in told[-SHOWN:]:
         name = "all" if row["group"] is None else labels[row["group"]]
         table.add_row(
             f"{row['number']} {name}" if row["of"] == "flow" else name,
-            rate(row["goodput_bps"]),
-            share(row["share"]),
+            rate(goodput),
+            share(part),
             seconds(row["p95_rtt_s"]),
             seconds(row["p95_delay_s"]),
             count(row["dropped_packets"]),
             seconds(row["time_to_share_s"]),
         )
-    table.say("goodput while a flow was open; of groups and of all, the sum of their flows")
+    table.say(
+        "goodput while a flow was open; of groups and of all, from their first start to their last end; shares of the bytes"
+    )
     return table
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ackclock.judge.bound import Place, same
@@ -59,6 +59,19 @@ class Estimate:
     parts: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False, compare=False)
     ties: float = field(default=0.0, repr=False, compare=False)
 
+    def within(self, least: float, most: float) -> Estimate:
+        """The estimate of something that is never below `least` nor above `most`: what the interval has beyond cannot be.
+
+        Examples
+        --------
+        >>> e = mean_interval([0.9, 1.0, 1.0]).within(0, 1)
+        >>> round(e.low, 3), e.high
+        (0.823, 1.0)
+        """
+        if self.low >= least and self.high <= most:
+            return self
+        return replace(self, low=max(self.low, least), high=min(self.high, most))
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
@@ -96,6 +109,15 @@ class Comparison:
         if self.difference.n > 1:
             words[Place.WITHIN] = "equal in every pair"
         return words.get(same(0).places(self.difference.low, self.difference.high), "no difference shown")
+
+    def within(self, least: float, most: float) -> Comparison:
+        """The comparison of values that are never below `least` nor above `most`; their differences lie within the distance of these."""
+        return replace(
+            self,
+            first=self.first.within(least, most),
+            second=self.second.within(least, most),
+            difference=self.difference.within(least - most, most - least),
+        )
 
 
 def mean_interval(values: Values, *, level: float = 0.95) -> Estimate:

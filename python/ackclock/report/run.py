@@ -15,7 +15,7 @@ from ackclock import units
 from ackclock._results import metrics
 from ackclock._results.columns import of_senders
 from ackclock._results.limits import held, sentence
-from ackclock._results.summary import dropped, failures, gave_up, warmed_up, without_limit
+from ackclock._results.summary import dropped, failures, gave_up, together, warmed_up, without_limit
 from ackclock.plot import interactive, panels
 from ackclock.report.limits import limits_section
 from ackclock.report.page import Block, Live, Page, Section, Table, TableCell, items, paragraph
@@ -177,7 +177,7 @@ def _sentences(parts: Sequence[str]) -> str:
 
 def _outcome(run: Run, flows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
     got = [row["goodput_bps"] or 0.0 for row in flows]
-    capacity, total = metrics.capacity_bps(run.scenario), _together(flows)
+    capacity, total = metrics.capacity_bps(run.scenario), together(flows)
     used = f", {share(total / capacity)} of what the bottleneck can carry" if 0 < total <= capacity < math.inf else ""
     for table, what in (("transactions", "transactions"), ("fetches", "fetches")):
         frame: pl.DataFrame = getattr(run, table)
@@ -195,7 +195,7 @@ def _outcome(run: Run, flows: Sequence[Mapping[str, Any]], names: Sequence[str])
         spans = {label: _open(rows) for label, rows in groups.items()}
         apart = max(spans.values()) > 1.01 * min(spans.values())
         parts = [
-            f"{label} {rate(sum(row['goodput_bps'] or 0.0 for row in rows))}"
+            f"{label} {rate(together(rows))}"
             + (f" in the {seconds(spans[label])} that it was open" if apart else "")
             + f" ({share(sum(row['bytes_acked'] for row in rows) / bytes_all)} of the bytes)"
             for label, rows in groups.items()
@@ -203,16 +203,6 @@ def _outcome(run: Run, flows: Sequence[Mapping[str, Any]], names: Sequence[str])
         over = f" over the {seconds(_open(flows))} from the first start to the last end" if apart else ""
         return f"{_listed(parts)}: {rate(total)} together{over}{used}. Jain's index over the flows is {metrics.jain(got):.3f}."
     return f"{len(flows):,} flows carried {rate(total)}{used}. Jain's index over them is {metrics.jain(got):.3f}."
-
-
-def _together(flows: Sequence[Mapping[str, Any]]) -> float:
-    """Goodput of all flows from the first start to the last end, bit/s: less than the sum, where not all ran all the
-    time.
-    """
-    if len(flows) == 1:
-        return float(flows[0]["goodput_bps"] or 0.0)
-    ran = _open(flows)
-    return float(8 * sum(row["bytes_acked"] for row in flows) / ran) if ran > 0 else 0.0
 
 
 def _open(flows: Sequence[Mapping[str, Any]]) -> float:

@@ -17,7 +17,7 @@ from ackclock.judge.intervals import Comparison, Estimate, compare_pairs
 from ackclock.scenario import Scenario
 from ackclock.sweep.campaign import Campaign, Status
 from ackclock.sweep.executors import Executor
-from ackclock.sweep.measures import SAME, all_same, by_cell, measure
+from ackclock.sweep.measures import SAME, all_same, bounds, by_cell, measure
 from ackclock.sweep.precision import Precision, extended
 from ackclock.sweep.store import Store
 from ackclock.sweep.sweep import Cell, Sweep, standard_metrics
@@ -263,7 +263,8 @@ def _compared(
     same = all(map(all_same, campaign.by_cell("runs")))
     for metric in metrics:
         a, b = (frame[metric].cast(pl.Float64) for frame in by_cell(campaign, metric, scenarios))
-        found[metric] = compare_pairs(*((x[:1] if same else x).to_numpy() for x in (a, b)))
+        paired = compare_pairs(*((x[:1] if same else x).to_numpy() for x in (a, b)))
+        found[metric] = paired if paired.difference.n < 2 else paired.within(*bounds(metric))
     return found, same
 
 

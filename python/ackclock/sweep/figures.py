@@ -694,9 +694,9 @@ def summary(seen: View, metric: str, look: Look, *, along: str) -> pl.DataFrame:
     rows: list[tuple[Any, ...]] = []
     for at_place, strata in cells.items():
         e: Estimate = stratified_mean([x for x, _ in strata.values()], [of for _, of in strata.values()])
-        low, high = seen.bounds(metric)
+        e = e.within(*seen.bounds(metric))
         if e.n:
-            rows.append((*at_place, e.n, e.value, max(e.low, low), min(e.high, high)))
+            rows.append((*at_place, e.n, e.value, e.low, e.high))
     numbers = {"n": pl.UInt32, "mean": pl.Float64, "low": pl.Float64, "high": pl.Float64}
     return pl.DataFrame(rows, schema={**dict.fromkeys(keys, pl.String), **numbers}, orient="row").with_columns(
         pl.col("mean").fill_nan(None)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import inf, prod
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ackclock import units
 from ackclock.errors import InputError, one_of, quote
 from ackclock.sweep.axes import base_unit, base_value, label
-from ackclock.sweep.measures import measure
+from ackclock.sweep.measures import bounds, measure
 from ackclock.sweep.results import Results
 from ackclock.sweep.wording import metric_column, metric_unit, metric_words, span, words
 
@@ -36,6 +36,9 @@ MOST_SERIES = 10
 
 GROUP = "axis.group"
 """Column of a view that identifies groups of flows."""
+
+_EDGE = 0.1
+"""Excess of a share over 1 that the edge of a window makes: data that had arrived before, acknowledged when the gap in front was closed."""
 
 NORMAL = {"bit/s": "share of the bottleneck", "s": "multiple of the base RTT"}
 """Unit of a metric -> unit after `normalised`."""
@@ -162,10 +165,8 @@ class View:
 
     def bounds(self, metric: str) -> tuple[float, float]:
         """Return the bounds of all values of a metric: an interval beyond them is meaningless there."""
-        share = metric_column(metric).endswith(("share", "jain")) or (self.normal and metric_unit(metric) == "bit/s")
-        if not share:
-            return -inf, inf
-        return (-1.0, 1.0) if self.against else (0.0, 1.0)
+        least, most = (0.0, 1.0) if self.normal and metric_unit(metric) == "bit/s" else bounds(metric)
+        return (-most, most) if self.against else (least, most)
 
     def readable(self, table: pl.DataFrame, named: Mapping[str, str] | None = None) -> pl.DataFrame:
         """Return a table whose axes have the names that the user gave them."""
@@ -254,7 +255,7 @@ class View:
         Raises
         ------
         InputError
-            If a path has no rate or no delay.
+            If a path has no rate or no delay, or a share would exceed 1: the bottleneck's rate changes, or not all flows cross it.
         """
         import polars as pl
 
@@ -278,6 +279,14 @@ class View:
                 runs = runs.join(known, on="cell", how="left", maintain_order="left")
                 rate = pl.col(_bytes(metric)) * 8 / pl.col("window")
             runs = runs.with_columns((rate / pl.col("whole")).alias(metric)).drop("whole", "window", strict=False)
+            if unit == "bit/s":
+                most = runs[metric].cast(pl.Float64).max()
+                if isinstance(most, float) and most > 1 + _EDGE:
+                    raise InputError(
+                        f"--normalise: found {most:.3g} times what the bottleneck of {metric} carries (its rate changes, or not all "
+                        "flows cross it); allowed: flows of one bottleneck with one rate"
+                    )
+                runs = runs.with_columns(pl.col(metric).clip(upper_bound=1.0))
         return replace(self, runs=runs, normal=True)
 
     def _value(self, option: str, text: str) -> tuple[str, str]:

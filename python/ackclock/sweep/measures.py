@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING
 
 from ackclock import _engine
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from ackclock.sweep.campaign import Campaign
 
-__all__ = ["COLUMNS", "SAME", "TABLE", "Measure", "all_same", "by_cell", "distinct", "measure"]
+__all__ = ["COLUMNS", "SAME", "TABLE", "Measure", "all_same", "bounds", "by_cell", "distinct", "measure"]
 
 TABLE = "performance"
 
@@ -112,6 +113,22 @@ def measure(metric: str) -> Measure | None:
     if of in ("flow", "group") and dot:
         return _checked(Measure(of=of, who=who, column=column))
     return None
+
+
+def bounds(metric: str) -> tuple[float, float]:
+    """Between which all values of a metric lie: shares and Jain's index from 0 to 1, all else unbounded.
+
+    Examples
+    --------
+    >>> bounds("group.ours.share"), bounds("flows.retransmission_share.max"), bounds("goodput_bps")
+    ((0.0, 1.0), (0.0, 1.0), (-inf, inf))
+    """
+    found = measure(metric)
+    column = metric if found is None else found.column
+    stem, dot, reduction = column.rpartition(".")
+    if dot and reduction in ("sum", "count"):
+        return -inf, inf
+    return (0.0, 1.0) if (stem if dot else column).endswith(("share", "jain")) else (-inf, inf)
 
 
 def _checked(found: Measure) -> Measure:

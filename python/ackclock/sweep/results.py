@@ -20,7 +20,7 @@ from ackclock.judge.intervals import Estimate, bootstrap_mean
 from ackclock.scenario._toml import to_toml
 from ackclock.sweep.axes import base_unit, base_value, label
 from ackclock.sweep.integrity import DamagedError
-from ackclock.sweep.measures import TABLE, distinct, measure
+from ackclock.sweep.measures import TABLE, bounds, distinct, measure
 from ackclock.sweep.store import Store
 from ackclock.sweep.sweep import Cell, Sweep, load
 from ackclock.text import NONE, rate
@@ -229,7 +229,9 @@ def estimate(rows: pl.DataFrame, metric: str) -> Estimate:
     """Return mean and interval of the values that exist; runs of cells whose seeds gave one run count once."""
     import polars as pl
 
-    return bootstrap_mean(distinct(rows)[metric].cast(pl.Float64).fill_nan(None).drop_nulls().to_numpy())
+    values = distinct(rows)[metric].cast(pl.Float64).fill_nan(None).drop_nulls().to_numpy()
+    found = bootstrap_mean(values)
+    return found.within(*bounds(metric)) if found.n > 1 else found
 
 
 def _undefined(rows: pl.DataFrame, metric: str) -> int:
