@@ -3,6 +3,7 @@
     python tools/arena.py measure FOLDER  # make the tables that FOLDER does not hold yet, then record
     python tools/arena.py record FOLDER   # write measured/arena*.json, measured/arena/ and the page from what FOLDER holds
     python tools/arena.py costs           # what a score takes, in each tier
+    python tools/arena.py loop FOUND FULL KERNEL  # record what examples/arena/search.py found (--out FOUND), its table on held-out draws (FULL), and one with --kernel
     python tools/arena.py                 # write docs/arena.md from these files
     python tools/arena.py --check         # exit code 1 if it differs from what they say
 
@@ -177,6 +178,59 @@ def costs() -> None:
     )  # fmt: skip
 
 
+def loop(found: Path, full: Path, kernel: Path) -> None:
+    """Write measured/arena-loop.json and measured/arena-winner.json."""
+    import csv
+
+    told = json.loads((found / "held-out.json").read_text("utf-8"))
+    with (found / "curve.csv").open(encoding="utf-8") as opened:
+        curve = [
+            [int(r["evaluations"]), float(r["cpu_s"]), round(float(r["medium"]), 1)] for r in csv.DictReader(opened)
+        ]
+    constants = ", ".join(f"{name} {value}" for name, value in told["constants"].items())
+    book.record(
+        "arena-loop",
+        command="examples/arena/search.py --seconds 400 --out FOUND",
+        what="The loop of the example: the best mutant of CUBIC's constants so far, on the satellite task's draws of the search (6 of each family), by mutants looked at",
+        heads=("mutants", "CPU, s", "score"),
+        rows=curve,
+        seeds="1; drawn from the salt search",
+        notes=(
+            f"bbr3, which is to be beaten, has {told['bar']:.1f} there.",
+            f"The winner: {constants}.",
+        ),
+    )
+    tables = [json.loads((folder / "arena.json").read_text("utf-8")) for folder in (full, kernel)]
+    asked = tables[1]["kernel"]
+    rows: list[list[book.Cell]] = []
+    for standing in tables[0]["standings"]:
+        there = asked.get(standing["entry"]) or {}
+        rows.append(
+            [
+                standing["entry"], *(round(v, 1) for v in standing["score"]), round(standing["worst"], 1), round(100 * standing["left_to_others"][0], 1),
+                *("–" if there.get(k) is None else round(there[k], 1) for k in ("score", "simulator", "worst")),
+                "–" if there.get("left_to_others") is None else round(100 * there["left_to_others"], 1),
+            ]
+        )  # fmt: skip
+    words = [
+        f"{one['entry']} {100 * one['ahead_of_next']:.1f} %"
+        for one in tables[0]["standings"]
+        if one["ahead_of_next"] is not None
+    ]
+    book.record(
+        "arena-winner",
+        command="ackclock arena run satellite --entry winner.c --salt held-out --tier full; --tier medium --kernel arena",
+        what=f"The winner of the loop on held-out draws of the satellite task, {tables[0]['draws']} of each family, and in Linux 7.3.4 on {tables[1]['draws']} of each without the adversary",
+        heads=(
+            "controller", "score", "from", "to", "worst tenth", "left to CUBIC, %", "score on the kernel", "in the simulator, same draws", "worst tenth on the kernel",
+            "left to CUBIC there, %",
+        ),
+        rows=rows,
+        seeds="drawn from the salt held-out",
+        notes=(f"Ahead of the next: {', '.join(words)}.", "Linux 7.3.4 has no bbr3; others were not asked."),
+    )  # fmt: skip
+
+
 def _write(name: str, table: Said, **more: Any) -> None:
     """A record with the build that made the runs, which may be older than the one that is here."""
     path = book.record(name, command="tools/arena.py measure FOLDER", **more)
@@ -322,7 +376,11 @@ def page() -> str:
     trust = book.FOLDER / "arena-salts.json"
     if trust.exists():
         lines += _section(book.read(trust), "How far to trust it")
-    for name, heading in (("arena-costs", "What a score takes"), ("arena-loop", "The loop of the example")):
+    for name, heading in (
+        ("arena-costs", "What a score takes"),
+        ("arena-loop", "The loop of the example"),
+        ("arena-winner", "Its winner"),
+    ):
         if (book.FOLDER / f"{name}.json").exists():
             lines += _section(book.read(book.FOLDER / f"{name}.json"), heading)
     return "\n".join(lines).rstrip("\n") + "\n"
@@ -352,6 +410,8 @@ def main() -> int:
         (measure if sys.argv[1] == "measure" else record)(Path(sys.argv[2]))
     elif sys.argv[1:] == ["costs"]:
         costs()
+    elif sys.argv[1:2] == ["loop"] and len(sys.argv) == 5:
+        loop(*map(Path, sys.argv[2:]))
     elif sys.argv[1:] == ["--check"]:
         if not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != page():
             print(f"{PAGE.relative_to(ROOT)}: differs from measured/; run tools/arena.py", file=sys.stderr)
@@ -359,7 +419,7 @@ def main() -> int:
         return 0
     elif sys.argv[1:]:
         print(
-            f"found {' '.join(sys.argv[1:])}; allowed: nothing, --check, costs, measure FOLDER or record FOLDER",
+            f"found {' '.join(sys.argv[1:])}; allowed: nothing, --check, costs, loop FOUND FULL KERNEL, measure FOLDER or record FOLDER",
             file=sys.stderr,
         )
         return 2

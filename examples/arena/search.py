@@ -154,11 +154,11 @@ def main() -> int:
     began = judge.score(TEXT, asked.tier)
     judge.close()
     told = {
-        "evaluations": looked, "search_cpu_s": round(server.cpu_s, 1), "held_out_cpu_s": round(judge.cpu_s, 1), "constants": best, "began": began, "winner": found,
+        "evaluations": looked, "search_cpu_s": round(server.cpu_s, 1), "bar": bar, "held_out_cpu_s": round(judge.cpu_s, 1), "constants": best, "began": began, "winner": found,
     }  # fmt: skip
     (asked.out / "held-out.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
     print(
-        f"held out: {value(began):.1f} before, {value(found):.1f} after {looked} mutants; {asked.beat}: {found.get('beat_score')}"
+        f"held out: {began.get('score')} before, {found.get('score')} after {looked} mutants; {asked.beat}: {found.get('beat_score')}"
     )
     return 0
 

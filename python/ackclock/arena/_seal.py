@@ -48,13 +48,13 @@ _X86_64 = {
     # set_robust_list: of a thread that begins while the filter is put up
     "free": (11, 12, 13, 14, 15, 24, 25, 28, 39, 60, 98, 131, 186, 202, 219, 231, 334, 35, 230, 234, 273),
     # open, stat, fstat, lstat, lseek, ioctl, pread64, pwrite64, readv, writev, access, getcwd, readlink, getdents64, openat, newfstatat,
-    # readlinkat, faccessat, statx, faccessat2
-    "refused": (2, 4, 5, 6, 8, 16, 17, 18, 19, 20, 21, 79, 89, 217, 257, 262, 267, 269, 332, 439),
+    # readlinkat, faccessat, statx, faccessat2; sched_getaffinity: of the C library's memory, in a new thread
+    "refused": (2, 4, 5, 6, 8, 16, 17, 18, 19, 20, 21, 79, 89, 217, 257, 262, 267, 269, 332, 439, 204),
 }  # fmt: skip
 _AARCH64 = {
     "arch": 0xC000_00B7, "seccomp": 277, "read": 63, "write": 64, "mmap": 222, "mprotect": 226, "clock_gettime": 113,
     "free": (215, 214, 134, 135, 139, 124, 216, 233, 172, 93, 165, 132, 178, 98, 128, 94, 293, 101, 115, 131, 99),
-    "refused": (56, 79, 80, 62, 29, 67, 68, 65, 66, 48, 17, 78, 61, 291, 439),
+    "refused": (56, 79, 80, 62, 29, 67, 68, 65, 66, 48, 17, 78, 61, 291, 439, 123),
 }  # fmt: skip
 _MACHINES = {"x86_64": _X86_64, "aarch64": _AARCH64}
 
