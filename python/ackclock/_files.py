@@ -318,14 +318,18 @@ def _alone_says(rest: Path, folder: Path) -> bool:
     """
     try:
         names = (rest / MARK).read_bytes()[len(MARKED) :].decode().splitlines()
-    except (OSError, UnicodeDecodeError):
+    except OSError:
+        return True  # nobody knows
+    except UnicodeDecodeError:
         return False
-    return not any(is_ours(folder / name) for name in names) and any(is_ours(rest / name) for name in names)
+    return not any(is_ours(folder / name) for name in names) and any(
+        is_ours(rest / name, unread=True) for name in names
+    )
 
 
-def is_ours(path: Path) -> bool:
+def is_ours(path: Path, *, unread: bool = False) -> bool:
     """Return whether a file identifies itself as ours: a page by its generator, JSON by its schema or by the keys of a
-    run.
+    run; `unread` if the disk does not let it be read.
     """
     try:
         if not path.is_file():
@@ -334,7 +338,9 @@ def is_ours(path: Path) -> bool:
             with path.open("rb") as file:
                 return GENERATOR in file.read(2048)
         about = json.loads(_regular(path, LARGEST_ABOUT))
-    except (InputError, OSError, ValueError, RecursionError):
+    except (OSError, UnreadError):
+        return unread
+    except (InputError, ValueError, RecursionError):
         return False
     if not isinstance(about, dict):
         return False
@@ -348,6 +354,10 @@ LARGEST_ABOUT = 2**28
 
 GENERATOR = b'<meta name="generator" content="ackclock">'
 """Element in the head of every page of ours."""
+
+
+class UnreadError(InputError):
+    """The disk, or its rights, refused a file that is there."""
 
 
 def regular(path: Path, most: int) -> bytes:
@@ -374,7 +384,7 @@ def _regular(path: Path, most: int) -> bytes:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({reason(error)})") from None
+        raise UnreadError(f"{path}: cannot be read ({reason(error)})") from None
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
         os.close(descriptor)
@@ -384,7 +394,7 @@ def _regular(path: Path, most: int) -> bytes:
         try:
             content = file.read(most + 1)
         except OSError as error:
-            raise InputError(f"{path}: cannot be read ({reason(error)})") from None
+            raise UnreadError(f"{path}: cannot be read ({reason(error)})") from None
     if len(content) > most:
         size = max(found.st_size, len(content))
         raise InputError(f"{path}: found {size:,} bytes; allowed: at most {most:,}")

@@ -207,3 +207,38 @@ def test_a_part_within_a_part_waits_for_nobody(tmp_path: Path, monkeypatch: pyte
         with _files.staged(part, marks=_files.OWN) as inner:
             (inner / "x").write_text("x", encoding="utf-8")
     assert (tmp_path / "o/x").exists()
+
+
+@pytest.mark.parametrize("refused", [".ackclock", "run.json"])
+def test_a_part_that_alone_says_whose_the_folder_is_stays_while_the_disk_refuses_it(
+    tmp_path: Path, refused: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer that was killed between its moves, and a command that cannot read what it left: the next one can."""
+    (tmp_path / "s.toml").write_text(SCENARIO, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "s.toml", "--out", "o"]) == 0
+    rest = tmp_path / "o/.ackclock-aaaaaaaaaaaaaaaa"
+    rest.mkdir()
+    (tmp_path / "o/run.json").rename(rest / "run.json")
+    (rest / ".ackclock").write_bytes(_files.MARKED + b"run.json\n")
+    with monkeypatch.context() as context:
+        opened, read = os.open, Path.read_bytes
+        no = OSError(errno.EIO, "read")
+
+        def system(path, *a, **b):
+            if os.path.basename(os.fspath(path)) == refused:
+                raise no
+            return opened(path, *a, **b)
+
+        def whole(path):
+            if path.name == refused:
+                raise no
+            return read(path)
+
+        context.setattr(os, "open", system)
+        context.setattr(Path, "read_bytes", whole)
+        _files.remove_parts(tmp_path / "o")
+    assert (rest / "run.json").exists()
+    assert main(["run", "s.toml", "--out", "o"]) == 0
+    assert (tmp_path / "o/run.json").exists()
+    assert not rest.exists()

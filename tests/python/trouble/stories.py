@@ -491,7 +491,11 @@ def second_writer(driver: Driver, kind: str, facts: Facts, draw: random.Random, 
     for process in (first, second):
         if process.code != 0 and (why := driver._untold(process)):
             told.wrong.append(f"{told.steps[-1]}: {codes}: {why}")
-        if process.code == 3 and not re.search("another session|writing here|locked", last_line(process.err)):
+        if (
+            process.code == 3
+            and not told.damaged
+            and not re.search("another session|writing here|locked", last_line(process.err))
+        ):
             told.wrong.append(f"{told.steps[-1]}: {codes}: {last_line(process.err)}")
     if 0 not in codes and not told.damaged:
         told.wrong.append(f"{told.steps[-1]}: neither is done: {codes}: {last_line(first.err)} {last_line(second.err)}")
