@@ -318,10 +318,10 @@ def _alone_says(rest: Path, folder: Path) -> bool:
     """
     try:
         names = (rest / MARK).read_bytes()[len(MARKED) :].decode().splitlines()
-    except OSError:
-        return True  # nobody knows
-    except UnicodeDecodeError:
+    except (FileNotFoundError, UnicodeDecodeError):
         return False
+    except OSError:
+        return True  # the evidence is unknown
     return not any(is_ours(folder / name) for name in names) and any(
         is_ours(rest / name, unread=True) for name in names
     )
