@@ -1,6 +1,8 @@
 """Journal of a search: a line that describes the search, then one for each candidate. It outlives the process that
 wrote it.
 
+Each of these ends with the CRC-32 of the rest. A journal counts up to its first damaged line; what follows is made again.
+
 One search writes a journal at a time. The lock is the system's, so it ends with its process.
 """
 
@@ -9,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -44,7 +47,7 @@ class Journal:
     def __init__(self, path: Path, identity: Mapping[str, Any]) -> None:
         self._what = f"--out {path.parent}"
         if os.path.lexists(path):
-            _files.contents(path, LARGEST_JOURNAL)
+            _files.regular(path, LARGEST_JOURNAL)
         try:
             self._file = path.open("a+", encoding="utf-8")
         except OSError as error:
@@ -67,14 +70,11 @@ class Journal:
     def lines(self) -> Iterator[Any]:
         """Lines after the first when the journal was opened."""
         for line in self._lines:
-            try:
-                yield json.loads(line)
-            except ValueError:
-                continue  # a process died while it wrote
+            yield json.loads(line)
 
     def write(self, lines: Iterable[Any]) -> None:
         """Append lines."""
-        self._append("".join(f"{json.dumps(line)}\n" for line in lines))
+        self._append("".join(f"{_summed(json.dumps(line))}\n" for line in lines))
 
     def close(self) -> None:
         """Let another search write it."""
@@ -88,16 +88,27 @@ class Journal:
             raise _files.refused(error, self._what) from None
 
     def _read(self, path: Path, head: str) -> list[str]:
-        text = _files.contents(path, LARGEST_JOURNAL)
+        text = _files.regular(path, LARGEST_JOURNAL).decode(errors="replace")
         if len(text) < len(head) and head.startswith(text):  # new, or a process died while it wrote the first line
             self._file.truncate(0)
             self._append(head)
             return []
-        lines = text.split("\n")
-        if lines[0] != head[:-1]:
+        first, *lines, _ = text.split("\n")
+        if first != head[:-1]:
             raise InputError(
                 f"{self._what}: found the journal of another search, or of another engine; allowed: a new folder, or the same search"
             )
-        if lines[-1]:  # the rest of a line, which would spoil the next one
-            self._file.truncate(len(text.encode()) - len(lines[-1].encode()))
-        return lines[1:-1]
+        good = [_whole(line) for line in lines]
+        count = good.index(None) if None in good else len(good)
+        self._file.truncate(len(head.encode()) + sum(len(line.encode()) + 1 for line in lines[:count]))
+        return [line for line in good[:count] if line is not None]
+
+
+def _summed(line: str) -> str:
+    return f"{line} {zlib.crc32(line.encode()):08x}"
+
+
+def _whole(line: str) -> str | None:
+    """A line without its sum; None if it was damaged, or its writer died."""
+    content = line[:-9]
+    return content if _summed(content) == line else None

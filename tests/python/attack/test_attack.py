@@ -101,6 +101,27 @@ def test_one_search_writes_a_journal_at_a_time(tmp_path: Path) -> None:
     second.close()
 
 
+def test_a_journal_counts_up_to_its_first_damaged_line(tmp_path: Path) -> None:
+    """Each byte with one bit turned: no line comes out that was not written, and the search goes on from what is whole."""
+    place, who = tmp_path / JOURNAL, {"target": "bbr"}
+    lines = [[[1, 2], 0.5], [[3, 4], 0.25], [[5, 6], 0.75]]
+    first = Journal(place, who)
+    first.write(lines)
+    first.close()
+    whole = place.read_bytes()
+    head = whole.index(b"\n") + 1
+    for at in range(head, len(whole)):
+        for bit in (1, 128):
+            place.write_bytes(whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1 :])
+            again = Journal(place, who)
+            found = list(again.lines())
+            assert found == lines[: len(found)]
+            assert len(found) == whole[head:at].count(b"\n")
+            again.write(lines[len(found) :])
+            again.close()
+            assert place.read_bytes() == whole
+
+
 @pytest.mark.parametrize("kept", range(0, 18, 3))
 def test_a_journal_whose_first_line_is_cut_is_a_new_one(kept: int, tmp_path: Path) -> None:
     place, who = tmp_path / JOURNAL, {"target": "bbr"}
