@@ -70,7 +70,7 @@ def _saved(page: Path, name: str) -> str:
 
 
 def measure(folder: Path) -> None:
-    """Run what is missing, and record. Further salts run once: what does not repeat is known from the first."""
+    """Make the missing runs, and record. Further salts run once: the first one shows what does not repeat."""
     from ackclock import arena
     from ackclock.arena import files
     from ackclock.cli._arena import entries_of
@@ -313,7 +313,7 @@ def _row(standing: Said) -> list[book.Cell]:
 
 
 def of_runs(standing: Said) -> str:
-    """One hash of all digests of an entry."""
+    """Return one hash of all digests of an entry."""
     return hashlib.sha256(" ".join(row["digest"] for row in standing["rows"]).encode()).hexdigest()[:16]
 
 

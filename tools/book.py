@@ -93,7 +93,9 @@ def record_markdown(name: str, text: str, **more: Any) -> Path:
 
 
 def called() -> str:
-    """How this program was called, from the top of the repository; journals and folders of the caller are left out."""
+    """Return the command line of this program, from the top of the repository; journals and folders of the caller are
+    left out.
+    """
     program = Path(sys.argv[0]).resolve()
     place = program.relative_to(ROOT).as_posix() if program.is_relative_to(ROOT) else program.name
     return shlex.join([place, *(argument for argument in sys.argv[1:] if "/" not in argument)])
@@ -149,7 +151,7 @@ def of_fidelity(told: dict[str, Any]) -> tuple[list[str], list[list[Cell]]]:
 
 
 def of_cells(told: dict[str, Any]) -> tuple[list[str], list[list[Cell]]]:
-    """Every row of `ackclock fidelity`: what its table prints."""
+    """Return every row of `ackclock fidelity`, as its table prints it."""
     heads = ["cell", "quantity", "kernel", "simulator", "difference", "bound", "2 SE", "verdict"]
 
     def share(value: float | None, signed: bool = False) -> str:
@@ -209,7 +211,7 @@ COMMANDS = {
 
 
 def measure(name: str) -> int:
-    """Run a command of `COMMANDS` and record what it said."""
+    """Run a command of `COMMANDS` and record its output."""
     asked = COMMANDS[name]
     program = [str(Path(sys.executable).parent / "ackclock"), *asked.arguments]
     done = subprocess.run([*program, "--json"], stdout=subprocess.PIPE, text=True, check=False)

@@ -14,7 +14,7 @@ from typing import Any
 CLASSES = ("application", "rwnd", "sndbuf", "window", "repair")
 
 WRONG, RIGHT = 0.05, 0.8
-"""Share of the time: at most so much told wrongly; at least so much told rightly."""
+"""Shares of the time: at most this much attributed wrongly; at least this much attributed rightly."""
 
 
 def truth(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -78,12 +78,14 @@ def spells(rows: Sequence[Mapping[str, Any]]) -> list[tuple[float, float, dict[s
 
 
 def _acked(row: Mapping[str, Any]) -> float:
-    """Bytes that have come, or, where they are not told, how little is left."""
+    """Bytes that have arrived, or, if unknown, a measure of how few are left."""
     return float(row.get("bytes_acked", -row["unacked"] - row["notsent"]))
 
 
 def waits(rows: Sequence[Mapping[str, Any]]) -> list[bool]:
-    """Whether each time between two samples belongs to a wait for a timer, behind which something was sent again."""
+    """Return whether each time between two samples belongs to a wait for a timer, after which something was
+    retransmitted.
+    """
     made = [False] * max(len(rows) - 1, 0)
     since = 0
     for i, (before, now) in enumerate(itertools.pairwise(rows)):
@@ -191,7 +193,7 @@ def judged(file: Path, rows: Sequence[Mapping[str, Any]]) -> Verdict:
 def _matched(
     real: Mapping[str, float], told: Mapping[str, float], *, level: bool, buffered: bool
 ) -> tuple[float, float]:
-    """Shares that are right, and not told."""
+    """Shares that are right, and that are unknown."""
     real, told = dict(real), dict(told)
     whole, said = sum(real.values()) or 1.0, sum(told.values()) or 1.0
     if level or buffered:
@@ -208,7 +210,7 @@ def _matched(
 
 
 def _between(said: Sequence[tuple[float, float, str]], times: Sequence[tuple[float, float]]) -> list[dict[str, float]]:
-    """Seconds told of each class, of times that follow each other."""
+    """Return the seconds attributed to each class, for successive times."""
     made, at = [], 0
     for start, end in times:
         while at < len(said) and said[at][1] <= start:
@@ -240,6 +242,6 @@ def _late(rows: Sequence[Mapping[str, Any]], acked: Sequence[tuple[float, float]
 
 
 def shares(seconds: Mapping[str, float]) -> str:
-    """In words."""
+    """The comparison in words."""
     whole = sum(seconds.values()) or 1.0
     return ", ".join(f"{name} {value / whole:.0%}" for name, value in seconds.items() if value / whole >= 0.02)

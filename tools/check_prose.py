@@ -127,7 +127,7 @@ def of_slashes(text: str) -> Iterator[Remark]:
 
 
 def room_of(name: str) -> str | None:
-    """The room of a file; None if its comments are not looked at."""
+    """Return the room of a file; None if its comments are not checked."""
     parts = name.split("/")
     if "tests" in parts or parts[-1] in ("tests.rs", "check_prose.py"):
         return None
@@ -191,7 +191,7 @@ def check_pages(root: Path, names: Iterable[str], longer: dict[str, int]) -> lis
 
 
 def by_hand(name: str, text: str) -> int | None:
-    """Words of a page that people wrote; None if it is no page of the book."""
+    """Return the number of words of a page written by people; None if it is no page of the book."""
     if not name.startswith(BOOK) or name.startswith(APART_FROM_BOOK) or not name.endswith(".md"):
         return None
     text = BLOCK.sub("", text)

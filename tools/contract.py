@@ -155,12 +155,12 @@ def rust_default(row: Row) -> str:
 
 
 def rust_read(name: str, kind: str) -> str:
-    """An argument of a hook, from what C hands over."""
+    """Return an argument of a hook, converted from C."""
     return {"&mut Window": f"&mut *{name}", "&Window": f"&*{name}", "&Ack": f"&*{name}", "bool": f"{name} != 0", "State": f"State::of({name})"}.get(kind, name)  # fmt: skip
 
 
 def is_asked(row: Row) -> bool:
-    """Whether a field is read by a method: it is no plain number."""
+    """Return whether a field is read by a method, because it is no plain number."""
     return row["kind"] not in ("u32", "u64", "Time", "Span") or row["name"] == "min_rtt"
 
 

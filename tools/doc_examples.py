@@ -86,7 +86,7 @@ def broken(printed: str, sign: str) -> None:
 
 
 def output(command: str, folder: Path, environment: dict[str, str]) -> str:
-    """A command and what it prints, without the warnings of programs that dislike being run as root."""
+    """Return a command and its output, without the warnings of programs about running as root."""
     done = subprocess.run(
         command,
         shell=True,

@@ -36,7 +36,7 @@ CONFORM: dict[str, tuple[str, dict[str, str]]] = {
 
 
 def main(folder: Path) -> None:
-    """Run all, and replace what stands between the marks."""
+    """Run everything, and replace the text between the marks."""
     controllers = [name for name, _ in _engine.registry()["controllers"] if not name.startswith(("pcc-", "quinn:"))]
     found: dict[str, Evaluation] = {}
     executor = Threads(2)
@@ -59,7 +59,7 @@ def main(folder: Path) -> None:
 
 
 def put(begin: str, end: str, text: str) -> None:
-    """Replace what stands between two marks."""
+    """Replace the text between two marks."""
     page = PAGE.read_text("utf-8")
     before, _, rest = page.partition(begin)
     _, _, after = rest.partition(end)
@@ -67,7 +67,7 @@ def put(begin: str, end: str, text: str) -> None:
 
 
 def cases() -> str:
-    """A table of each pack: a row for each case, a column for each controller, and what was found of the first."""
+    """Return a table for each pack: a row per case, a column per controller, with the finding of the first."""
     parts = []
     first = next(iter(CONFORM))
     for one in map(pack, names()):
@@ -100,7 +100,7 @@ def table(found: dict[str, Evaluation]) -> str:
 
 
 def worse(found: dict[str, Evaluation]) -> str:
-    """By situation, measure and worst cell: who is worse than CUBIC there, and by what."""
+    """Return by situation, measure and worst cell the controllers that are worse than CUBIC there, and by how much."""
     groups: dict[tuple[str, str, str], tuple[str, list[tuple[float, str]]]] = {}
     for name, one in found.items():
         for row in one.rows:

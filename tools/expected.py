@@ -40,7 +40,7 @@ def seeded(scenario: Scenario, seeds: int) -> tuple[float, float, float]:
 
 
 def main(seeds: int) -> int:
-    """Measure, record, and say whether the expectation holds."""
+    """Measure, record, and report whether the expectation holds."""
     plain = load(ROOT / "scenarios" / "short-response.toml")
     rows: list[list[Cell]] = []
     wrong = 0

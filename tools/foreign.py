@@ -23,7 +23,7 @@ PROFILE = "quick"
 
 
 class Processor(NamedTuple):
-    """How programs for it are built and run here."""
+    """Build and run commands of programs for it."""
 
     name: str
     order: str
@@ -43,11 +43,11 @@ class Processor(NamedTuple):
 
     @property
     def root(self) -> Path:
-        """Where its C library is."""
+        """Location of its C library."""
         return Path(f"/usr/{self.name}-linux-gnu")
 
     def missing(self) -> list[str]:
-        """Commands that install what is missing."""
+        """Commands that install missing parts."""
         lacks = []
         sysroot = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True).stdout
         if not (Path(sysroot.strip()) / "lib" / "rustlib" / self.target).is_dir():

@@ -95,7 +95,7 @@ def measured(name: str, folder: Path) -> pl.DataFrame:
 
 
 def place(name: str, value: object) -> float:
-    """Where a value of an axis stands on the figure's axis."""
+    """Return the position of an axis value on the figure's axis."""
     number = float(str(value).split()[0])
     return {"delay": 2 * number, "rtt-ratio": number / 2}.get(name, number)
 
@@ -112,7 +112,7 @@ LINES = {
 
 
 def draw(found: dict[str, pl.DataFrame]) -> None:
-    """One panel a sweep, a line a controller."""
+    """Draw one panel per sweep, one line per controller."""
     import matplotlib.pyplot as plt
 
     with style.styled():

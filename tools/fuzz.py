@@ -110,7 +110,7 @@ def fed(command: list[str], target: str, *, drawn: bool) -> bool:
 
 
 def counted() -> str:
-    """How many inputs each target has had, by version."""
+    """Return the number of inputs of each target, by version."""
     place = WORK / "counts.json"
     counts = json.loads(place.read_text()) if place.is_file() else {}
     return "\n".join(
@@ -162,7 +162,7 @@ def python(target: str) -> list[str]:
 
 
 def within_python(target: str, options: list[str], *, drawn: bool) -> int:
-    """Give the target to Atheris, with what it imports of ours instrumented; or to inputs drawn from a seed."""
+    """Give the target to Atheris, with our imported modules instrumented; or to inputs drawn from a seed."""
     import importlib
     from contextlib import nullcontext
     from importlib.machinery import ExtensionFileLoader
@@ -190,7 +190,7 @@ def within_python(target: str, options: list[str], *, drawn: bool) -> int:
 
 
 def draw(module: Any, target: str, options: dict[str, str]) -> int:
-    """Draw inputs for so many seconds, or so many of them; each run of this draws others."""
+    """Draw inputs for this many seconds, or this many of them; each run draws others."""
     from draw import drawn
 
     most = int(options["runs"]) if "runs" in options else sys.maxsize

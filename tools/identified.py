@@ -24,7 +24,7 @@ SECONDS = 20
 LEAST_QUEUE = 20
 
 WITHOUT = 5
-"""One of this many captures of a controller is also looked at without it among the candidates."""
+"""One of this many captures of a controller is also examined without it among the candidates."""
 
 
 def drawn(seed: int, controller: str, number: int) -> ackclock.Scenario:
@@ -53,7 +53,7 @@ def drawn(seed: int, controller: str, number: int) -> ackclock.Scenario:
 
 
 def one(seed: int, controller: str, number: int) -> dict[str, Any]:
-    """Capture, and say which it was; then once more without the right one, and those that do the same."""
+    """Capture and identify; then once more without the right candidate, and those that behave the same."""
     scenario = drawn(seed, controller, number)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "a.pcapng"

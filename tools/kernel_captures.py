@@ -40,7 +40,7 @@ SAMPLE_MS = 5
 
 
 def drawn(seed: int, number: int) -> tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """A transfer: its kind, the scenario, the program, and what else the hosts do."""
+    """A transfer: its kind, scenario and program, and further activity of the hosts."""
     draw = random.Random(f"{seed}.{number}")
     kind = KINDS[number % len(KINDS)]
 
@@ -137,7 +137,7 @@ def made(
     place: Path,
     kernel: str | None,
 ) -> None:
-    """Run it; `place` is the stem of the three captures and of what the kernel said."""
+    """Run it; `place` is the stem of the three captures and of the kernel's report."""
     import numpy as np
 
     from ackclock.linux import _cache, _guest, _translate
@@ -260,7 +260,7 @@ HEADS = (
 
 
 def table(found: Mapping[tuple[str, str], list[Verdict]]) -> list[list[str | int]]:
-    """By kind and place, and of all."""
+    """By kind and capture point, and for all."""
 
     def line(kind: str, at: str, all_of: list[Verdict]) -> list[list[str | int]]:
         n = len(all_of)
@@ -279,7 +279,7 @@ def table(found: Mapping[tuple[str, str], list[Verdict]]) -> list[list[str | int
 
 
 def blames(found: Mapping[tuple[str, str], list[Verdict]]) -> str:
-    """How often the application is blamed where it is not to blame."""
+    """Return how often the application is blamed wrongly."""
     plenty = [v for all_of in found.values() for v in all_of if v.blamed is not None]
     blamed = sum((v.blamed or 0.0) > WRONG for v in plenty)
     return f"The kernel had something to send at each sample up to the last write in {len(plenty)} captures; the application is blamed for more than 5 % of that time in {blamed}."

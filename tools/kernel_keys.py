@@ -19,13 +19,13 @@ PAGE = ROOT / "docs" / "reference" / "linux-backend.md"
 BEGIN, END = "<!-- keys of the kernel: tools/kernel_keys.py -->\n", "<!-- end of the keys -->\n"
 
 TABLES = ("flows", "acks", "datagrams", "transactions", "fetches", "conversations")
-"""Tables of what hosts saw; the links' own tables may repeat the scenario."""
+"""Tables of the hosts' view; the links' own tables may repeat the scenario."""
 
 Changes = dict[str, Any]
 
 
 class Row(NamedTuple):
-    """One key, and where its value makes a difference."""
+    """A key, and the places where its value makes a difference."""
 
     key: str
     value: Any
@@ -40,7 +40,7 @@ class Row(NamedTuple):
 
 
 def shown(value: Any) -> str:
-    """As TOML has it, roughly."""
+    """Return the value roughly as in TOML."""
     if isinstance(value, dict):
         return str(value["kind"]) if "kind" in value else ", ".join(f"{k} {shown(v)}" for k, v in value.items())
     if isinstance(value, list):
@@ -53,7 +53,7 @@ STACK, WORK = FLOW + "stack.", FLOW + "workload."
 
 
 def lost(*segments: int, again: int = 0) -> Changes:
-    """Losses of these segments, and of so many retransmissions of them."""
+    """Return losses of these segments, and of this many retransmissions of them."""
     drops = [{"first": n, "transmission": k} for n in segments for k in range(again + 1)]
     return {LINK + "loss": {"kind": "scripted", "drops": drops}}
 

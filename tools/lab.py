@@ -18,7 +18,7 @@ WEB = ROOT / "web"
 SCENARIOS = ROOT / "python" / "ackclock" / "_scenarios"
 PLACE = ROOT / "python" / "ackclock" / "_lab" / "lab.html"
 FIRST = "first"
-"""The scenario that a page shows if it is asked for none."""
+"""Default scenario of a page."""
 
 SCRIPTS = (
     "figures.js",
@@ -38,7 +38,7 @@ SCRIPTS = (
     "lab.js",
 )
 WORKERS = ("lockdown.js", "contract.js", "hooks.js", "engine.js", "worker.js")
-"""Files of the page and of its workers, in order: each sees what those before it hand out (tools/lint_page.py)."""
+"""Files of the page and of its workers, in order: each uses the exports of those before it (tools/lint_page.py)."""
 
 WORKER = """
 "use strict";
@@ -56,7 +56,7 @@ MOST_PAGE = 1_000_000
 
 
 def scenarios() -> list[tuple[str, str, str]]:
-    """Name, one line and text of each scenario that comes with the package and runs in the page, the first one first."""
+    """Name, one line and text of each shipped scenario that runs in the page, the first one first."""
     from ackclock._link import runs_in_page
     from ackclock.scenario._shipped import shipped
 
@@ -82,7 +82,7 @@ def conformance() -> dict[str, object]:
 
 
 def lessons() -> list[dict[str, Any]]:
-    """Lessons that come with the package."""
+    """Lessons of the package."""
     from ackclock._course import for_page, shipped
 
     return for_page(shipped())
@@ -98,7 +98,7 @@ def schema() -> dict[str, object]:
 
 
 def offered(value: dict[str, Any]) -> list[object]:
-    """One line, tables, values; of a list, those of its elements."""
+    """Return a description in one line: tables, values; for a list, those of its elements."""
     tables, values = [], []
     open_ = [value]
     while open_:

@@ -16,7 +16,7 @@ KINDS = {"canonical", "author", "search", "next", "prev", "index", "top", "up"}
 
 
 class Page(HTMLParser):
-    """Places in a page, links out of it, and what it loads."""
+    """Anchors in a page, links out of it, and the resources that it loads."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ def check(root: Path, path: Path, page: Page, pages: dict[Path, Page]) -> list[s
             kind, _, name = parts.fragment.partition("=")
             if kind in ("name", "lesson") and f'"{unquote(name)}"' not in pages[target].text:
                 wrong.append(f"{url}: the lab has no such {'scenario' if kind == 'name' else kind}")
-            # else a scenario stands behind the #
+            # otherwise the fragment holds a scenario
         elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].places:
             wrong.append(f"{url}: there is no such place in it")
     return wrong

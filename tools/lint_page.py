@@ -31,7 +31,7 @@ DECLARED = re.compile(r"^(?:async )?(?:const|let|function\*?|class) (?:(\w+)|\{(
 
 
 def handed(text: str) -> list[str]:
-    """Names that a script declares for those behind it."""
+    """Names that a script declares for later ones."""
     found = []
     for one, several in DECLARED.findall(text):
         found += [one] if one else re.findall(r"(\w+)\s*(?:,|$)", several.strip())
@@ -39,7 +39,7 @@ def handed(text: str) -> list[str]:
 
 
 def visible(web: Path, order: Sequence[str], given: str) -> dict[str, list[str]]:
-    """By file, the names from outside that it may use."""
+    """File -> foreign names that it may use."""
     names, found = given.split(), {}
     for name in order:
         found[name] = list(names)
@@ -60,7 +60,7 @@ def unused(web: Path, order: Sequence[str]) -> list[str]:
 
 
 def installed(npm: str) -> Path:
-    """ESLint, installed anew whenever what is pinned has changed."""
+    """Return ESLint, reinstalled whenever the pinned versions have changed."""
     stamp = PLACE / "installed"
     pinned = "".join((PINNED / name).read_text(encoding="utf-8") for name in FILES[:2])
     for name in FILES:

@@ -120,14 +120,14 @@ def tests_of(name: str) -> list[str]:
 
 
 def passes(files: list[str], env: dict[str, str], until: float) -> bool:
-    """Whether these tests pass; `TimeoutExpired` if there is no time left."""
+    """Return whether these tests pass; `TimeoutExpired` if there is no time left."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *files]
     left = max(0.0, until - time.monotonic())
     return subprocess.run(command, cwd=ROOT, env=env, timeout=left, capture_output=True, check=False).returncode == 0
 
 
 def python(lines: dict[str, set[int]], until: float, seed: int) -> tuple[int, list[str], int]:
-    """How many were noticed, those that were not, and how many were not tried."""
+    """Return how many were detected, the undetected ones, and how many were not tried."""
     todo = [
         (name, fault) for name, of in sorted(lines.items()) for fault in faults((ROOT / name).read_text("utf-8"), of)
     ]
@@ -166,7 +166,7 @@ def python(lines: dict[str, set[int]], until: float, seed: int) -> tuple[int, li
 
 
 def rust(diff: str, until: float) -> tuple[int, list[str], int]:
-    """The same, by cargo-mutants."""
+    """Do the same with cargo-mutants."""
     OUT.mkdir(parents=True, exist_ok=True)
     (OUT / "changed.diff").write_text(diff, encoding="utf-8")
     common = ["cargo", "mutants", "--in-diff", str(OUT / "changed.diff")]

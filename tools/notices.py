@@ -39,7 +39,7 @@ REASONS = {
     "toml_edit": "TOML in which every value knows its line and column",
     "winnow": "the parser of packet scripts",
 }
-"""Crates that ours name themselves, and what for."""
+"""Crates that ours depend on directly, and their purpose."""
 
 PYTHON_REASONS = {
     "jinja2": "the page of a report, with escaping",
@@ -52,7 +52,7 @@ PYTHON_REASONS = {
     "scipy": "quantiles of Student's t and of the binomial distribution",
     "typer": "the command line",
 }
-"""Packages that ours needs, and what for."""
+"""Packages that ours needs, and their purpose."""
 
 
 def main() -> int:

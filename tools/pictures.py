@@ -15,7 +15,7 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 
-import matplotlib.pyplot as plt  # behind the choice of the backend
+import matplotlib.pyplot as plt  # after the choice of the backend
 import numpy as np
 
 from ackclock import studies
@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def draw(script: Path) -> tuple[bytes, str]:
-    """The figure that a script shows, as PNG, and what it prints."""
+    """Return the figure of a script as PNG, and its output."""
     plt.close("all")
     printed = io.StringIO()
     picture = io.BytesIO()

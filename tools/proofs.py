@@ -151,21 +151,21 @@ def last_is_not_worst(cases: Sequence[prove.Cases]) -> Any:
 
 
 def compared(cases: Sequence[prove.Cases]) -> str:
-    """How often and by how much."""
+    """Return how often and by how much."""
     found = prove.compare(("a", "b"), cases[0], cases[1])
     assert found is not None
     return f"faster in {found.faster}, slower in {found.slower} of {found.cases}, by up to {found.most_faster_s * 1e3:.4g} and {found.most_slower_s * 1e3:.4g} ms"
 
 
 def counted(cases: Sequence[prove.Cases]) -> str:
-    """How many cases of each have a timeout."""
+    """Return the number of cases with a timeout, for each."""
     return (
         f"timeouts in {(cases[0]['timeouts'] > 0).sum()} and in {(cases[1]['timeouts'] > 0).sum()} of {len(cases[0])}"
     )
 
 
 def by_one(cases: Sequence[prove.Cases]) -> str:
-    """In how many cases one loss less takes longer."""
+    """Return in how many cases one loss less takes longer."""
     return f"in {one_more_is_faster(cases).sum()} of {len(cases[0])} some loss less takes longer"
 
 
@@ -381,7 +381,7 @@ def measure() -> None:
 
 
 def replay() -> None:
-    """Ask the kernel about each sentence that it can say something of and has not yet."""
+    """Test each sentence in the kernel that can be tested there and has not been yet."""
     for sentence in SENTENCES:
         record = read()
         if not cannot(sentence) and not record["sentences"][sentence.id].get("kernel"):
@@ -475,7 +475,7 @@ def check() -> int:
 
 
 def main() -> int:
-    """Do what is asked."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     which = parser.add_mutually_exclusive_group()
     for option in ("replay", "pages", "check"):

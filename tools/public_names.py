@@ -32,7 +32,7 @@ def main() -> int:
 
 
 def modules() -> Iterator[ModuleType]:
-    """The public modules of the package, those that name what they offer."""
+    """Return the public modules of the package, those with an `__all__`."""
     yield ackclock
     for info in pkgutil.iter_modules(ackclock.__path__, "ackclock."):
         if not info.name.startswith("ackclock._") and info.name not in PROGRAMS:
@@ -84,7 +84,7 @@ def fields(value: type) -> list[str]:
 
 
 def commented(value: type, name: str) -> bool:
-    """Whether a string stands below the field."""
+    """Return whether a string follows the field."""
     try:
         source = inspect.getsource(value)
     except (OSError, TypeError):

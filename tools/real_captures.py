@@ -160,7 +160,7 @@ def link(a: int, b: int, kind: Kind) -> None:
 
 
 def told(sock: socket.socket) -> dict[str, Any]:
-    """State of a connection, as the kernel tells it."""
+    """State of a connection, as the kernel reports it."""
     raw = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 512)
     values = struct.unpack_from(FORMAT, raw)
     return {
@@ -217,7 +217,7 @@ def serve(kind: Kind, port: int, journal: Path) -> None:
             time.sleep(min(max(due - now, 0), 2e-3))
             continue
         if full and not select.select([], [sock], [], max(sample - now, 0))[1]:
-            continue  # as a program that waits until there is room for a third
+            continue  # like a program that waits until a third of the buffer is free
         try:
             now_left -= sock.send(block[:now_left])
             full = False
@@ -259,7 +259,7 @@ def fetch(kind: Kind, port: int) -> None:
 
 
 def make(folder: Path, name: str, kind: Kind) -> None:
-    """One kind, captured at three places."""
+    """Capture one kind at three places."""
     own = f"{os.getpid() % 10_000}"
     s, r, d = (f"ac{own}{one}" for one in "srd")
     a, b = tun(f"a{own}"), tun(f"b{own}")

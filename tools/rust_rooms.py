@@ -66,7 +66,7 @@ def _uncommented(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Return the text without what is compiled for tests alone."""
+    """Return the text without parts that are compiled only for tests."""
     while found := re.search(r"#\[cfg\((?:all\()?test\b[^\]]*\]", text):
         text = text[: found.start()] + text[_end_of_item(text, found.end()) :]
     return text
@@ -116,7 +116,7 @@ def _group(text: str, at: int) -> Iterable[tuple[str, ...]]:
 
 
 def _shown(module: tuple[str, ...], text: str, known: set[tuple[str, ...]]) -> Iterable[tuple[str, tuple[str, ...]]]:
-    """Yield each name that a module hands on, and where it comes from."""
+    """Yield each name that a module re-exports, and its origin."""
     for found in _REEXPORT.finditer(text):
         whole = re.sub(r"\s+", " ", found[1]).strip()
         anchored = whole if re.match(r"(crate|self|super)\b", whole) else f"self::{whole}"
@@ -128,7 +128,7 @@ def _shown(module: tuple[str, ...], text: str, known: set[tuple[str, ...]]) -> I
 def _resolved(
     path: tuple[str, ...], known: set[tuple[str, ...]], shown: Mapping[tuple[str, ...], dict[str, tuple[str, ...]]]
 ) -> tuple[str, ...]:
-    """Return the module in which a path ends, behind all names that are handed on."""
+    """Return the module in which a path ends, following all re-exports."""
     for _ in range(8):
         length = max(n for n in range(len(path) + 1) if path[:n] in known)
         name = path[length : length + 1]

@@ -59,7 +59,7 @@ PATHS = re.compile(r"<!-- paths (\w[\w-]*) -->\n(.*?)<!-- \. -->", re.DOTALL)
 
 
 def documents(root: Path = ROOT) -> list[Path]:
-    """Where numbers of studies stand."""
+    """Documents with numbers of studies."""
     return [
         root / "README.md",
         *sorted((root / "docs").glob("*.md")),
@@ -98,7 +98,7 @@ def verdicts(match: re.Match[str]) -> str:
 
 
 def sentences(match: re.Match[str]) -> str:
-    """Every sentence of a study's publications, and what became of it."""
+    """Return every sentence of a study's publications, and its outcome."""
     study = studies.get(match[1])
     records = tuple(study.recorded(scale) for scale in SCALES)
     return f"<!-- sentences {study.name} -->\n\n{sentence.table(study.sentences, study.claims, records)}\n\n<!-- . -->"

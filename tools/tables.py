@@ -90,7 +90,7 @@ def attribute(key: Mapping[str, Any]) -> str:
 
 
 def typed(takes: Mapping[str, Any]) -> str:
-    """As it is written in a file of Python."""
+    """Return the value as written in a Python file."""
     match takes["takes"]:
         case "flag":
             return "bool"
@@ -122,7 +122,7 @@ def typed(takes: Mapping[str, Any]) -> str:
 
 
 def entry(key: str, kind: str) -> str:
-    """One line, or as many as the formatter would make of it."""
+    """Return one line, or as many as the formatter would make of it."""
     line = f"    {key}: {kind}"
     if len(line) <= 120:
         return line

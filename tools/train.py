@@ -85,7 +85,7 @@ def tool(host: str) -> Path | None:
 
 
 def train(trained: Path, merger: Path, host: str) -> bool:
-    """Build, run, and write `trained`. What an older profile was used for is deleted."""
+    """Build, run, and write `trained`. Uses of an older profile are deleted."""
     print("release: counting where runs spend their instructions, a minute or two", file=sys.stderr)
     shutil.rmtree(FOLDER / "using", ignore_errors=True)
     for old in FOLDER.glob("*.profdata"):

@@ -20,7 +20,7 @@ LINK = {"rate": "10 Mbit/s", "delay": "20 ms", "queue": {"kind": "drop-tail", "l
 
 
 def tried(file: Path, flags: dict[str, Any]) -> dict[str, Any]:
-    """One file."""
+    """A file."""
     flow = {"congestion_control": str(file), "congestion_control_options": flags}
     told = {"duration": "2 s", "network": {"bottleneck": LINK}, "flows": [flow]}
     try:

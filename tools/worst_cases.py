@@ -25,7 +25,7 @@ SEED = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """A worst case that is known from elsewhere.
+    """A worst case known from elsewhere.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def main(folder: Path, *, kernel: bool) -> None:
 
 
 def cases(page: Page) -> None:
-    """Known worst cases, and what the kernel says."""
+    """Return known worst cases, and the kernel's results."""
     rows, commands = [], []
     for number, case in enumerate(CASES):
         found = page.searched(case.attack, f"known-{number}")
@@ -198,7 +198,7 @@ def controllers() -> list[str]:
 
 
 def alone(page: Page) -> None:
-    """Every controller against the usual references, with environment and what held it."""
+    """Return the results of every controller against the usual references, with environment and limiting cause."""
     rows = []
     for name in controllers():
         wanted = attack.Attack(target=name, budget=attack.load("steps"), evaluations=2 * ALONE, seed=SEED)

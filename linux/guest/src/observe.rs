@@ -53,7 +53,7 @@ pub fn run(job: &Job) -> Result<Vec<Table>> {
         (None, Network::Qdisc { links, .. }) => links.clone(),
         _ => unreachable!("invariant: one of them"),
     };
-    // first of all, while there is no other thread
+    // first, while there is no other thread
     let programs = job.live.as_ref().map(|live| Programs::new(job, live, &wiring)).transpose()?;
     let trace = Trace::new(job.scenario.record.trace)?;
     let capture = Capture::new(job, &wiring, shared.wall, "/out/capture.pcapng")?;
@@ -102,7 +102,7 @@ struct World<'a> {
     measured: Option<Performance>,
     /// Counters of the disciplines at the end of the warm-up.
     before: Vec<qdisc::Stats>,
-    /// Start of the interval of goodput, and what each flow had acknowledged then.
+    /// Start of the interval of goodput, and the bytes that each flow had acknowledged then.
     goodput: (u64, Vec<u64>),
     /// Programs of the user's, if there are any.
     programs: Option<Programs<'a>>,
@@ -113,15 +113,15 @@ const RING: u64 = 1;
 const CLIENTS: u64 = 2;
 const RELAY: u64 = 3;
 const CHILDREN: u64 = 4;
-/// Before the start, so that a discipline that is set anew sees the last tick before it, ns.
+/// Time before the start, so that a discipline that is set up again sees the last tick before it, ns.
 const HALF_A_TICK: u64 = 500_000;
-/// Between two looks at the trace's buffer, ns.
+/// Interval between two reads of the trace's buffer, ns.
 const TRACE_INTERVAL: u64 = 50_000_000;
-/// After the end, so that all of its instant is over.
+/// Time after the end, so that its instant has passed completely.
 const LINGER: u64 = 1_000;
 
 impl World<'_> {
-    /// When the run was over, ns.
+    /// End of the run, ns.
     fn loop_to_the_end(&mut self) -> Result<u64> {
         let mut end = self.job.scenario.duration_ns;
         let record = &self.job.scenario.record;
@@ -252,7 +252,7 @@ impl World<'_> {
         }
     }
 
-    /// The RTTs, and what is acknowledged, for the table of what each flow got.
+    /// Record RTTs and acknowledged bytes, for the table of performance.
     fn measure(&mut self, look: bool, slice: bool, now: u64) {
         let acked: Vec<u64> = match slice && self.measured.is_some() {
             true => (0..self.shared.flows.len() as u32).map(|flow| self.acked(flow)).collect(),
@@ -267,7 +267,7 @@ impl World<'_> {
         }
     }
 
-    /// The warm-up is over: links and flows count anew.
+    /// End of the warm-up: links and flows restart counting.
     fn count_from(&mut self, now: u64) -> Result<()> {
         if let Some(measured) = &mut self.measured {
             let shared = &self.shared;
@@ -445,7 +445,7 @@ impl World<'_> {
     }
 }
 
-/// An event that comes again.
+/// A recurring event.
 struct Recurring {
     interval: u64,
     due: u64,

@@ -1,4 +1,4 @@
-//! Headers of IPv4 and TCP packets, as far as they are looked at.
+//! Headers of IPv4 and TCP packets, as far as they are used.
 
 use ackclock_core::packet::Ecn;
 
@@ -23,7 +23,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Header of an IPv4 packet that carries TCP, of which at least the headers are there.
+    /// Header of an IPv4 packet that carries TCP, of which at least the headers are present.
     pub fn parse(bytes: &[u8]) -> Option<Header> {
         if bytes.len() < 40 || bytes[0] >> 4 != 4 || bytes[9] != libc::IPPROTO_TCP as u8 {
             return None;
@@ -64,7 +64,7 @@ pub struct Udp<'a> {
 }
 
 impl Udp<'_> {
-    /// Datagram of a packet of which at least the headers are there.
+    /// Datagram of a packet of which at least the headers are present.
     pub fn parse(bytes: &[u8]) -> Option<Udp<'_>> {
         if bytes.len() < 28 || bytes[0] >> 4 != 4 || bytes[9] != libc::IPPROTO_UDP as u8 {
             return None;
@@ -75,7 +75,7 @@ impl Udp<'_> {
     }
 }
 
-/// Addresses that tell the packets of one program from those of another.
+/// Addresses that distinguish the packets of programs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ends {
     /// Number of the protocol above IP.
@@ -86,7 +86,7 @@ pub struct Ends {
     pub target: u16,
     /// ECN bits.
     pub ecn: Ecn,
-    /// No fragment.
+    /// Not a fragment.
     pub whole: bool,
 }
 

@@ -13,10 +13,10 @@ use crate::flows::{Shared, State, Sums};
 use crate::info::Info;
 use crate::job::Job;
 
-/// Between two looks at the sockets, ns.
+/// Interval between two reads of the sockets, ns.
 pub const LOOK: u64 = 10_000_000;
 
-/// Measurements while the run goes on.
+/// Measurements during the run.
 pub struct Performance {
     /// Counters of the sockets.
     pub meter: Meter,
@@ -25,7 +25,7 @@ pub struct Performance {
 }
 
 impl Performance {
-    /// If the job asks for it.
+    /// Return measurements if the job requests them.
     pub fn new(job: &Job, flows: usize) -> Option<Performance> {
         let from = Time(job.scenario.record.warm_up_ns);
         job.scenario.record.measures().then(|| Performance {
@@ -71,7 +71,7 @@ impl Performance {
     }
 }
 
-/// Sums of a flow so far, without what its open clients have.
+/// Sums of a flow so far, without its open clients.
 pub fn counts(state: &State) -> Counts {
     let mut sums = state.closed;
     if let Some(info) = state.open.and_then(|fd| Info::of(fd).ok()) {

@@ -17,15 +17,16 @@ use crate::network::{host_ip, Wiring};
 use crate::sys::process::{self, Command, Ended, View, Waiting};
 use crate::sys::{self};
 
-/// Folder of memory in which hosts keep what they write.
+/// Folder in memory in which hosts keep their output.
 const STORE: &str = "/tmp";
-/// The machine's files, or the folder that stands for them.
+/// The machine's files, or the folder that replaces them.
 const BASE: &str = "/tmp/base";
 /// Bytes that hosts may write in all.
 const ROOM: &str = "size=512m,mode=755";
 /// Processes and threads of all programs together.
 const MOST_PROCESSES: &str = "1200";
-/// Time that packets under way have when the last program that counts has ended, and that the others have to end when they are asked, ns.
+/// Time for packets in flight after the end of the last program that counts, and for the others to end on
+/// request, ns.
 const GRACE: u64 = 1_000_000_000;
 
 /// All programs of the run.
@@ -48,7 +49,7 @@ struct Running<'a> {
     process: Option<i32>,
     started: Option<u64>,
     ended: Option<(u64, Ended)>,
-    /// The program was asked to end, or killed, by us.
+    /// We asked the program to end, or killed it.
     asked: bool,
     failed: Option<String>,
 }
@@ -115,7 +116,7 @@ impl<'a> Programs<'a> {
         starts.chain([phase, self.quiet.due]).min().unwrap_or(u64::MAX)
     }
 
-    /// When the run is over, if that is known.
+    /// End of the run, if known.
     pub fn over(&self) -> Option<u64> {
         match self.phase {
             Phase::Over(t) => Some(t),
@@ -123,7 +124,8 @@ impl<'a> Programs<'a> {
         }
     }
 
-    /// Start what is due, end what is over. `packets` says how many hosts have sent so far.
+    /// Start due programs, and end those whose time is over. `packets` is the number of packets that hosts
+    /// have sent so far.
     pub fn advance(&mut self, now: u64, packets: u64) -> Result<()> {
         for i in 0..self.list.len() {
             if self.list[i].waits() && self.list[i].spec.start_ns <= now {
@@ -167,7 +169,7 @@ impl<'a> Programs<'a> {
         Ok(())
     }
 
-    /// The run goes on until every program that counts has ended.
+    /// The run continues until every program that counts has ended.
     fn settle(&mut self, now: u64) {
         let over = |one: &Running<'_>| one.ended.is_some() || one.failed.is_some();
         if self.list.iter().all(over) {
@@ -213,7 +215,7 @@ impl<'a> Programs<'a> {
         )
     }
 
-    /// End what still runs, and copy what was written.
+    /// End running programs, and copy their output.
     pub fn finish(&mut self, end: u64) -> Result<()> {
         let still = |one: &&mut Running<'_>| one.ended.is_none() && one.failed.is_none();
         for one in self.list.iter_mut().filter(still) {
@@ -250,12 +252,13 @@ fn prepared<'a>(live: &Live, spec: &'a Exec, hosts: &[Host]) -> Result<Running<'
     Ok(Running { spec, waiting, process: None, started: None, ended: None, asked: false, failed: None })
 }
 
-/// Folders that a host writes into: what the machine has there it does not see, but for the names of folders.
+/// Folders into which a host writes: it sees the names of the machine's folders there, but none of their
+/// contents.
 const INNER: [&str; 6] = ["tmp", "run", "var/tmp", "var/log", "var/cache", "var/lib/nginx"];
 /// Folders below those whose names are kept.
 const DEPTH: u32 = 3;
 
-/// Mount what a host sees at `root`. The folder in which programs begin is seen wherever it lies.
+/// Mount a host's view at `root`. The folder in which programs begin is visible wherever it is.
 fn lay(name: &str, place: &str, root: &str, table: &str, folder: &str) -> Result<()> {
     for folder in ["files", "low", "root"] {
         fs::create_dir_all(format!("{place}/{folder}"))?;
@@ -329,7 +332,7 @@ fn put(place: &str, seen: &str, name: &str, text: &str) -> Result<()> {
     process::mount_with(&ours, seen, "", libc::MS_BIND, "")
 }
 
-/// Make the folders that there are, without what is in them; those that cannot be read are left out.
+/// Create the existing folders without their contents; unreadable ones are left out.
 fn skeleton(from: &Path, to: &Path, depth: u32) -> Result<()> {
     let Ok(entries) = fs::read_dir(from) else { return Ok(()) };
     for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
@@ -343,13 +346,13 @@ fn skeleton(from: &Path, to: &Path, depth: u32) -> Result<()> {
     Ok(())
 }
 
-/// Where names are looked for.
+/// Folders searched for names.
 const NAMES: &str = "passwd: files\ngroup: files\nhosts: files\n";
 /// The processor that a program sees: nothing of the machine's.
 const PROCESSOR: &str =
     "processor\t: 0\nvendor_id\t: ackclock\nmodel name\t: one core that takes no time\n\n";
 
-/// Copy regular files, and the folders that lead to them; links, devices and what was removed are left out.
+/// Copy regular files, and the folders that lead to them; links, devices and removed files are left out.
 fn keep(from: &Path, to: &Path) -> Result<()> {
     let Ok(entries) = fs::read_dir(from) else { return Ok(()) };
     for entry in entries {
@@ -366,7 +369,7 @@ fn keep(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// How often threads of programs have waited, in all.
+/// Number of waits of the programs' threads, in total.
 fn switches() -> u64 {
     let Ok(processes) = fs::read_dir("/proc") else { return 0 };
     let number = |name: std::ffi::OsString| name.to_string_lossy().parse::<u32>().ok();

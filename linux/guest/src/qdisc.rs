@@ -23,8 +23,8 @@ pub fn install(netlink: &Netlink, interface: u32, qdisc: &Qdisc) -> Result<()> {
     netlink.request(with(add(libc::RTM_NEWQDISC, interface, CLASS, LEAF), &qdisc.leaf), "leaf")
 }
 
-/// Where the clock of a discipline runs while it is idle, set it anew: RED adapts from the start of the run on, not from
-/// some moment of the set-up.
+/// Set up a discipline again if its clock runs while it is idle: RED adapts from the start of the run on, not
+/// from some moment of the set-up.
 pub fn renew(netlink: &Netlink, interface: u32, qdisc: &Qdisc) -> Result<()> {
     if qdisc.shaper.is_none() || !qdisc.leaf.renews {
         return Ok(());
@@ -58,7 +58,7 @@ fn htb_class(m: Message, rate: u64, burst: u32) -> Message {
     }
 }
 
-/// Counters of a discipline and what hangs below it.
+/// Counters of a discipline and its children.
 #[derive(Clone, Copy, Default, Debug, PartialEq)]
 pub struct Stats {
     /// Bytes sent on.
@@ -67,14 +67,14 @@ pub struct Stats {
     pub packets: u64,
     /// Packets dropped.
     pub drops: u32,
-    /// Packets held.
+    /// Number of held packets.
     pub held: u32,
     /// Packets marked.
     pub marked: u32,
 }
 
 impl Stats {
-    /// Counts after `before`; packets held are those held now.
+    /// Counts after `before`; held packets are the present ones.
     pub fn since(&self, before: &Stats) -> Stats {
         Stats {
             bytes: self.bytes - before.bytes,

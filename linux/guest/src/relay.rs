@@ -50,7 +50,7 @@ pub struct Relay {
     plain: Vec<bool>,
     sent: Vec<Sent>,
     verdicts: Vec<Verdict>,
-    /// Hosts of flows, in pairs; what others send is not known.
+    /// Hosts of flows, in pairs; other senders are unknown.
     pairs: usize,
     connections: BTreeMap<Key, Connection>,
     numbered: u32,
@@ -60,13 +60,13 @@ pub struct Relay {
     framing: u32,
     /// Packets that hosts have sent.
     pub entered: u64,
-    /// Packets dropped, if they were asked for.
+    /// Dropped packets, if requested.
     pub drops: Option<Vec<Dropped>>,
     /// Delays and drops of each flow, if they are recorded.
     pub gauges: Option<Gauges>,
 }
 
-/// Flow, peer's port; of what is not known, the other port and the protocol, too.
+/// Flow and peer's port; for unknown packets also the other port and the protocol.
 type Key = (u32, u16, u16, u8);
 
 /// A connection, from its SYN to the next one between these ports.
@@ -162,7 +162,7 @@ impl Relay {
         }
         let one_link = |from: &BTreeSet<Option<u32>>| from.len() == 1 && !from.contains(&None);
         let told_ahead = links.iter().zip(&sources).map(|(link, from)| {
-            link.takes_ahead() && one_link(from) && !job.scenario.record.drops // which are noted in order
+            link.takes_ahead() && one_link(from) && !job.scenario.record.drops // which are recorded in order
         });
         let told_ahead = told_ahead.collect();
         let scripted = layout.kinds().any(|kind| matches!(kind.loss, LossConfig::Scripted(_)));
@@ -190,7 +190,7 @@ impl Relay {
         })
     }
 
-    /// Readable when the links must hear of what was sent.
+    /// Readable when the links have to process new packets.
     pub fn fd(&self) -> RawFd {
         self.device.fd()
     }
@@ -238,13 +238,13 @@ impl Relay {
         Ok(())
     }
 
-    /// Every event up to `now`, in order of time; what follows from them is told.
+    /// Process every event up to `now`, in order of time, and report the results.
     pub fn advance(&mut self, now: u64) -> Result<()> {
         self.advance_before(now + 1);
         self.tell()
     }
 
-    /// Tell of the deliveries up to `until` that nothing can change any more.
+    /// Report the deliveries up to `until` that nothing can change any more.
     pub fn tell_ahead(&mut self, until: u64) -> Result<()> {
         let mut moved = self.ahead;
         while std::mem::take(&mut moved) {
@@ -334,7 +334,7 @@ impl Relay {
         self.gauges.as_mut().filter(|_| (flow as usize) < self.plain.len())
     }
 
-    /// Flow, number of the connection, and what the links look at, of a packet.
+    /// Flow, number of the connection, and the fields of a packet that links use.
     fn read(&mut self, forward: bool, sent: &Sent) -> Option<(u32, u32, Content, Ecn)> {
         let flows = self.plain.len();
         if let Some(pair) = usize::from(sent.host / 2).checked_sub(self.pairs) {
@@ -345,7 +345,7 @@ impl Relay {
             let flow = ours.checked_sub(SENDER_PORT).filter(|flow| (*flow as usize) < flows)?;
             Some((flow as u32, peer))
         };
-        // Links do not look at data's offsets and times: they tell which packet it is.
+        // Links ignore offsets and times of data, which only identify the packet.
         if let Some(udp) = Udp::parse(sent.head()) {
             let (flow, peer) = ends(udp.source, udp.target)?;
             let len = sent.len as usize - UDP_IP_BYTES as usize;
@@ -433,7 +433,7 @@ impl Relay {
             (*next, 0)
         });
         if count.seen.len() > REMEMBERED {
-            // By number, not by time, for sequence numbers wrap: the older half goes.
+            // By number, not by time, because sequence numbers wrap: the older half is removed.
             let least = *next - REMEMBERED as u32 / 2;
             count.seen.retain(|_, (number, _)| *number > least);
         }
@@ -476,7 +476,7 @@ impl Relay {
     }
 }
 
-/// Least time of a packet between its transmission and the far end of a link, ns.
+/// Minimum time of a packet between its transmission and the far end of a link, ns.
 fn least_delay(link: &LinkConfig) -> u64 {
     let varies = link.capacity.is_some() || link.reorder.is_some();
     if varies {

@@ -27,7 +27,7 @@ struct Job {
     strict: bool,
 }
 
-/// Play `/script.json`; what became of it is in `/out/outcome.json`.
+/// Play `/script.json`; the result is in `/out/outcome.json`.
 pub fn run() -> Result<()> {
     let job: Job = serde_json::from_slice(&std::fs::read("/script.json")?)?;
     crate::sys::mount("tmpfs", "/tmp")?;
@@ -58,7 +58,7 @@ fn play(job: &Job) -> Result<Played> {
         .and_then(|script| ackclock_script::play_on(&mut machine, &script, &profile)))
 }
 
-/// As the binding hands it to Python.
+/// In the form that the binding passes to Python.
 fn told(outcome: Outcome) -> serde_json::Value {
     let (verdict, line, expected, actual, unsupported) = match outcome.verdict {
         Verdict::Pass => ("pass", 0, None, None, None),

@@ -11,7 +11,7 @@ use crate::flows::Sums;
 use crate::info::Info;
 use crate::sys::{self, Poll};
 
-/// An open connection: its place, and what tells it apart from the one that was there before.
+/// An open connection: its slot, and a number that distinguishes it from earlier users of the slot.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Id {
     at: u32,
@@ -24,13 +24,13 @@ impl Id {
         self.serial
     }
 
-    /// As a token of an end in the poll.
+    /// Token of an end in the poll.
     fn token(self, host: usize) -> u64 {
         (self.serial as u64) << 32 | (self.at as u64) << 1 | host as u64
     }
 }
 
-/// Who a connection belongs to, and where it stands there.
+/// Owner of a connection, and its index there.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner {
     pub driver: usize,
@@ -64,7 +64,7 @@ struct Socket {
     fd: OwnedFd,
     seen: End,
     unsent: u64,
-    /// TCP_CORK is to be cleared behind what is unsent.
+    /// TCP_CORK has to be cleared after the unsent data.
     uncork: bool,
     shut: bool,
 }
@@ -88,7 +88,7 @@ pub enum Event {
 }
 
 impl Sockets {
-    /// None yet.
+    /// No connections yet.
     pub fn new() -> Result<Sockets> {
         Ok(Sockets {
             poll: Poll::new()?,
@@ -110,7 +110,7 @@ impl Sockets {
         self.poll.add(fd, LISTENERS + number as u64)
     }
 
-    /// Events so far, with the state of the ends brought up to date. True if there may be more.
+    /// Events so far, with the state of the ends updated. True if there may be more.
     pub fn events(&mut self) -> Result<(Vec<Event>, bool)> {
         let mut raw = Vec::new();
         let more = self.poll.ready(&mut raw)?;
@@ -244,7 +244,7 @@ impl Sockets {
         self.pairs[id.at as usize].as_mut()?.ends[host].as_mut()
     }
 
-    /// Who it belongs to.
+    /// Owner.
     pub fn owner(&self, id: Id) -> Option<Owner> {
         self.pairs[id.at as usize].as_ref().filter(|p| p.serial == id.serial).map(|p| p.owner)
     }
@@ -261,7 +261,7 @@ impl Sockets {
         End { done: socket.shut && socket.seen.peer_closed, ..socket.seen }
     }
 
-    /// Write so many bytes as soon as there is room.
+    /// Write this many bytes as soon as there is room.
     pub fn write(&mut self, id: Id, host: usize, bytes: u64) {
         if let Some(socket) = self.socket(id, host) {
             socket.unsent += bytes;
@@ -269,7 +269,7 @@ impl Sockets {
         self.flush(id, host);
     }
 
-    /// Set or clear TCP_CORK, behind what was written.
+    /// Set or clear TCP_CORK, after the written data.
     pub fn cork(&mut self, id: Id, host: usize, on: bool) -> Result<()> {
         let Some(socket) = self.socket(id, host) else { return Ok(()) };
         socket.uncork = !on && socket.unsent > 0;
@@ -279,7 +279,7 @@ impl Sockets {
         }
     }
 
-    /// Close behind what was written.
+    /// Close after the written data.
     pub fn close(&mut self, id: Id, host: usize) {
         if let Some(socket) = self.socket(id, host) {
             socket.seen.closing = true;
@@ -326,7 +326,7 @@ impl Sockets {
         (server, synacks as u64, syns)
     }
 
-    /// Take a connection out; what it did goes to `sums`.
+    /// Remove a connection; its counters are added to `sums`.
     pub fn retire(&mut self, id: Id, sums: &mut Sums) {
         let (server, synacks, syns) = self.counts(id);
         sums.add(&server, false);

@@ -1,4 +1,4 @@
-//! System calls, wrapped: everything unsafe of this program. Errors carry what was tried.
+//! System calls, wrapped: everything unsafe of this program. Errors name the attempted call.
 #![allow(unsafe_code, reason = "system calls; every other module is free of it")]
 
 mod now;
@@ -37,7 +37,7 @@ pub fn mount(kind: &str, target: &str) -> Result<()> {
     check(done, &format!("mount {kind}")).map(drop)
 }
 
-/// Take what was mounted last at `target` away.
+/// Unmount the last mount at `target`.
 pub fn unmount(target: &str) -> Result<()> {
     let target_c = text(target);
     check(unsafe { libc::umount2(target_c.as_ptr(), 0) }, &format!("unmount {target}")).map(drop)
@@ -86,12 +86,12 @@ fn clock(id: libc::clockid_t) -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// CLOCK_MONOTONIC, ns. Virtual time does not go on while it is read.
+/// CLOCK_MONOTONIC, ns. Virtual time stands still while it is read.
 pub fn monotonic() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
 }
 
-/// CLOCK_REALTIME, ns; likewise.
+/// CLOCK_REALTIME, ns; virtual time stands still as well.
 pub fn realtime() -> u64 {
     clock(libc::CLOCK_REALTIME)
 }
@@ -143,7 +143,7 @@ impl Poll {
         self.0.as_raw_fd()
     }
 
-    /// Wait, then hand out the tokens of what is readable.
+    /// Wait, then return the tokens of readable descriptors.
     pub fn wait(&self, tokens: &mut Vec<u64>) -> Result<()> {
         let mut events: [libc::epoll_event; 16] = unsafe { zeroed() };
         let n = unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), 16, -1) };
@@ -154,7 +154,7 @@ impl Poll {
     }
 }
 
-/// Read what is there; `None` if there is nothing.
+/// Read available data; `None` if there is none.
 pub fn read(fd: RawFd, buffer: &mut [u8]) -> Result<Option<usize>> {
     let n = unsafe { libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len()) };
     if n >= 0 {
@@ -241,7 +241,7 @@ pub fn accept(fd: RawFd) -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(check(fd, "accept")?) })
 }
 
-/// This program may open so many files.
+/// Let this program open this many files.
 pub fn allow_files(count: u64) -> Result<()> {
     let limit = libc::rlimit { rlim_cur: count, rlim_max: count };
     check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, "setrlimit").map(drop)
@@ -253,7 +253,7 @@ pub fn send(fd: RawFd, bytes: &[u8]) -> Result<usize> {
     none_at_timeout(n)
 }
 
-/// Send a datagram. What cannot be sent (a full queue, a peer that is gone) is lost, as in a network.
+/// Send a datagram. If it cannot be sent (a full queue, a missing peer) it is lost, as in a network.
 pub fn send_datagram(fd: RawFd, bytes: &[u8]) -> Result<()> {
     let n = unsafe {
         libc::send(fd, bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT)
@@ -309,7 +309,7 @@ pub fn set_segmentation(name: &str, on: bool) -> Result<()> {
     set_offload(name, ETHTOOL_SGSO, on)
 }
 
-/// Aggregation by the kernel itself, behind the device.
+/// Aggregation by the kernel itself, after the device.
 pub fn set_aggregation(name: &str, on: bool) -> Result<()> {
     set_offload(name, ETHTOOL_SGRO, on)
 }
@@ -343,8 +343,8 @@ fn name_into(request: &mut libc::ifreq, name: &str) {
     }
 }
 
-/// A packet socket that sees every IP packet of an interface, cut off behind its headers, in a ring shared with the
-/// kernel: no system call per packet.
+/// A packet socket that sees every IP packet of an interface, truncated after its headers, in a ring shared
+/// with the kernel: no system call per packet.
 pub struct Ring {
     fd: OwnedFd,
     memory: *const u8,

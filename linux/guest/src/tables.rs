@@ -254,7 +254,7 @@ fn samples(samples: &[Sample]) -> Table {
         .span("sndbuf_limited_s", rows().map(|r| Span::from_us(r.info.sndbuf_limited_us)))
 }
 
-/// The kernel's clocks of what holds a program back, at each sample.
+/// The kernel's stopwatches of a program's limits, at each sample.
 pub fn clocks(samples: &[Sample]) -> Table {
     let rows = || samples.iter();
     Table::new("clocks")

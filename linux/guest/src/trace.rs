@@ -19,7 +19,7 @@ pub enum Event {
     State(u8),
 }
 
-/// A reader drained more in one RTT than ever before: what the receiver knew before its buffer grew. Bytes.
+/// A reader drained more in one RTT than ever before: the receiver's values before its buffer grew. Bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Growth {
     /// CLOCK_MONOTONIC, us.
@@ -42,7 +42,7 @@ pub struct Growth {
     pub told: u32,
 }
 
-/// When and where.
+/// Time and place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
     /// CLOCK_MONOTONIC, us: the trace's text has no more digits.
@@ -56,7 +56,7 @@ pub struct Line {
 pub struct Trace {
     pipe: File,
     rest: Vec<u8>,
-    /// Everything so far, in order.
+    /// All events so far, in order.
     pub lines: Vec<Line>,
     pub growths: Vec<Growth>,
 }
@@ -122,7 +122,7 @@ fn check(level: TraceLevel) -> Result<bool> {
 }
 
 impl Trace {
-    /// Switch the tracepoints on; of every ACK only at the level asked for.
+    /// Switch the tracepoints on; that of every ACK only at the requested level.
     pub fn new(level: TraceLevel) -> Result<Trace> {
         let set = |file: &str, value: &str| {
             fs::write(format!("{ROOT}/{file}"), value)
@@ -155,7 +155,7 @@ impl Trace {
         Ok(Trace { pipe, rest: Vec::new(), lines: Vec::new(), growths: Vec::new() })
     }
 
-    /// Take what the buffer holds.
+    /// Read the contents of the buffer.
     pub fn drain(&mut self) -> Result<()> {
         let mut buffer = vec![0; 65536];
         loop {
@@ -179,7 +179,7 @@ impl Trace {
     }
 }
 
-/// A line as the kernel prints it: when, which tracepoint of TCP, what it says.
+/// A line as the kernel prints it: time, TCP tracepoint, content.
 fn split(text: &str) -> Option<(u64, &str, &str)> {
     let (head, tail) = text.split_once(": tcp_")?;
     let (seconds, micros) = head.rsplit_once(' ')?.1.split_once('.')?;

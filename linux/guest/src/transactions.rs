@@ -90,7 +90,7 @@ struct Side {
 }
 
 impl Clients {
-    /// Clients before the first one has come.
+    /// Return clients before the first arrival.
     pub fn new(job: &Job, wiring: &Wiring, shared: &Shared) -> Result<Clients> {
         let refused = |e: ackclock_sim::Error| Error::other(e.to_string());
         let record = &job.scenario.record;
@@ -169,12 +169,12 @@ impl Clients {
         self.sockets.fd()
     }
 
-    /// When the next client comes, or the next wait is over.
+    /// Time of the next client's arrival, or of the end of the next wait.
     pub fn next_event(&self) -> u64 {
         self.pairs.iter().map(|pair| pair.side.wake_at).min().unwrap_or(u64::MAX)
     }
 
-    /// Let the clients come that are due up to `now`.
+    /// Start the clients that are due up to `now`.
     pub fn advance(&mut self, now: u64, shared: &Shared) -> Result<()> {
         let Clients { pairs, sockets, log, error } = self;
         for Pair { work, side, started } in pairs.iter_mut().filter(|pair| pair.side.wake_at <= now) {
@@ -189,7 +189,7 @@ impl Clients {
         self.error.take().map_or(Ok(()), Err)
     }
 
-    /// Do what is to be done at ends at which something has happened.
+    /// Handle ends with new events.
     pub fn collect(&mut self, shared: &Shared) -> Result<()> {
         let now = Time(shared.now());
         loop {
@@ -225,7 +225,7 @@ impl Clients {
         self.sockets.open(flow).into_iter().map(acked).sum()
     }
 
-    /// The run is over.
+    /// End of the run.
     pub fn finish(&mut self, end: u64, shared: &Shared) {
         let Clients { pairs, sockets, log, error } = self;
         for Pair { work, side, .. } in pairs {
@@ -238,7 +238,7 @@ impl Clients {
     }
 }
 
-/// A socket as every connection of a group has it, in the namespace of the calling thread.
+/// Return a socket with the settings of a group's connections, in the namespace of the calling thread.
 fn socket(controller: &str, mss: u32, pushing: [bool; 2]) -> Result<OwnedFd> {
     let fd = sys::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_NONBLOCK, 0)?;
     sys::set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, &1i32)?;

@@ -38,7 +38,7 @@ pub struct Context<'a> {
     pub v6: bool,
     /// Wall clock at the beginning of the script, ns.
     pub wall: u64,
-    /// By how much times may differ.
+    /// Tolerance of times.
     pub tolerance: Span,
 }
 
@@ -76,7 +76,7 @@ impl Context<'_> {
         a
     }
 
-    /// The system call that a call of the script stands for; `None`: it does nothing, successfully.
+    /// Return the system call for a call of the script; `None`: it does nothing, successfully.
     #[allow(clippy::too_many_lines, reason = "one arm for each call")]
     pub fn request(&self, line: u32, call: &Call) -> Result<Option<Request>, Stop> {
         let arg = |n: usize| call.args.get(n);

@@ -38,7 +38,7 @@ impl Host {
         let loopback = sys::interface_index("lo")?;
         host.netlink.request(link(loopback), "lo")?;
         if v6 {
-            // addresses are there at once, and nothing is asked of neighbours
+            // addresses are usable at once, without neighbour discovery
             for name in ["accept_dad", "router_solicitations", "autoconf", "accept_ra"] {
                 std::fs::write(format!("/proc/sys/net/ipv6/conf/{DEVICE}/{name}"), "0")?;
             }
@@ -57,7 +57,7 @@ impl Host {
         self.tun.as_raw_fd()
     }
 
-    /// Carry out what differs from what is set; `all`: at the beginning.
+    /// Apply settings that differ from the present ones; `all`: at the beginning.
     pub fn change(&mut self, setup: Setup, all: bool) -> Result<()> {
         let before = std::mem::replace(&mut self.setup, setup);
         let setup = &self.setup;
@@ -94,7 +94,7 @@ impl Host {
         Ok(())
     }
 
-    /// Write what differs from what the kernel has after boot.
+    /// Write settings that differ from the kernel's after boot.
     fn parameters(&self, sysctls: &Sysctls) -> Result<()> {
         let (boot, before) = (Sysctls::kernel(), &self.setup.sysctls);
         let lists = sysctls.list().into_iter().zip(boot.list()).zip(before.list());

@@ -108,7 +108,7 @@ impl Kernel {
         Context { fds: &mut self.fds, v6: self.ends.v6, wall: self.wall, tolerance: self.options.tolerance }
     }
 
-    /// Take what the kernel sent.
+    /// Take the packets that the kernel sent.
     fn collect(&mut self) -> std::io::Result<bool> {
         let mut buffer = vec![0; 70_000];
         let mut any = false;
@@ -286,7 +286,7 @@ impl Machine for Kernel {
     }
 }
 
-/// Find what cannot be played before anything is played.
+/// Find unplayable parts before anything is played.
 fn survey(script: &Script) -> Result<(), Stop> {
     for event in &script.events {
         let line = event.at.line;

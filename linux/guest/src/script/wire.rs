@@ -6,7 +6,7 @@ use ackclock_script::ast::{
     EcnMark, IcmpPacket, Quoted, SeqRange, TcpFlags, TcpOption, TcpOptions, TcpPacket,
 };
 
-/// The two ends of the connection, and what their numbers count from.
+/// The two ends of the connection, and the origins of their numbers.
 #[derive(Clone, Debug)]
 pub struct Ends {
     /// The packets are IPv6.
@@ -36,7 +36,7 @@ impl Ends {
     /// A segment that the peer sends; above `gro` bytes it arrives as an aggregate of segments of that size.
     pub fn segment(&self, p: &TcpPacket, ecr: impl Fn(u32) -> u32, gro: Option<u16>) -> Vec<u8> {
         let syn = p.flags.bits.has(Flags::SYN);
-        // On a SYN numbers are as written.
+        // Numbers on a SYN are as written.
         let seq = if syn { p.seq.start } else { self.first.1.wrapping_add(p.seq.start) };
         let base = if syn { self.first.0.wrapping_sub(self.written) } else { self.first.0 };
         let ack = p.ack.map_or(0, |ack| base.wrapping_add(ack));
@@ -312,7 +312,7 @@ mod tests {
     const ENDS: Ends = Ends { v6: false, local: 8080, remote: 40000, first: (7_000, 9_000), written: 0 };
 
     fn turned(packet: &[u8]) -> Vec<u8> {
-        // as if the kernel had sent it: ports change places
+        // as if the kernel had sent it: ports are swapped
         let mut bytes = packet[OFFLOAD..].to_vec();
         let ip = if bytes[0] >> 4 == 6 { 40 } else { 20 };
         let ports: Vec<u8> = [&bytes[ip + 2..ip + 4], &bytes[ip..ip + 2]].concat();

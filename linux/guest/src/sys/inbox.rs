@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 
 use super::set_option;
 
-/// Room for datagrams: their first bytes, which is all that is looked at.
+/// Room for datagrams: their first bytes, the only part that is used.
 pub struct Inbox {
     heads: Box<[[u8; HEAD]; SLOTS]>,
     controls: Box<[Control; SLOTS]>,
@@ -18,7 +18,7 @@ pub struct Inbox {
 pub struct Received<'a> {
     /// CLOCK_REALTIME at its arrival, ns.
     pub t: u64,
-    /// Bytes behind the UDP header.
+    /// Bytes after the UDP header.
     pub len: usize,
     /// The first of them.
     pub head: &'a [u8],
@@ -34,7 +34,7 @@ const SLOTS: usize = 32;
 struct Control([u8; 64]);
 
 impl Inbox {
-    /// An empty one, for a socket that is told to note times.
+    /// Return an empty one, for a socket that records times.
     pub fn new(fd: RawFd) -> Result<Inbox> {
         set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1i32)?;
         Ok(Inbox {
@@ -45,7 +45,7 @@ impl Inbox {
         })
     }
 
-    /// Take what is there; with `wait`, wait for the first. What was in the inbox before is gone.
+    /// Take available datagrams; with `wait`, wait for the first. The earlier contents are discarded.
     pub fn fill(&mut self, fd: RawFd, wait: bool) -> Result<()> {
         let mut parts: [libc::iovec; SLOTS] = unsafe { zeroed() };
         let mut messages: [libc::mmsghdr; SLOTS] = unsafe { zeroed() };
@@ -57,7 +57,7 @@ impl Inbox {
             header.msg_control = self.controls[i].0.as_mut_ptr().cast();
             header.msg_controllen = size_of::<Control>() as _;
         }
-        // MSG_TRUNC: lengths are those of the datagrams, not of what was kept
+        // MSG_TRUNC: lengths are those of the datagrams, not of the kept bytes
         let flags = libc::MSG_TRUNC | if wait { libc::MSG_WAITFORONE } else { libc::MSG_DONTWAIT };
         let (at, room) = (messages.as_mut_ptr(), SLOTS as u32);
         let n = unsafe { libc::recvmmsg(fd, at, room, flags as _, std::ptr::null_mut()) };

@@ -10,7 +10,7 @@ use super::{address, check, get_option, set_option, Poll, ADDRESS_LEN};
 pub const READABLE: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP) as u32;
 /// There is room to write.
 pub const WRITABLE: u32 = libc::EPOLLOUT as u32;
-/// The peer has closed, or the connection is over.
+/// The peer has closed, or the connection has ended.
 pub const CLOSED: u32 = (libc::EPOLLRDHUP | libc::EPOLLHUP) as u32;
 /// The connection may have failed.
 pub const BROKEN: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
@@ -60,13 +60,14 @@ pub fn accept_now(fd: RawFd) -> Result<Option<(OwnedFd, [u8; 4], u16)>> {
     Ok(Some((fd, a.sin_addr.s_addr.to_ne_bytes(), u16::from_be(a.sin_port))))
 }
 
-/// Send what there is room for; `None` if there is none.
+/// Send as much as there is room for; `None` if there is none.
 pub fn send_now(fd: RawFd, bytes: &[u8]) -> Result<Option<usize>> {
     let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
     none_if_it_would_wait(unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), flags) })
 }
 
-/// Receive what is there and throw it away, inside the kernel; `None` if nothing is, 0 at the end of the stream.
+/// Receive available data and discard it inside the kernel; `None` if there is none, 0 at the end of the
+/// stream.
 pub fn swallow_now(fd: RawFd) -> Result<Option<usize>> {
     let flags = libc::MSG_TRUNC | libc::MSG_DONTWAIT;
     none_if_it_would_wait(unsafe { libc::recv(fd, std::ptr::null_mut(), 1 << 30, flags) })
@@ -83,7 +84,7 @@ fn none_if_it_would_wait(n: isize) -> Result<Option<usize>> {
     }
 }
 
-/// No more will be written: a FIN follows what was.
+/// No more will be written: a FIN follows the written data.
 pub fn shut(fd: RawFd) {
     unsafe { libc::shutdown(fd, libc::SHUT_WR) };
 }

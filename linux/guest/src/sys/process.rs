@@ -24,11 +24,11 @@ pub struct Command {
     pub environment: Vec<CString>,
     /// Folder in which it begins.
     pub folder: CString,
-    /// Where it writes.
+    /// Destination of its output.
     pub outputs: [OwnedFd; 2],
 }
 
-/// How a process ended.
+/// End of a process.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ended {
     /// By itself, with this code.
@@ -37,7 +37,7 @@ pub enum Ended {
     Killed(i32),
 }
 
-/// Mount with flags and options; an empty `kind` is none.
+/// Mount with flags and options; an empty `kind` means none.
 pub fn mount_with(source: &str, target: &str, kind: &str, flags: u64, options: &str) -> Result<()> {
     let [source_c, target_c, kind_c, options_c] = [source, target, kind, options].map(text);
     let kind_at = if kind.is_empty() { std::ptr::null() } else { kind_c.as_ptr() };
@@ -103,7 +103,8 @@ fn inside(host: &str, network: RawFd, root: &str, lay: impl FnOnce() -> Result<(
     check(unsafe { libc::chdir(text("/").as_ptr()) }, "chdir").map(drop)
 }
 
-/// A process that becomes a program when it is told. It is made before this process maps packets: a copy of such a map is no good to the kernel.
+/// A process that becomes a program on request. It is created before this process maps packets: a copy of
+/// such a map is no good to the kernel.
 pub struct Waiting {
     child: i32,
     go: PipeWriter,
@@ -149,7 +150,7 @@ pub fn start(waiting: Waiting) -> Result<i32> {
     }
 }
 
-/// In the child. What fails shows when the program is executed, or by itself.
+/// Run in the child. A failure shows when the program is executed, or by itself.
 unsafe fn become_it(view: &View, network: RawFd, command: &Command, null: &CString, root: &CString) {
     // SAFETY: system calls alone, on descriptors and texts that the parent holds.
     unsafe {

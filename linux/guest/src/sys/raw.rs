@@ -1,4 +1,4 @@
-//! Any system call, with buffers of its own: what a packet script asks for.
+//! Any system call, with buffers of its own, for packet scripts.
 
 use std::io::Result;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -21,7 +21,7 @@ pub enum Arg {
 /// Result of a call: buffers as the kernel left them.
 #[derive(Debug)]
 pub struct Returned {
-    /// Not negative, or the number of an error as a negative one.
+    /// Non-negative, or the negative number of an error.
     pub value: i64,
     /// Memory of the arguments that have some.
     pub bytes: Vec<Vec<u8>>,

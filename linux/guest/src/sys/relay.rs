@@ -1,4 +1,4 @@
-//! The device of `linux/modules/ackclock_relay.c`: hosts whose packets it puts aside, and delivers when it is told.
+//! The device of `linux/modules/ackclock_relay.c`, which holds hosts' packets, and delivers them on request.
 
 use std::io::Result;
 use std::mem::{size_of, size_of_val, zeroed};
@@ -35,11 +35,11 @@ impl Sent {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Verdict {
-    /// When it reaches the other host of the pair, CLOCK_MONOTONIC, ns; what has passed means now.
+    /// Arrival at the other host of the pair, CLOCK_MONOTONIC, ns; a time in the past means now.
     pub t: u64,
     /// Name of the packet.
     pub packet: u64,
-    /// Rank among packets of one nanosecond: the least comes first.
+    /// Rank among packets of one nanosecond: the smallest comes first.
     pub order: u32,
     /// Delivered, delivered with a mark of congestion, or lost.
     pub what: Fate,
@@ -87,7 +87,7 @@ impl Device {
         Ok(Device { fd: unsafe { OwnedFd::from_raw_fd(fd) }, inbox: vec![empty; BATCH].into() })
     }
 
-    /// Readable when the time of a packet is over that it may be left alone.
+    /// Readable when the time has passed for which a packet may be left alone.
     pub fn fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
@@ -110,7 +110,7 @@ impl Device {
         self.control(request(1, 2, size_of::<Lookahead>()), at, "relay: lookahead")
     }
 
-    /// Make the deliveries that are due, then take what was sent, oldest first; `false` if that was all.
+    /// Make the due deliveries, then take the sent packets, oldest first; `false` if that was all.
     pub fn take(&mut self, into: &mut Vec<Sent>) -> Result<bool> {
         let room = size_of_val(&*self.inbox);
         let n = unsafe { libc::read(self.fd(), self.inbox.as_mut_ptr().cast(), room) };
@@ -119,7 +119,7 @@ impl Device {
         Ok(n == BATCH)
     }
 
-    /// Say what becomes of packets.
+    /// Report the fate of packets.
     pub fn put(&self, verdicts: &[Verdict]) -> Result<()> {
         for some in verdicts.chunks(BATCH) {
             let n = unsafe { libc::write(self.fd(), some.as_ptr().cast(), size_of_val(some)) };
