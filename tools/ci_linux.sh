@@ -78,6 +78,24 @@ say "the same run twice: equal digests"
 XDG_CACHE_HOME=$place/cache .venv/bin/pytest tests/python/linux -m "not long"
 say "tests against this kernel"
 
+# One of the older kernels, by the day of the commit: it builds, and most of two drawn scenarios of each family run on it.
+day=$(git log -1 --format=%cd --date=format:%d)
+[ $((10#$day % 2)) = 0 ] && older=6.1 || older=6.12
+if user .venv/bin/ackclock linux build --source "linux-source-$older" --name older; then
+  user .venv/bin/ackclock diff --drawn --count 2 --kernel older --json >"$place/older.json"
+  "$python" - "$place/older.json" "$older" <<'PYTHON'
+import json, sys
+rows = json.load(open(sys.argv[1]))
+ran = [row for row in rows if not row["refused"]]
+assert len(ran) > 0.8 * len(rows), [row["difference"] for row in rows if row["refused"]]
+assert all(row["kernel"].startswith(sys.argv[2] + ".") for row in ran)
+print(f"{len(ran)} of {len(rows)} drawn scenarios ran on Linux {sys.argv[2]}")
+PYTHON
+  say "Linux $older"
+else
+  say "Linux $older could not be built; it was NOT tested" >&2
+fi
+
 # Sources and kernels are worth keeping; the tree is not.
 mkdir -p "$cache"
 for kept in "$place"/cache/ackclock/linux/{sources,kernel-*}; do
