@@ -307,9 +307,15 @@ def _row(standing: Said) -> list[book.Cell]:
     left = standing["left_to_others"]
     return [
         standing["rank"] or "–", standing["entry"], *(number(v) for v in score), number(standing["ahead_of_next"], 100), number(standing["worst"]),
-        number(None if left is None else left[0], 100), standing["why"] or ("starves others" if standing["starves"] else ""),
+        number(None if left is None else left[0], 100), standing["why"] or _remark(standing),
         standing["code"] or "built in", of_runs(standing),
     ]  # fmt: skip
+
+
+def _remark(standing: Said) -> str:
+    if standing["starves"]:
+        return "starves others, not surely" if standing["starving_is_open"] else "starves others"
+    return "may starve others" if standing["starving_is_open"] else ""
 
 
 def of_runs(standing: Said) -> str:
