@@ -2,9 +2,12 @@
 
     python examples/arena/search.py --seconds 400 --out found
 
-A mutant is scored on one draw of each family. If it is ahead of the best one there, both are compared on six draws of each; who is ahead then is the best one. `--seconds` is
-CPU time; Ctrl-C ends the search before. At the end the best one meets draws of another salt, that no mutant has seen, beside the controller that was to be beaten. The folder gets
-`curve.csv`, `curve.png`, `winner.c` and `held-out.json`.
+Harm comes first: of two mutants that is ahead which leaves more to CUBIC, up to what Reno leaves it; among those that leave as much, which has the higher score. A mutant is scored on
+one draw of each family, four of CUBIC beside. If it is ahead of the best one there, both are compared on six times as many; who is ahead then is the best one. What nobody harms in these
+draws may harm in others. So the last ones meet the draws of a second salt, from the newest on, and the winner is the first that leaves as much as Reno there, too.
+
+`--seconds` is CPU time; Ctrl-C ends the search before. At the end the winner meets draws of a third salt, that no mutant has seen, beside the controller that was to be beaten. The
+folder gets `curve.csv`, `curve.png`, `winner.c` and `held-out.json`.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import random
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,9 @@ RANGES = {
     "FIRST": (10, 64), "EAGER": (1, 512), "CALM": (64, 65536),
 }  # fmt: skip
 """Least and most of each constant."""
+
+LAST = 6
+"""Number of mutants that meet the draws of the second salt, at most."""
 
 
 class Server:
@@ -57,9 +63,11 @@ class Server:
         self._process.wait()
 
 
-def value(answer: Mapping[str, Any]) -> float:
-    """What is climbed: the score, and nothing for who starves others."""
-    return 0.0 if answer.get("starves") or answer.get("score") is None else float(answer["score"])
+def value(answer: Mapping[str, Any]) -> tuple[float, float]:
+    """What is climbed: what is left to CUBIC, up to what Reno leaves it, and then the score."""
+    if answer.get("score") is None:
+        return 0.0, 0.0
+    return min(answer["left_to_others"], answer["reno"]["left_to_others"]), float(answer["score"])
 
 
 def constants(text: str) -> dict[str, int]:
@@ -85,20 +93,29 @@ def mutant(values: Mapping[str, int], chance: random.Random) -> dict[str, int]:
     return found
 
 
-def searched(server: Server, chance: random.Random, seconds: float, file: Path) -> tuple[dict[str, int], int, float]:
-    """The best constants, how many mutants were looked at, and what is to be beaten on the same draws."""
-    best = constants(TEXT)
-    answers = [server.score(with_constants(best), tier) for tier in ("quick", "medium")]
+Mutant = dict[str, int]
+
+
+def searched(server: Server, chance: random.Random, seconds: float, file: Path) -> tuple[list[Mutant], int, float]:
+    """The best constants of each time, the last ones last; how many mutants were looked at, and what is to be beaten on the same draws."""
+    best = [constants(TEXT)]
+    answers = [server.score(with_constants(best[0]), tier) for tier in ("quick", "medium")]
     quick, medium = (value(answer) for answer in answers)
     bar = float(answers[1]["beat_score"])
     looked = 1
     with file.open("w", newline="", encoding="utf-8") as opened:
         curve = csv.writer(opened)
-        curve.writerow(["evaluations", "cpu_s", "quick", "medium", *RANGES])
-        curve.writerow([looked, round(server.cpu_s, 1), round(quick, 2), round(medium, 2), *best.values()])
+        curve.writerow(["evaluations", "cpu_s", "quick", "medium", "left", *RANGES])
+
+        def written() -> None:
+            told = [round(quick[1], 2), round(medium[1], 2), round(medium[0], 4)]
+            curve.writerow([looked, round(server.cpu_s, 1), *told, *best[-1].values()])
+            opened.flush()
+
+        written()
         try:
             while server.cpu_s < seconds:
-                tried = mutant(best, chance)
+                tried = mutant(best[-1], chance)
                 looked += 1
                 first = value(server.score(with_constants(tried), "quick"))
                 if first <= quick:
@@ -106,13 +123,30 @@ def searched(server: Server, chance: random.Random, seconds: float, file: Path) 
                 second = value(server.score(with_constants(tried), "medium"))
                 if second <= medium:
                     continue
-                best, quick, medium = tried, first, second
-                curve.writerow([looked, round(server.cpu_s, 1), round(quick, 2), round(medium, 2), *best.values()])
-                opened.flush()
-                print(f"{looked} mutants, {server.cpu_s:.0f} s: {medium:.1f}", flush=True)
+                best.append(tried)
+                quick, medium = first, second
+                written()
+                print(
+                    f"{looked} mutants, {server.cpu_s:.0f} s: {medium[1]:.1f}, {100 * medium[0]:.1f} % left", flush=True
+                )
         except KeyboardInterrupt:
             print(f"{looked} mutants, {server.cpu_s:.0f} s: stopped", flush=True)
     return best, looked, bar
+
+
+def harmless(server: Server, best: Sequence[Mutant]) -> tuple[Mutant, list[dict[str, Any]]]:
+    """The newest that leaves CUBIC as much as Reno does on the server's draws, or who leaves most; and what was said of each."""
+    told: list[tuple[float, Mutant]] = []
+    said = []
+    for one in best[: -LAST - 1 : -1]:
+        answer = server.score(with_constants(one), "full")
+        left, score = value(answer)
+        said.append({"constants": one, "left_to_others": left, "score": score, "reno": answer.get("reno")})
+        print(f"checked: {score:.1f}, {100 * left:.2f} % left", flush=True)
+        told.append((left, one))
+        if answer.get("reno") and left >= answer["reno"]["left_to_others"]:
+            break
+    return max(told, key=lambda pair: pair[0])[1], said
 
 
 def drawn(file: Path, looked: int, bar: float, beat: str) -> None:
@@ -138,6 +172,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=400, help="CPU time of the search")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--salt", default="search", help="of the draws of the search")
+    parser.add_argument("--check", default="check", help="of the draws by which one of the last mutants is chosen")
     parser.add_argument("--held-out", default="held-out", help="of the draws at the end")
     parser.add_argument("--tier", default="full", help="at the end")
     parser.add_argument("--out", type=Path, required=True)
@@ -145,8 +180,11 @@ def main() -> int:
     asked.out.mkdir(parents=True, exist_ok=True)
     chance = random.Random(asked.seed)
     server = Server(asked.task, asked.salt, asked.beat)
-    best, looked, bar = searched(server, chance, asked.seconds, asked.out / "curve.csv")
+    found_all, looked, bar = searched(server, chance, asked.seconds, asked.out / "curve.csv")
     server.close()
+    checker = Server(asked.task, asked.check, asked.beat)
+    best, checked = harmless(checker, found_all)
+    checker.close()
     drawn(asked.out / "curve.csv", looked, bar, asked.beat)
     (asked.out / "winner.c").write_text(with_constants(best), encoding="utf-8")
     judge = Server(asked.task, asked.held_out, asked.beat)
@@ -154,7 +192,7 @@ def main() -> int:
     began = judge.score(TEXT, asked.tier)
     judge.close()
     told = {
-        "evaluations": looked, "search_cpu_s": round(server.cpu_s, 1), "bar": bar, "held_out_cpu_s": round(judge.cpu_s, 1), "constants": best, "began": began, "winner": found,
+        "evaluations": looked, "search_cpu_s": round(server.cpu_s, 1), "check_cpu_s": round(checker.cpu_s, 1), "bar": bar, "checked": checked, "held_out_cpu_s": round(judge.cpu_s, 1), "constants": best, "began": began, "winner": found,
     }  # fmt: skip
     (asked.out / "held-out.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
     print(

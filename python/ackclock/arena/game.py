@@ -186,7 +186,7 @@ class Standing:
     starves
         Whether it leaves others less than the task allows.
     is_open
-        Whether that is not known: the interval of `left` contains what the task allows.
+        Whether that is not known: the interval of `left` contains what the task allows. False where draws are so few that nothing is said.
     rank, known
         Rank from 1, and probability of being ahead of the next one.
     """
@@ -364,7 +364,7 @@ def _standing(plan: Plan, entry: Entry, rows: Sequence[Row], unsure: str, lacks:
     return Standing(
         entry=entry, rows=rows, scores=scores, score=rank.estimate(scores) if scores and not unsure else None,
         worst=rank.worst(scores) if scores else 0.0, left=left, why=why,
-        starves=left is not None and left.value < least, is_open=left is not None and left.low < least <= left.high,
+        starves=left is not None and left.value < least, is_open=left is not None and plan.draws >= rank.FEW and left.low < least <= left.high,
     )  # fmt: skip
 
 
