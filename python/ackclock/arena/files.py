@@ -165,7 +165,8 @@ def conclusion(table: Table) -> str:
         return f"no entry has a rank.{walls}"
     first = ranked[0]
     assert first.score is not None, "those with a rank have a score"
-    said = f"{first.entry.name} is ahead with {first.score.value:.1f} of 100"
+    may = ", which may starve others," if first.is_open else ""
+    said = f"{first.entry.name}{may} is ahead with {first.score.value:.1f} of 100"
     said += f" (95 %: {first.score.low:.1f} to {first.score.high:.1f})" if math.isfinite(first.score.low) else ""
     return f"{said}; the order of {known} of {pairs} pairs is known.{walls}"
 
