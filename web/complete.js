@@ -4,8 +4,9 @@
 const WORD = /[A-Za-z0-9_.-]/;
 const MOST_OFFERS = 12;
 
-// Where a place of a TOML text is: {mode: "key" | "value" | "header", path, prefix, start, quoted, table}. `start` is where the prefix begins, `table`
-// what stands around it: [from, to] of the table's text. No place that can be completed: null.
+// Position in a TOML text: {mode: "key" | "value" | "header", path, prefix, start, quoted, table}. `start` is the
+// beginning of the prefix, `table` the range [from, to] of the surrounding table's text. Null if nothing can be
+// completed there.
 function contextOf(text, caret) {
   let path = [];
   let table = 0;

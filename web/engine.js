@@ -52,13 +52,13 @@ class Engine {
     return this.answer(this.wasm.conform(...this.give(new TextEncoder().encode(name))));
   }
 
-  // Run what was read; see `Lab::run`. Tables stay in the module's memory: `column` looks at one, until the next run.
-  // `whole`: with all columns of the trace, not only those that figures draw.
+  // Run the scenario read last; see `Lab::run`. Tables stay in the module's memory: `column` reads one, until the next
+  // run. `whole`: with all columns of the trace, not only those of the figures.
   run(seed, { watch = true, whole = false, memory = 2 ** 30 } = {}) {
     return this.answer(this.wasm.run(BigInt(seed), watch ? 1 + whole : 0, memory));
   }
 
-  // Where the packets of what was read are, from a time on; see `Lab::film`.
+  // Return the positions of the packets from a time on, for the scenario read last; see `Lab::film`.
   film(seed, from, { most, memory = 2 ** 30 }) {
     return this.answer(this.wasm.film(BigInt(seed), from, most, memory));
   }

@@ -3,7 +3,7 @@
 "use strict";
 
 const at = (id) => document.getElementById(id);
-const SOURCE = document.documentElement.cloneNode(true); // as it came, for "this page"
+const SOURCE = document.documentElement.cloneNode(true); // unchanged, for "this page"
 const DATA = JSON.parse(at("data").textContent);
 const OWN = JSON.parse(at("own").textContent);
 const LESSONS = lessonsOf(OWN?.lessons ?? DATA.lessons);
@@ -72,7 +72,7 @@ function busy(on) {
   at("progress").hidden = !on;
 }
 
-// Whether a job is of the text that stands in the editor; places of an older text would be wrong.
+// Whether a job belongs to the text in the editor; positions of an older text would be wrong.
 const current = (job) => job?.text === at("text").value;
 
 function heard(data) {
@@ -124,7 +124,7 @@ function heard(data) {
   address();
 }
 
-// Run the further seeds that are asked for, and show what they have in common with the first.
+// Run the requested further seeds, and show what they have in common with the first.
 function besides(job) {
   const count = Number(at("seeds").value);
   at("beside").replaceChildren();
@@ -180,7 +180,7 @@ function put(text, seed = at("seed").value) {
   at("sliders").replaceChildren();
 }
 
-// A text stands in the editor, with what was wrong with the link that brought it.
+// Show a text in the editor, with the errors of the link that brought it.
 function begun(mistaken) {
   clearTimeout(pause); // the scenario of the lesson is not run
   if (mistaken) refuse(mistaken);

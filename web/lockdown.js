@@ -15,7 +15,7 @@ function lockdown(scope) {
   const nobody = function nobody() { throw new Error("found code made of text; allowed: code that stands in the editor"); };
   for (const shape of shapes) Object.defineProperty(shape, "constructor", { value: nobody, writable: false, configurable: false });
 
-  // All that can be reached from the names that stay, made constant.
+  // Make everything constant that can be reached from the remaining names.
   const seen = new Set();
   const freeze = (value) => {
     if (value === null || (typeof value !== "object" && typeof value !== "function") || value === scope || seen.has(value)) return;

@@ -50,7 +50,7 @@ function results() {
       return found;
     }
 
-    // As tasks of lessons ask.
+    // In the form that tasks of lessons use.
     get places() { return this.read.places; }
     values(table, column) { return Array.from(this.columns(table)[column] ?? [], Number); }
 

@@ -1,4 +1,4 @@
-// Runs, one at a time, in a worker; a worker that does not answer is ended, and another comes.
+// Runs, one at a time, in a worker; a worker that does not answer is ended and replaced.
 "use strict";
 
 function runs({ at, files, bytes, unsqueezed }) {
@@ -41,7 +41,7 @@ function runs({ at, files, bytes, unsqueezed }) {
       if (this.own) setTimeout(() => { if (worker === this.worker && !this.ready) this.refuse("it did not end", 0); }, OPENS_MS);
     }
 
-    // The controller's text cannot be taken: go on without it.
+    // The controller's text cannot be used: continue without it.
     refuse(message, line) {
       this.worker.terminate();
       clearTimeout(this.guard);
@@ -51,7 +51,7 @@ function runs({ at, files, bytes, unsqueezed }) {
       this.heard({ refused: message, line });
     }
 
-    // Another controller; workers that have the one before go.
+    // Another controller; workers with the previous one are ended.
     use(own) {
       if (own === this.own) return;
       this.take(own);
@@ -83,7 +83,7 @@ function runs({ at, files, bytes, unsqueezed }) {
       if (this.job && !this.job.check) this.drop();
     }
 
-    // End what runs: its worker goes, and another comes.
+    // End the current run: its worker is replaced.
     drop() {
       this.worker.terminate();
       clearTimeout(this.guard);

@@ -102,7 +102,8 @@ function saved(name) {
   post({ csv: table ? opened.csv(table) : "", name });
 }
 
-// Where the packets are, from a time on. The tables of the run before are gone then, so the page asks another worker.
+// Return the packets' positions from a time on. That discards the tables of the last run, so the page uses another
+// worker.
 function film({ number, text, seed, budget_ms, memory, film: { from, most } }) {
   const read = opened.read(text);
   if (!read.ok) { post({ number, film: { ok: false, message: "the scenario has a mistake" } }); return; }
@@ -156,7 +157,7 @@ async function heard({ data }) {
 
 listen("message", heard);
 const left = lockdown(globalThis);
-// The code behind this function calls it once, with its classes by name.
+// The code after this function calls it once, with its classes by name.
 Object.defineProperty(globalThis, "ackclock_classes", {
   configurable: true,
   value: (given) => { delete globalThis.ackclock_classes; classes = left.length ? {} : given; },

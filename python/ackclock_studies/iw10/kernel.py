@@ -28,7 +28,7 @@ WINDOWS = (1, 2, 3, 4, 10)
 
 
 def alone(rate: str, window: int) -> Scenario:
-    """One transaction on the empty testbed."""
+    """Return one transaction on the empty testbed."""
     return bursts.alone(rate, window, duration_s=20, **testbed.KERNEL_HOSTS)
 
 

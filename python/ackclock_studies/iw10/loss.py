@@ -154,7 +154,7 @@ def i3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def i3_much(tables: Tables) -> Sequence[Evidence]:
-    """How many times as much."""
+    """Ratio of the loss rates."""
     found = []
     for mode in MODES:
         three, ten = (link(tables, SLOW, mode, HEAVY[SLOW], arm, "plr") for arm in (IW3, IW10))
@@ -212,7 +212,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"64 kb/s, five opens, 97.5 %, IW10": testbed.loaded(SLOW, FIVE, 0.975, IW10, duration_s=3600)}
 
 

@@ -53,7 +53,7 @@ SIZES = (5, 10, 20, 50, 100, 275)
 SECONDS = 10
 SEEDS = 3
 UNIT_S = 20
-"""Flows begin so far apart, and are compared for twice as long; the publication's stretch is 500 s."""
+"""Distance of the flows' starts, half of the time for which they are compared; the publication's stretch is 500 s."""
 FLOWS = (2, 4)
 STARTS = 6
 """Runs of CUBIC, which draws nothing: the later flows begin 7.3 ms later in each. PCC draws, and takes far longer here: fewer."""
@@ -61,7 +61,7 @@ FEW_STARTS = 2
 
 
 def shallow(arm: str, controller: str, packets: int) -> Scenario:
-    """One flow over the link of the sweep; hosts are perfect."""
+    """Return one flow over the link of the sweep; hosts are perfect."""
     return testbed.shallow(ARMS[arm], controller, packets, SECONDS)
 
 
@@ -171,12 +171,12 @@ def pick(tables: Tables, arm: str, controller: str, packets: int, column: str = 
 
 
 def gap(tables: Tables, controller: str, packets: int, arm: str = MININET) -> Array:
-    """Points of what the link can carry by which Mininet's link falls short of a router's queue, one value per seed."""
+    """Deficit of Mininet's link against a router's queue, in points of the link's capacity, one value per seed."""
     return 100 * (pick(tables, ROUTER, controller, packets) - pick(tables, arm, controller, packets))
 
 
 def of_several(tables: Tables, controller: str, flows: int, column: str) -> Array:
-    """A column of the runs with so many flows."""
+    """Return a column of the runs with this many flows."""
     t = tables["sharing.runs"].filter((pl.col("cc") == controller) & (pl.col("flows") == flows))
     return t[column].to_numpy().astype(np.float64)
 

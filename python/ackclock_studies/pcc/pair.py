@@ -66,10 +66,10 @@ KINDS: dict[str, tuple[str, str | Model, str]] = {
 KEYS = {BARE: "bare", TCP: "cubic", BARE_CLOCK: "clock", MININET: "mininet", TWO: "two", EXACT: "exact"}
 """Environments with a name in notes; the others have fewer seeds."""
 FEW = (BARE, TCP, BARE_CLOCK, TWO)
-"""At quick scale, the last once, for a picture: C23 is not asked of fewer than `LEAST_RUNS`."""
+"""At quick scale the last one runs once, for a picture: C23 is not judged on fewer than `LEAST_RUNS`."""
 
 NEAR, HELD_S = 0.1, 5
-"""Converged: both flows within this share of half of what they have together, mean over so many seconds."""
+"""Convergence: both flows within this share of half of their total, averaged over this many seconds."""
 
 EARLY_S = 25
 """Losses are compared in the time in which the second flow is small, in runs of their own: what is recorded of each monitor interval
@@ -303,7 +303,7 @@ def _run(tables: Tables) -> list[str]:
 
 
 def pair_table(tables: Tables) -> Table:
-    """Time until both have their share, and who lost."""
+    """Time until both have their share, and the flow that lost."""
     rows: list[tuple[TableCell | str, ...]] = []
     for kind in _run(tables):
         sd, *lost = (mean_over_runs(pick(tables, kind, column)) for column in ("sd_mbps", "loss_first", "loss_late"))

@@ -33,7 +33,7 @@ TIMES = {CUBIC: 14, ILLINOIS: 5.6}
 """PCC over each, in the paper."""
 EVERY_S = 5
 RATE_MBPS, RTT_MS, LOSS_PERCENT = (10.0, 100.0), (10.0, 100.0), (0.0, 1.0)
-"""Least and greatest; uniform between."""
+"""Minimum and maximum; uniform between."""
 
 BUFFER = 250
 """Packets: a bandwidth-delay product of the means."""
@@ -57,12 +57,12 @@ def draws(number: int, count: int) -> pl.DataFrame:
 
 
 def optimum_mbps(drawn: pl.DataFrame, arm: Arm) -> float:
-    """Goodput of a flow that always fills the link: loss comes ahead of the queue and need not cost anything."""
+    """Goodput of a flow that always fills the link: loss occurs before the queue and need not cost anything."""
     return arm.carried(float(drawn["rate_mbps"].to_numpy().mean()))
 
 
 def scenario(arm: Arm, number: int, intervals: int) -> Scenario:
-    """One flow alone; all of the RTT is on the forward link."""
+    """Return one flow alone; all of the RTT is on the forward link."""
     steps = [
         {
             "at": f"{r['t_s']:g} s",
@@ -218,7 +218,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"PCC in a changing network (its first 50 s)": scenario(PCC, 1, 10)}
 
 

@@ -67,12 +67,12 @@ COARSE, COARSER = (
 LOCKED = replace(PCC, name="PCC, perfect clocks", colour="black", marker="X")
 ARMS = (PCC, ONE_PAIR, PRINTED, PRINTED_ONE_PAIR, LONG, MIDDLE, SHORT, COARSE, COARSER, CUBIC, NEWRENO, LOCKED)
 FEW = (PCC, ONE_PAIR, CUBIC)
-"""At quick scale, one trial of each, for pictures."""
+"""One trial of each at quick scale, for pictures."""
 MANY_TRIALS = (PCC, ONE_PAIR, CUBIC)
 LIMIT_S, WATCHED_S, PICTURED_S = 60, 60, 30
-"""At most to converge, and for how long a flow is watched then; at quick scale, where no claim is asked."""
+"""Time limit for convergence, and time for which a flow is then observed; at quick scale, where no claim is judged."""
 LEAST_TRIALS = 6
-"""For a claim to be asked."""
+"""Values with which a claim is judged."""
 
 
 def scenario(arm: Arm, limit_s: int, then_s: int) -> Scenario:
@@ -310,7 +310,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"PCC, a second flow joins": scenario(PCC, 60, 60)}
 
 

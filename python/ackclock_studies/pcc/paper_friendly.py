@@ -165,7 +165,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"An ordinary flow against two of PCC": scenario(PCC, 30, 20, 2, 40)}
 
 

@@ -40,11 +40,11 @@ LOSSES = (0.0, 0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0)
 """Percent, in each direction."""
 
 UNCERTAIN = (0.5, 0.7, 1.0, 2.0)
-"""Where a run of PCC either gets going or does not, and a claim asks."""
+"""Losses at which a run of PCC either gets going or does not, for a claim."""
 
 
 def seeds_of(plan: Plan, arm: Arm, percent: float) -> int:
-    """Runs under light loss: many where runs are of two kinds and the claim is about them, few of what only stands beside."""
+    """Runs under light loss: many if runs are of two kinds and the claim concerns them, few if they are only shown."""
     if arm in (ILLINOIS, JITTERED) and percent in GROWS:
         return arms.illinois(plan)
     if arm is PCC and percent in UNCERTAIN:
@@ -75,7 +75,7 @@ HEAVY_FEW = (10.0, 50.0)
 
 
 def scenario(arm: Arm, percent: float, *, backwards: bool, duration_s: int) -> Scenario:
-    """One flow alone; a buffer of one bandwidth-delay product."""
+    """Return one flow alone; a buffer of one bandwidth-delay product."""
     loss = {"kind": "bernoulli", "p": f"{percent:g} %"}
     way = {"rate": "100 Mbit/s", "delay": "15 ms"}
     return Scenario.from_dict(
@@ -92,11 +92,11 @@ def scenario(arm: Arm, percent: float, *, backwards: bool, duration_s: int) -> S
 
 
 GROWS = {0.7: 10, 2.0: 16}
-"""Loss under which P7 asks of Illinois, percent, and how many times its goodput PCC's is there."""
+"""Loss at which P7 compares with Illinois, percent -> ratio of PCC's goodput to Illinois' there."""
 
 
 def made(arm: Arm, percent: float, *, backwards: bool) -> Scenario:
-    """As it is run."""
+    """Return the loss as it is run."""
     written = scenario(arm, percent, backwards=backwards, duration_s=40)
     return arms.varying(written) if arm is JITTERED else written
 
@@ -164,7 +164,7 @@ def at_two_percent(tables: Tables) -> Sequence[Evidence]:
 
 
 def get_going(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """At 2 % runs either get going or they do not: how many do."""
+    """Share of runs that get going at 2 %."""
     found = []
     for arm in (PCC, REPORTS, PRINTED, AHEAD):
         share = arms.pick(tables, TABLE, "share", kind="light", arm=arm.name, loss=2.0)
@@ -283,7 +283,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {
         "PCC, 2 % of loss both ways": scenario(PCC, 2.0, backwards=True, duration_s=40),
         "PCC, loss-resilient, 50 % of loss": scenario(RESILIENT, 50.0, backwards=False, duration_s=40),

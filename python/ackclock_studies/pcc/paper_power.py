@@ -204,7 +204,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"PCC's latency utility, deep queues": scenario(PAPER, DEEP, 60)}
 
 

@@ -1,4 +1,5 @@
-"""Every sentence and figure of the blog, and what became of it.
+"""Every sentence and figure of the blog, with its outcome. The papers' sentences are the claims themselves, which
+follow.
 
 The papers' sentences are the claims themselves, which stand behind these.
 """

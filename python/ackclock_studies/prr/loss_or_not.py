@@ -91,7 +91,7 @@ def t7(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def t7_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """How much longer?"""
+    """Length of the additional time."""
     return _factors(tables, bound, "Web")
 
 

@@ -1,4 +1,4 @@
-"""Where recoveries start and how they end, in the fetches and in populations of clients (P1, P2, P15, P16, V1, V2)."""
+"""Start and end of recoveries, in the fetches and in populations of clients (P1, P2, P15, P16, V1, V2)."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def p1_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def exit_slack(rows: pl.DataFrame) -> Array:
-    """How far cwnd is above ssthresh just before the end of recovery, segments."""
+    """Excess of cwnd over ssthresh just before the end of recovery, segments."""
     slack = rows["cwnd_before_exit"].cast(pl.Int64) - rows["ssthresh"].cast(pl.Int64)
     return slack.to_numpy().astype(np.float64)
 
@@ -305,7 +305,7 @@ def ends(tables: Tables) -> Figure:
                 rows = table.filter((pl.col("setting") == setting) & (pl.col("arm") == rule))
                 s = SERIES[rule]
                 share = 100 * rows["len"].cum_sum() / max(rows["len"].sum(), 1)
-                # where curves coincide the lower one is wider, so that it can be seen
+                # of coinciding curves the lower one is wider, so that it can be seen
                 wide = 4.5 if rule == RFC6675 else 1.5
                 ax.step(rows["slack"], share, where="post", color=s.colour, ls=s.dash, lw=wide, label=s.label)
             ax.set(
@@ -389,7 +389,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {
         "Web population": pop.scenario("Web", PRR, 500),
         "video population": pop.scenario("video", PRR, 25),

@@ -134,7 +134,7 @@ CASES: Mapping[str, tuple[int, int]] = {
 
 
 def alone(rtt: int, saved: int, arm: str) -> Scenario:
-    """One transfer, traced, on a path without others."""
+    """Return one transfer, traced, on a path without others."""
     rule = (
         {"kind": RESUME, "saved_cwnd": SAVED["saved_cwnd"], "saved_rtt": f"{saved} ms"}
         if arm == RESUME
@@ -271,7 +271,7 @@ def s15(tables: Tables) -> Sequence[Evidence]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"beside: Careful Resume on a third of the rate": beside(THIRD, RESUME, "1 MB")}
 
 

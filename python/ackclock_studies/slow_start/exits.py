@@ -1,4 +1,4 @@
-"""Where slow start ends on a path without disturbance, and what that costs (S1 to S6)."""
+"""End of slow start on a path without disturbance, and its cost (S1 to S6)."""
 
 from __future__ import annotations
 
@@ -338,7 +338,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"exits: SEARCH, 100 Mb/s, 20 ms": place(100, 20, 1.0).scenario(SEARCH, ROUND_TRIPS)}
 
 
