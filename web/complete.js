@@ -1,4 +1,4 @@
-// Completion at the cursor of a scenario: keys of the table that it is in, names that a key takes. From the schema of scenarios.
+// Completion at the cursor in a scenario: keys of the surrounding table, names that a key takes. From the schema of scenarios.
 "use strict";
 
 const WORD = /[A-Za-z0-9_.-]/;
@@ -109,7 +109,7 @@ function offersAt(schema, text, caret) {
   const known = (names) => names.filter((name) => schema[name]).map((name) => schema[name]);
   const below = (tables, key) => known([...new Set(tables.flatMap((table) => table[key]?.[1] ?? []))]);
   const own = shallow(text, at.table);
-  // tables of the kind that is written there, if there are several
+  // tables of the kind that the text names, if there are several
   const fitting = (tables) => {
     for (const key of ["kind", "topology"]) {
       const kind = new RegExp(`\\b${key}\\s*=\\s*"([^"]+)"`).exec(own)?.[1];
@@ -142,7 +142,7 @@ function offersAt(schema, text, caret) {
   return { ...at, offers: [...found].map(([name, about]) => ({ name, put: at.mode === "key" ? `${name} = ` : name, about })), about: "" };
 }
 
-// Shows them below the cursor; arrow keys choose, Enter or Tab takes, Escape closes.
+// List of offers below the cursor; arrow keys choose, Enter or Tab takes, Escape closes.
 class Completer {
   constructor(text, list, schema) {
     Object.assign(this, { text, list, schema, found: null, chosen: 0 });

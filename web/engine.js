@@ -1,10 +1,10 @@
-// The simulator's module, for the page's worker and for Node. Values that cross: crates/wasm/src/abi.rs.
+// The simulator's module, for the page's worker and for Node. Values at the boundary: crates/wasm/src/abi.rs.
 "use strict";
 
 const ARRAYS = { f8: Float64Array, i8: BigInt64Array, u4: Uint32Array, n4: Uint32Array, u1: Uint8Array, bool: Uint8Array, str: Uint32Array };
 
 class Engine {
-  // An instance of a compiled module. `tell(part)` hears which part of a run is done, and returns whether to stop. `classes`: controllers in
+  // An instance of a compiled module. `tell(part)` receives the fraction of a run that is done, and returns whether to stop. `classes`: controllers in
   // JavaScript, by name.
   static async open(module, tell = () => false, classes = {}) {
     const engine = new Engine();

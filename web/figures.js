@@ -1,4 +1,4 @@
-// Figures over one axis of time: lines, points and bands on canvas, with a cursor and a zoom that all share.
+// Figures over one axis of time: lines, points and bands on canvas, with a common cursor and zoom.
 "use strict";
 
 const LEFT = 52;
@@ -47,7 +47,7 @@ function ticks(low, high, most) {
 function short(value) {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
-  if (size < 1e-6) return "0"; // a mean of whole nanoseconds can be less than anything that is measured
+  if (size < 1e-6) return "0"; // a mean of whole nanoseconds can be less than any single value
   if (size >= 1e6) return `${+(value / 1e6).toPrecision(4)} M`;
   if (size >= 1e4) return `${+(value / 1e3).toPrecision(4)} k`;
   return String(+value.toPrecision(4));

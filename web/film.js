@@ -1,13 +1,13 @@
 // The path as teachers draw it: packets wait, cross links and come back as ACKs, at a speed that the viewer chooses, at the time of the figures' cursor.
-// What it shows is what the engine noted at each link (crates/sim/src/runs/film.rs); nothing is made up in between but the steady move along a link. What an
-// AQM drops from the head of its queue is seen when it falls, not while it waits.
+// The source is the engine's record of each link (crates/sim/src/runs/film.rs); only the steady move along a link is interpolated. Packets that an
+// AQM drops from the head of its queue appear when they fall, not while they wait.
 "use strict";
 
-const LEGS = 300_000; // most of one film
+const LEGS = 300_000; // legs of one film at most
 const MARGIN = 14;
 const LANE = 9; // distance of each direction from the middle of a link
 const BOX = 6; // size of a waiting packet
-const FALL_S = 0.7; // time that a dropped packet is seen, seconds of the viewer
+const FALL_S = 0.7; // time for which a dropped packet is visible, in seconds of the viewer
 
 // Index of the last value that is not above x in a sorted array; -1 if there is none.
 function upto(values, x) {
@@ -46,7 +46,7 @@ class Reel {
         link.delay = Math.min(link.delay, takes);
       }
       if (!link.count) link.delay = 0;
-      // packets leave in order; those that arrived by a time are not always a beginning of them, so take what an order of arrivals gives
+      // departures are in order, arrivals need not be: count them in an order of their own
       link.order = Uint32Array.from({ length: link.count }, (_, i) => i);
       let sorted = true;
       for (let i = 1; i < link.count; i += 1) if (link.arrived_s[i] < link.arrived_s[i - 1]) sorted = false;
@@ -123,7 +123,7 @@ function layout(reel, flows, width, height) {
 }
 
 class FilmView {
-  // `ask(from)`: wants a film from that time on; `moved(t)`: the time has changed by play.
+  // `ask(from)` requests a film from that time on; `moved(t)` reports a time that play has changed.
   constructor(canvas, { ask, moved, said }) {
     Object.assign(this, { canvas, ask, moved, said, reel: null, flows: [], t: 0, whole: [0, 1], speed: 0.01, playing: false, wanted: null, before: 0 });
     new ResizeObserver(() => this.draw()).observe(canvas);

@@ -26,7 +26,7 @@ const told = (written) => {
   return bare === written && /^[0-9]/.test(bare) ? String(Number(bare.replaceAll("_", ""))) : bare;
 };
 
-// Keys whose values are others than in the lesson.
+// Keys whose values differ from the lesson's.
 function changes(run, { written }) {
   const lines = run.text.split("\n");
   const leaves = run.places.filter(([key]) => !run.places.some(([other]) => other.startsWith(`${key}.`)));

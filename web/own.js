@@ -68,7 +68,7 @@ function workerWith(worker, own) {
 }
 
 class OwnController {
-  // `changed(text)`: another text is to be used.
+  // `changed(text)`: called with the text that flows may use from then on.
   constructor(parts, changed) {
     Object.assign(this, { ...parts, changed, used: "", trusted: true, bad: new Set() });
     this.paper = new Paper(parts.text, parts.gutter, parts.marks);
@@ -118,7 +118,7 @@ class OwnController {
     this.state.classList.toggle("bad", bad);
   }
 
-  // The controller could not be taken.
+  // Report a controller that could not be loaded.
   refuse(message, line) {
     this.bad = line > 0 ? new Set([line]) : new Set();
     this.paint();

@@ -11,7 +11,7 @@ function runs({ at, files, bytes, unsqueezed }) {
       this.take("");
     }
 
-    // Workers hold this controller from now on.
+    // Give this controller to all later workers.
     take(own) {
       const [text, before] = workerWith(at("worker").textContent, own);
       Object.assign(this, { own, before });
@@ -58,7 +58,7 @@ function runs({ at, files, bytes, unsqueezed }) {
       if (this.module) this.drop();
     }
 
-    // Run this as soon as may be; a run that is under way ends first, or is ended.
+    // Run this as soon as possible; a current run finishes first, or is ended.
     ask(job) {
       this.number += 1;
       this.next = { ...job, number: this.number };
@@ -77,7 +77,7 @@ function runs({ at, files, bytes, unsqueezed }) {
       this.guard = setTimeout(() => { if (this.job?.number === number) this.end(why); }, budget + 3000);
     }
 
-    // The request is wanted no more: an answer that is still under way would be shown over later messages.
+    // Cancel the request: its late answer would cover later messages.
     forget() {
       this.next = null;
       if (this.job && !this.job.check) this.drop();

@@ -1,4 +1,4 @@
-// The text of the scenario: marks under its mistakes, and sliders for its numbers. `changed(wait)`: the text is another.
+// The text of the scenario: marks under its mistakes, and sliders for its numbers. `changed(wait)`: called after each change of the text.
 "use strict";
 
 function slidersOf({ at, state, paper, changed }) {
@@ -107,7 +107,7 @@ function slidersOf({ at, state, paper, changed }) {
     const place = state.places.find(([own]) => own === key);
     const found = place && numberAt(place);
     if (!found) return;
-    const least = whole && COUNTED.test(found.behind) ? 0 : 10; // from which a number that was whole stays whole
+    const least = whole && COUNTED.test(found.behind) ? 0 : 10; // least value from which a whole number stays whole
     const rounded = Number(wanted.toPrecision(3));
     const text = String(whole && rounded >= least ? Math.max(Math.round(rounded), number > 0 ? 1 : 0) : rounded);
     const written = `${found.before}${text}${found.behind}`;

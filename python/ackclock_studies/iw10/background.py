@@ -230,7 +230,7 @@ VISIBLE = 1.05
 
 
 def i20(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of runs each way."""
+    """Shares of runs in which the long flows get more, and less."""
     ratio = closed.long_flows(tables, closed.MEDIUM) if _closed_loop(tables) else long_flows(tables, 0.75)
     return [
         Evidence.of(
@@ -258,7 +258,7 @@ def share(count: int, n: int) -> Estimate:
 
 
 def i32(tables: Tables) -> Sequence[Evidence]:
-    """More at the highest load than at 75 %."""
+    """Advantage of the long flows at the highest load, and at 75 %."""
     if _closed_loop(tables):
         medium, heavy = (median(closed.long_flows(tables, pause)) for pause in (closed.MEDIUM, closed.HEAVY))
         return [
@@ -307,7 +307,7 @@ def background_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (throughputs(t), background_table(t), figure(t))
 
 

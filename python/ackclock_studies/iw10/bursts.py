@@ -38,7 +38,7 @@ ACKS: dict[str, dict[str, Any]] = {
     DELAYED_ACKS: {"profile": "rfc"},
     EVERY_ACK: {"delayed_ack": False},
 }
-"""How the client acknowledges -> settings."""
+"""Manner of the client's ACKs -> settings."""
 
 HELD = "as Linux, and it never offers more than three segments"
 HELD_STACK: dict[str, Any] = {
@@ -311,7 +311,7 @@ def i9(tables: Tables) -> Sequence[Evidence]:
 
 
 POLICY = {"Linux": LINUX_ACKS, "delayed": DELAYED_ACKS, "every": EVERY_ACK}
-"""Option of the reading ACKS -> how the client acknowledges."""
+"""Option of the reading ACKS -> manner of the client's ACKs."""
 
 
 def _drops(tables: Tables, window: int, others: int, acks: str) -> list[int]:
@@ -406,7 +406,7 @@ def i33(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def i33_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """To nine packets."""
+    """Nine packets of a first burst."""
     return _burst(tables, bound)
 
 
@@ -463,7 +463,7 @@ def unloaded_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (
         paragraph(
             "The slow link's queue of 40 packets is 25 times its bandwidth-delay product, that of the fast link is exactly one. On the "

@@ -407,7 +407,7 @@ def seconds(value: float) -> str:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (completion(t), pairs(t), ratios(t), cells_table(t))
 
 

@@ -126,7 +126,7 @@ def best_window(tables: Tables, name: str) -> int:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(t),)
 
 

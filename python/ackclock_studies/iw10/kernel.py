@@ -47,7 +47,7 @@ def batch_of_five(window: int) -> Scenario:
 
 
 def run_exact(plan: Plan) -> Data:
-    """Runs that need no chance.
+    """Runs without chance.
 
     Returns
     -------

@@ -202,12 +202,12 @@ def i5(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def i5_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Far more."""
+    """Size of the ratio, five at a time over one at a time."""
     return _five_over_single(tables, bound)
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (loss_rates(t),)
 
 

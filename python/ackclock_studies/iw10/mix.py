@@ -74,7 +74,7 @@ def i15(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def i15_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Much better."""
+    """Completion time of IW10 in the mix over that of IW10 alone."""
     text = f"{where(*_HIGHER)}: UCT of IW10 in the mix / alone"
     return [Evidence.of(median(in_mix(tables, *_HIGHER, IW10)), text, bound)]
 
@@ -218,7 +218,7 @@ def without(tables: Tables, bound: Bound, *, mechanism: str) -> Sequence[Evidenc
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (mixes(t),)
 
 

@@ -389,7 +389,7 @@ FITTED = Fitted(
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(t),)
 
 

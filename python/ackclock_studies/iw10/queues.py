@@ -80,7 +80,7 @@ def i13_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (queues(t),)
 
 

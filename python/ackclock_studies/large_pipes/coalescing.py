@@ -380,7 +380,7 @@ def start_up(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (coalescing(t), start_up(t))
 
 

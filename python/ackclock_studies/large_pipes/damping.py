@@ -181,7 +181,7 @@ def _rank_correlation(x: Array, y: Array) -> float:
 
 
 def _ranks(x: Array) -> Array:
-    """From 1; equal values share the mean of theirs."""
+    """Ranks, from 1; equal values share the mean of theirs."""
     _, place, counts = np.unique(x, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[place])
 
@@ -261,7 +261,7 @@ def _saturates(t: pl.DataFrame) -> bool:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (damping(t),)
 
 

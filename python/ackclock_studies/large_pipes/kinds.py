@@ -155,7 +155,7 @@ def w30(tables: Tables) -> Sequence[Evidence]:
 
 
 def w30_much(tables: Tables) -> Sequence[Evidence]:
-    """Distance from the better of the two in each place."""
+    """Distance from the better of the two kinds in each place."""
     worst = 100 * np.abs(_of_fair(tables, ABSE, SHARED) - 1).max(axis=1)
     label = "ABSE, four flows: worst flow's distance from the fair share"
     return [
@@ -167,7 +167,7 @@ def w30_much(tables: Tables) -> Sequence[Evidence]:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report: slide 4 as numbers."""
+    """Blocks of the report: slide 4 as numbers."""
     return (pairs_and_trains(tables),)
 
 

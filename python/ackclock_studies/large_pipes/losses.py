@@ -57,7 +57,7 @@ ESTIMATORS = {
 }
 """Further senders, besides the four protocols, on which the ranking under loss may depend."""
 BESIDE = tuple(ESTIMATORS)[1:]
-"""For the figure alone."""
+"""Senders that only the figure shows."""
 
 
 def _cells(table: str, senders: Mapping[str, paths.Protocol], plan: Plan) -> Data:
@@ -213,7 +213,7 @@ def random_loss(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (random_loss(t),)
 
 

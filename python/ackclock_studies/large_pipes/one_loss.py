@@ -320,7 +320,7 @@ def after_one_loss(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (after_one_loss(t),)
 
 

@@ -161,7 +161,7 @@ def fast(where: Where = MAIN) -> Protocol:
 
 
 def senders(where: Where = MAIN) -> dict[str, Protocol]:
-    """The four of the slides in a reading."""
+    """The four protocols of the slides in a reading."""
     return {
         TCPW: tcpw(where),
         FAST: fast(where),
@@ -171,7 +171,7 @@ def senders(where: Where = MAIN) -> dict[str, Protocol]:
 
 
 SENDERS = senders()
-"""The four in the main reading."""
+"""The four protocols in the main reading."""
 
 
 def queue_of(where: Where) -> int:

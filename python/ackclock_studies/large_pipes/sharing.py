@@ -105,7 +105,7 @@ def run(plan: Plan) -> Data:
 
 
 DURATION_S = {ALABAMA.name: (16.0, 120.0), CALTECH.name: (3.0, 16.0)}
-"""At quick and at paper scale."""
+"""Duration at quick and at paper scale, s."""
 
 QUEUE = 400
 RTT_RATIOS = (1, 2, 5, 10)
@@ -324,7 +324,7 @@ def _newreno_share(tables: Tables, path: Bottleneck, protocol: str) -> Array:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (sharing_bars(t), over_time(t))
 
 

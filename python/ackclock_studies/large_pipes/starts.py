@@ -403,7 +403,7 @@ def over_time(tables: Tables, path: Bottleneck, table: str, name: str, slides: s
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (
         over_time(t, ALABAMA, "series.goodput", "path-1", "10 and 11"),
         over_time(t, CALTECH, "caltech.goodput", "path-2", "18 and 19"),

@@ -183,7 +183,7 @@ def _cell(tables: Tables, setting: str, column: str) -> Array:
 
 
 def w19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """FAST in step: windows that rise and fall together if the queue lacks room for all alphas."""
+    """Step of FAST's flows: windows that rise and fall together if the queue lacks room for all alphas."""
     found, shown = [], []
     for name, setting in SYNC.items():
         swing, together = (mean_over_runs(_cell(tables, name, column)) for column in ("swing_packets", "correlation"))
@@ -286,7 +286,7 @@ def fast_in_step(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (fast_in_step(t),)
 
 

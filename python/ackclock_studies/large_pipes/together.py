@@ -158,7 +158,7 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (beside_the_slides(t), in_a_row(t))
 
 

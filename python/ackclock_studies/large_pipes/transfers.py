@@ -225,7 +225,7 @@ LOSING = 240
 
 
 def overflown(tables: Tables, *, protocol: str) -> Sequence[Evidence]:
-    """W7 and W8 behind a queue that starts overflow, and nothing else changed: no shorter than the slides' time."""
+    """W7 and W8 behind a queue that starts overflow, nothing else changed: times no shorter than the slides'."""
     label = f"100 MB, {protocol}, queue of {LOSING}, mean of a group"
     return [mean_time(means(tables, protocol, queue=LOSING), EVERY_S, label, at_least(_within(protocol).low))]
 
@@ -302,7 +302,7 @@ def completion_times(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (
         completion_times(t),
         paragraph(

@@ -55,7 +55,7 @@ HOSTS: dict[str, tuple[Mapping[str, Any], bool]] = {
 them under Xen's credit scheduler."""
 
 PACING = (LATE_4, LINE, LATE_10, LATE_20)
-"""They change nothing for TCP, which is not paced: CUBIC's runs are those of exact hosts."""
+"""Hosts that change nothing for TCP, which is not paced: CUBIC's runs are those of exact hosts."""
 
 FEW = (EXACT, LINE, LATE_10, XEN)
 """Hosts at quick scale."""
@@ -68,7 +68,7 @@ LENGTH_S = 30.0
 
 
 def model(link: str, host: str) -> Model:
-    """A pair."""
+    """A pair of a link and a host."""
     settings, both = HOSTS[host]
     if link == MININET:
         return testbed.mininet(settings, both=both)
@@ -282,7 +282,7 @@ def told(tables: Tables) -> str:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables), fingerprints(tables), paragraph(told(tables)))
 
 

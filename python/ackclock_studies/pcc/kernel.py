@@ -187,7 +187,7 @@ def ceiling(packets: int) -> float:
 
 
 def c2(tables: Tables) -> Sequence[Evidence]:
-    """PCC falls behind at shallow buffers."""
+    """Deficit of PCC at shallow buffers."""
     return [
         Evidence.of(
             mean_over_runs(gap(tables, PCC, q)), f"{q} packets: below a router's queue", at_least(10), unit="points"
@@ -197,7 +197,7 @@ def c2(tables: Tables) -> Sequence[Evidence]:
 
 
 def c3(tables: Tables) -> Sequence[Evidence]:
-    """The gap shrinks."""
+    """Change of the deficit with the buffer."""
     return [
         Evidence.of(
             mean_over_runs(gap(tables, PCC, a) - gap(tables, PCC, b)),
@@ -210,12 +210,12 @@ def c3(tables: Tables) -> Sequence[Evidence]:
 
 
 def c4(tables: Tables) -> Sequence[Evidence]:
-    """Little is left."""
+    """Deficit at the deepest buffer."""
     return [Evidence.of(mean_over_runs(gap(tables, PCC, 275)), "275 packets", at_most(5), unit="points")]
 
 
 def c5(tables: Tables) -> Sequence[Evidence]:
-    """CUBIC does not care."""
+    """Deficit of CUBIC against a router's queue."""
     return [
         Evidence.of(mean_over_runs(gap(tables, CUBIC, q)), f"{q} packets: CUBIC below a router's queue", between(-5, 5), unit="points")
         for q in (10, 20, 50, 275)
@@ -223,7 +223,7 @@ def c5(tables: Tables) -> Sequence[Evidence]:
 
 
 def c5_deep(tables: Tables) -> Sequence[Evidence]:
-    """CUBIC does not care where PCC still does."""
+    """Deficit of CUBIC at the buffers where PCC still has one."""
     return [
         Evidence.of(mean_over_runs(gap(tables, CUBIC, 50)), "50 packets: CUBIC below a router's queue", at_most(5), unit="points"),
         Evidence.of(mean_over_runs(gap(tables, PCC, 50)), "50 packets: PCC below a router's queue", at_least(10), unit="points"),
@@ -231,7 +231,7 @@ def c5_deep(tables: Tables) -> Sequence[Evidence]:
 
 
 def spared(tables: Tables) -> Sequence[Evidence]:
-    """Offload is what spares CUBIC."""
+    """Deficit of CUBIC without offload."""
     return [
         Evidence.of(
             mean_over_runs(gap(tables, CUBIC, q, MININET_CUT) - gap(tables, CUBIC, q)),

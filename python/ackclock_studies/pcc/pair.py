@@ -45,7 +45,7 @@ EXACT, SOME, MUCH, CLOCKED = (
 AS_PRINTED, TCP = "bare metal, as printed", "bare metal, CUBIC"
 BARE_CLOCK = "bare metal, sender's clock"
 SOON = (TCP, BARE_CLOCK, CLOCKED)
-"""Equal long before `SOON_S`."""
+"""Environments whose flows are equal long before `SOON_S`."""
 TWO = "Mininet, 2 processors"
 """The blog's other picture of two flows, on an m3-large."""
 
@@ -135,7 +135,7 @@ def _long(kinds: Kinds, seeds: int) -> list[Cell]:
 
 
 def watched(kind: str) -> int:
-    """For how long, seconds."""
+    """Duration of both flows together, seconds."""
     return SOON_S if kind in SOON else WATCHED_S
 
 
@@ -273,7 +273,7 @@ def c9_clocked(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c9_steady(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """And how steady."""
+    """Steadiness of both flows after that time."""
     return [
         Evidence.of(
             mean_over_runs(pick(tables, kind, "sd_mbps")), f"{kind}: deviation", bound, unit="Mb/s", weighs=kind == BARE,
@@ -334,7 +334,7 @@ def pair_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(t), pair_table(t))
 
 

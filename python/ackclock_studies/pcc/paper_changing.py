@@ -30,13 +30,13 @@ from ackclock_studies.pcc.arms import BOTH, CUBIC, ILLINOIS, PCC, PRINTED, Arm
 
 ARMS = (PCC, PRINTED, CUBIC, ILLINOIS)
 TIMES = {CUBIC: 14, ILLINOIS: 5.6}
-"""PCC over each, in the paper."""
+"""Ratios of PCC's goodput to each other's in the paper."""
 EVERY_S = 5
 RATE_MBPS, RTT_MS, LOSS_PERCENT = (10.0, 100.0), (10.0, 100.0), (0.0, 1.0)
 """Minimum and maximum; uniform between."""
 
 BUFFER = 250
-"""Packets: a bandwidth-delay product of the means."""
+"""Buffer, packets: a bandwidth-delay product of the means."""
 
 
 def draws(number: int, count: int) -> pl.DataFrame:
@@ -157,7 +157,7 @@ def near_optimal(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def over_tcp(tables: Tables, *, much: bool) -> Sequence[Evidence]:
-    """Against CUBIC and Illinois."""
+    """PCC's goodput over that of CUBIC and of Illinois."""
     return [
         Evidence.of(
             arms.times(tables, TABLE, "mbps", PCC, other),
@@ -226,7 +226,7 @@ EXPERIMENT = Experiment(name="changing", title="a network drawn anew every 5 s",
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables),)
 
 

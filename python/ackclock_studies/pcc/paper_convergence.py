@@ -37,7 +37,7 @@ from ackclock_studies.pcc.sharing import asked_where
 
 RATE_BPS = 100e6
 START_S = 10
-"""The second flow starts."""
+"""Start of the second flow, s."""
 
 HOLD_S = 5
 WITHIN = 0.25
@@ -114,7 +114,7 @@ def converged(share: Array, hold: int = HOLD_S, within: float = WITHIN) -> int |
 
 
 def measured(share: Array, limit_s: int, then_s: int) -> dict[str, Any]:
-    """Convergence and what follows.
+    """Convergence, and steadiness from then on.
 
     Returns
     -------
@@ -318,7 +318,7 @@ EXPERIMENT = Experiment(name="convergence", title="a second flow joins: soon, or
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables),)
 
 

@@ -125,7 +125,7 @@ def incast(arm: Arm, senders: int, block_kib: int, *, buffer_kib: int = WITHIN_B
 
 
 def run(plan: Plan) -> Data:
-    """Both.
+    """Transfers between data centres, and incast.
 
     Returns
     -------
@@ -353,7 +353,7 @@ EXPERIMENT = Experiment(name="datacentres", title="incast, and links between dat
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables),)
 
 

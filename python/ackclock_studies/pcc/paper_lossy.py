@@ -37,7 +37,7 @@ LONGER = pcc("PCC, intervals of 6 RTTs", "pcc-allegro-modong", "purple", "v", ":
 """For the cause of P5: more packets in a trial, and nothing else. It runs under 2 % alone."""
 
 LOSSES = (0.0, 0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0)
-"""Percent, in each direction."""
+"""Losses in each direction, percent."""
 
 UNCERTAIN = (0.5, 0.7, 1.0, 2.0)
 """Losses at which a run of PCC either gets going or does not, for a claim."""
@@ -153,7 +153,7 @@ def _share(tables: Tables, arm: Arm, loss: float, least: float, *, kind: str = "
 
 
 def to_one_percent(tables: Tables) -> Sequence[Evidence]:
-    """Up to 1 %."""
+    """Share of the link at losses of up to 1 %."""
     known = [p for p in arms.values(tables, TABLE, "loss") if p <= 1]
     return [_share(tables, PCC, p, 95) for p in known] + [_share(tables, arm, 1.0, 95) for arm in (REPORTS, PRINTED)]
 
@@ -205,12 +205,12 @@ def _over(tables: Tables, other: Arm, loss: float, least: float | None) -> list[
 
 
 def over_cubic(tables: Tables, *, much: bool) -> Sequence[Evidence]:
-    """CUBIC at 0.1 and 2 %."""
+    """CUBIC's goodput at losses of 0.1 and 2 %."""
     return _over(tables, CUBIC, 0.1, 10 if much else None) + _over(tables, CUBIC, 2.0, 37 if much else None)
 
 
 def over_illinois(tables: Tables, *, much: bool) -> Sequence[Evidence]:
-    """Illinois at 0.7 and 2 %."""
+    """Illinois' goodput at losses of 0.7 and 2 %."""
     return [e for p, times in GROWS.items() for e in _over(tables, ILLINOIS, p, times if much else None)]
 
 
@@ -239,7 +239,7 @@ def resilient(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def resilient_over_cubic(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Over CUBIC, at 10 %."""
+    """Ratio to CUBIC's goodput at a loss of 10 %."""
     ratio = arms.times(tables, TABLE, "goodput_bps", RESILIENT, CUBIC, kind="heavy", loss=10.0)
     return [Evidence.of(ratio, "over CUBIC, 10 %", bound, unit="times")]
 
@@ -294,7 +294,7 @@ EXPERIMENT = Experiment(name="lossy", title="random loss, 0 to 50 %", run=run, w
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables),)
 
 

@@ -212,7 +212,7 @@ EXPERIMENT = Experiment(name="power", title="latency utility: throughput over de
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables),)
 
 

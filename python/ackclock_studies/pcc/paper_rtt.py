@@ -182,7 +182,7 @@ EXPERIMENT = Experiment(name="rtt", title="RTT unfairness, 20 to 100 ms against 
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables),)
 
 

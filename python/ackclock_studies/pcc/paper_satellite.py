@@ -30,7 +30,7 @@ from ackclock_studies.pcc.arms import BOTH, CUBIC, HYBLA, ILLINOIS, NEWRENO, NOI
 RATE_BPS = 42e6
 ARMS = (PCC, REPORTS, PRINTED, HYBLA, ILLINOIS, CUBIC, NEWRENO)
 BUFFERS = (1_500, 3_000, 7_500, 15_000, 30_000, 75_000, 150_000, 375_000, 1_000_000)
-"""Bytes."""
+"""Buffers, bytes."""
 
 ASKED = (7_500, 1_000_000)
 """Buffers that claims name; no others are run at quick scale."""
@@ -111,7 +111,7 @@ def run(plan: Plan) -> Data:
 TABLE = "satellite.flows"
 DEEP = BUFFERS[-1]
 TIMES = 54
-"""PCC over Illinois there, in the paper."""
+"""Ratio of PCC's goodput to Illinois' at that buffer, in the paper."""
 
 
 def fills_behind_five_packets(tables: Tables) -> Sequence[Evidence]:
@@ -217,7 +217,7 @@ EXPERIMENT = Experiment(
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables),)
 
 

@@ -202,7 +202,7 @@ EXPERIMENT = Experiment(name="short", title="short flows at loads of 5 to 75 %",
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables),)
 
 

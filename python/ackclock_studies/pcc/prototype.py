@@ -45,7 +45,7 @@ def cells(tables: Tables) -> pl.DataFrame:
 
 
 def table(tables: Tables) -> Table:
-    """Ours and theirs side by side."""
+    """Table of both implementations side by side."""
     found = cells(tables)
     sizes = sorted(found["buffer"].unique().to_list())
     rows: list[tuple[TableCell | str, ...]] = []

@@ -416,7 +416,7 @@ def c10(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 @at_length
 def c10_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """0.98 to 0.99."""
+    """Jain's index, 0.98 to 0.99."""
     return [_index(tables, MININET, n, bound, key=f"index_{n}") for n in (2, 3, 4)]
 
 
@@ -443,7 +443,7 @@ def c11_significantly(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 @in_enough_runs("depth.shares")
 def c18(tables: Tables) -> Sequence[Evidence]:
-    """Fairness needs a buffer that is big enough."""
+    """Jain's index against the buffer: fairness needs one that is big enough."""
     found = []
     for limit in sorted(tables["depth.shares"]["limit"].unique()):
         p, c = (depth(tables, cc, limit, "jain") for cc in (PCC, CUBIC))
@@ -533,7 +533,7 @@ def sharing_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(t), bars(t), sharing_table(t), depth_figure(t))
 
 

@@ -348,7 +348,7 @@ def f1(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def f1_much(tables: Tables) -> Sequence[Evidence]:
-    """A 13th."""
+    """Ratio of the buffers that either needs."""
     p, c = needed(tables, PCC), needed(tables, CUBIC)
     whole = sizes(tables)[-1]
     return [
@@ -391,7 +391,7 @@ def f2(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def f2_much(tables: Tables) -> Sequence[Evidence]:
-    """2 % and 90 %."""
+    """Shares of 2 % and 90 %."""
     return [
         Evidence.of(_mean(tables, BARE, CUBIC, 6), "6 packets: CUBIC", at_most(5), unit="%", key="cubic"),
         Evidence.of(_mean(tables, BARE, PCC, 6), "6 packets: PCC", at_least(80), unit="%", key="pcc"),
@@ -404,7 +404,7 @@ def f3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def f3_much(tables: Tables) -> Sequence[Evidence]:
-    """25 %, 35 times CUBIC."""
+    """Share of 25 %, and 35 times CUBIC's."""
     return [
         Evidence.of(_mean(tables, BARE, PCC, 1), "1 packet: PCC", between(12.5, 50), unit="%", key="pcc"),
         Evidence.of(_ratio(tables, 1), "1 packet: PCC over CUBIC", between(17.5, 70), unit="times"),
@@ -432,7 +432,7 @@ def f4(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def f4_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Up to 45 times."""
+    """Largest ratio of PCC's goodput to CUBIC's."""
     most = max((_ratio(tables, q) for q in sizes(tables)), key=lambda e: e.value)
     return [Evidence.of(most, "greatest PCC over CUBIC", bound, unit="times", key="most")]
 
@@ -460,7 +460,7 @@ def _shallow(tables: Tables) -> list[int]:
 
 
 def c2(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Less in a virtual machine."""
+    """Deficit in a virtual machine."""
     return [
         Evidence.of(
             gap(tables, _machine(tables), PCC, q),
@@ -525,12 +525,12 @@ def c3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c4(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Little is left at the deepest buffer."""
+    """Deficit at the deepest buffer."""
     return [Evidence.of(gap(tables, _machine(tables), PCC, 275), "275 packets", bound, unit="points", key="deep")]
 
 
 def c5(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """CUBIC does not care."""
+    """Deficit of CUBIC against bare metal."""
     return [
         Evidence.of(
             gap(tables, _machine(tables), CUBIC, q),
@@ -563,7 +563,7 @@ def c5_mean(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c6(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """One core: worse, also with large buffers."""
+    """Deficit on one core, also with large buffers."""
     return [
         Evidence.of(
             gap(tables, CORE, PCC, q, base=MININET),
@@ -695,7 +695,7 @@ def sweep_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(t), sweep_table(t), prototype.table(t))
 
 

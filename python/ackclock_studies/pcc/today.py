@@ -180,7 +180,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def table(tables: Tables) -> Table:
-    """Means."""
+    """Table of the means."""
     rows: list[tuple[TableCell | str, ...]] = [
         (
             TableCell(text=place, kind="head"),
@@ -199,7 +199,7 @@ def table(tables: Tables) -> Table:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables), table(tables))
 
 

@@ -448,7 +448,7 @@ def p27(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def _corrected(e: Estimate, among: int) -> Estimate:
-    """The interval as one of so many, all of them right at 95 %."""
+    """The interval as one of several that are all right together at 95 %."""
     factor = wider(among, e.n)
     return Estimate(
         value=e.value, low=e.value - factor * (e.value - e.low), high=e.value + factor * (e.high - e.value), level=e.level, n=e.n
@@ -522,7 +522,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (
         paragraph(
             "Behind a queue of 100 packets no burst of a sender overflows anything, and losses come one by one. Here the bottleneck is alone, its queue "

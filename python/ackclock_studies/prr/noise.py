@@ -336,7 +336,7 @@ def noise(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (noise(tables),)
 
 

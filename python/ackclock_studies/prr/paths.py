@@ -228,7 +228,7 @@ def similar(tables: Tables) -> pl.DataFrame:
 
 
 def short_ends(tables: Tables) -> pl.DataFrame:
-    """By how many points more recoveries end below ssthresh with rate halving than with PRR, and which way. Paths with recoveries alone."""
+    """Points by which more recoveries end below ssthresh with rate halving than with PRR, and which way. Paths with recoveries alone."""
     of = {}
     rows = tables["paths.ends"].sort("path", "seed")
     for (path_,), own in rows.group_by("path", maintain_order=True):
@@ -362,7 +362,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     drawn_as = "; ".join(map(str, PROPERTIES))
     return (
         paragraph(

@@ -159,7 +159,7 @@ def out_of_data(tables: Tables) -> Sequence[Evidence]:
 
 
 def p1_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The share itself."""
+    """Share of PRR's recoveries that start with pipe below ssthresh."""
     return [
         Evidence.of(
             share(rows_of(tables, PRR, place), STARTS_BELOW),
@@ -208,7 +208,7 @@ def _ends_apart(tables: Tables, places: Sequence[str]) -> list[Evidence]:
 
 
 def p2_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """PRR's median is ssthresh itself."""
+    """Median of cwnd - ssthresh at PRR's end: zero."""
     found = []
     for place, key in zip(PLACES, ("cell_median", "web_median", "video_median"), strict=True):
         slack = exit_slack(rows_of(tables, prr(tables), place))
@@ -305,7 +305,7 @@ def ends(tables: Tables) -> Figure:
                 rows = table.filter((pl.col("setting") == setting) & (pl.col("arm") == rule))
                 s = SERIES[rule]
                 share = 100 * rows["len"].cum_sum() / max(rows["len"].sum(), 1)
-                # of coinciding curves the lower one is wider, so that it can be seen
+                # the lower of two coinciding curves is wider, so that it can be seen
                 wide = 4.5 if rule == RFC6675 else 1.5
                 ax.step(rows["slack"], share, where="post", color=s.colour, ls=s.dash, lw=wide, label=s.label)
             ax.set(
@@ -375,7 +375,7 @@ def population_table(tables: Tables) -> Table:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (
         paragraph(
             "Two settings in the manner of the paper: Web responses with a mean of 7.5 kB, and long-RTT video with a server that "

@@ -76,7 +76,7 @@ class Row:
 
     @property
     def differs(self) -> list[bool]:
-        """TableCell by cell."""
+        """Printed and computed rows, cell by cell."""
         return [a != b for a, b in zip(self.printed, self.computed, strict=True)]
 
 
@@ -319,7 +319,7 @@ def golden_blocks(table: PublishedTable) -> list[Table | Prose]:
 
 
 def blocks(_: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (
         paragraph(
             "Each row as printed, and below it as computed here from the algorithm's text. Cells that differ are marked; the "

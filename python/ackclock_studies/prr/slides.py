@@ -42,7 +42,7 @@ SIXTHS = 6
 BETAS = (0.5, 0.7, 0.85)
 SHAPED = (RATE_HALVING, PRR, SSRB, RFC6675)
 NEAR = {f"segment {n}": n for n in (1, 10, 16, 17, 18, 19, 20)}
-"""Which of the twenty segments of a response is lost."""
+"""Number of the lost segment among the twenty of a response."""
 LATE = {"in order": None, "40 ms late": "40 ms", "100 ms late": "100 ms"}
 """Additional delay of 2 % of the packets."""
 
@@ -282,7 +282,7 @@ def p20(tables: Tables) -> Sequence[Evidence]:
 
 
 def response_ms(tables: Tables, rule: str, segment: int, number: int) -> float:
-    """From the first segment of a response, the first or the second of the connection, to the ACK of its last."""
+    """Time from the first segment of a response, the first or the second of the connection, to the ACK of its last."""
     rows = _rows(tables, "acks", "near", rule, segment)
     first = rows.filter((pl.col("event") == "send") & (pl.col("rexmit") == 0)).sort("t_s", maintain_order=True)["t_s"][
         20 * (number - 1)
@@ -577,7 +577,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (
         paragraph(
             "Sentences of the slides that one recovery settles, without chance, and some that take many fetches."

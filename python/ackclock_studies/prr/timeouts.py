@@ -180,7 +180,7 @@ def compared(more: float, low: float, high: float, name: str) -> str:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (events(tables),)
 
 

@@ -337,7 +337,7 @@ def _repaired(tables: Tables, pattern: str) -> str:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (
         long_flow(t),
         sequences(

@@ -100,7 +100,7 @@ def grows_without(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def percent_of(part: Estimate, whole: Estimate) -> Estimate:
-    """One estimate in percent of another."""
+    """Ratio of two estimates, percent."""
     return scaled(quotient(part, whole), 100)
 
 

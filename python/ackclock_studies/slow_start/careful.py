@@ -32,7 +32,7 @@ from ackclock_studies.slow_start.resume import KNOWN, PATH, RESUME, RTT, SAVED, 
 
 ALONE = "no transfer"
 BEFORE_S, LASTS_S = 15, 26
-"""The neighbour starts this long before the transfer; when the run ends."""
+"""Lead of the neighbour over the transfer; end of the run."""
 AFTER = 10
 """Round trips after the transfer's start over which the neighbour's throughput is measured."""
 
@@ -225,7 +225,7 @@ def s13(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def s14(tables: Tables) -> Sequence[Evidence]:
-    """Over how much of the path's round trip the unvalidated segments are spread, and the largest burst among them."""
+    """Share of the path's round trip over which the unvalidated segments are spread, and the largest burst among them."""
     found = []
     for case, key in (("as saved", "same"), ("half as long again", "longer")):
         rows = jump(tables, case)

@@ -56,7 +56,7 @@ SCALES: Mapping[str, tuple[str, Sequence[float]]] = {
     "lost_bdp": ("symlog", (0, 0.01, 0.1, 1)),
     "settled": ("log", (5, 10, 20, 40, 80)),
 }
-"""How the rows of the figure are scaled."""
+"""Scales of the figure's rows."""
 
 
 def place(rate: int, rtt: int, queue: float) -> Place:
@@ -333,7 +333,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables),)
 
 

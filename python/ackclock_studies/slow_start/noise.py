@@ -59,7 +59,7 @@ EARLY = 0.5
 CALM = "jitter of 1 ms, without long pauses"
 TABLE, IDLE = "noise.runs", "idle.runs"
 WORK = {"kind": "throttled", "rate": "5 Mbit/s", "chunk": "16 KB"}
-"""A tenth of the path."""
+"""Rate of the idle application, a tenth of the path's."""
 
 
 def _cells(plan: Plan, name: str, **flow: Any) -> list[Cell]:
@@ -256,7 +256,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables),)
 
 

@@ -60,7 +60,7 @@ class Place:
         return f"{self.rate} Mb/s, {self.rtt} ms, queue {self.queue:g} BDP"
 
     def network(self) -> dict[str, Any]:
-        """The dumbbell."""
+        """Network of this path, a dumbbell."""
         queue = {"kind": "drop-tail", "limit": f"{max(round(self.queue * self.bdp), 4)} packets"}
         link = {"rate": f"{self.rate} Mbit/s", "delay": f"{self.rtt / 2} ms", "queue": queue, **self.link}
         return {"topology": "dumbbell", "bottleneck": link}
@@ -92,7 +92,7 @@ NEEDS = {
 
 
 def quality(place: Place, batch: Batch) -> pl.DataFrame:
-    """How good the exit was.
+    """Quality of the exit.
 
     Returns
     -------

@@ -166,7 +166,7 @@ def on_paths(tables: Tables, *keys: str) -> list[Evidence]:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     drawn_as = "; ".join(map(str, PROPERTIES))
     return (
         paragraph(
