@@ -102,7 +102,7 @@ def _altered(told: Any, draw: Draw) -> str:
                 del node[key]
                 break
             else:
-                node[key] = copy.deepcopy(draw.one(_VALUES))  # it may be altered in its turn
+                node[key] = copy.deepcopy(draw.one(_VALUES))  # a copy, because a later step may change it
                 break
     return json.dumps(told)
 

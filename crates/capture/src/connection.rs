@@ -50,19 +50,19 @@ impl Place {
 /// A connection.
 #[derive(Clone, Debug)]
 pub struct Connection {
-    /// Number of the interface on which it was seen.
+    /// Number of the interface that captured the connection.
     pub interface: u32,
-    /// The end that has opened it, or whose packet was seen first.
+    /// End that opened the connection, or else the sender of the first captured packet.
     pub client: End,
-    /// The other one.
+    /// End that accepted the connection, or else the receiver of the first captured packet.
     pub server: End,
-    /// From the client, and from the server.
+    /// Data from the client, and data from the server.
     pub ways: [Way; 2],
-    /// Nanoseconds since 1970 of its first and last packet.
+    /// Times of the first and last packet, nanoseconds since 1970.
     pub span_ns: (i64, i64),
     /// Times of SYN, SYN/ACK and the following ACK.
     pub handshake_ns: [Option<i64>; 3],
-    /// Whether it was reset.
+    /// Whether a reset ended the connection.
     pub reset: bool,
 }
 
