@@ -32,9 +32,6 @@ def full_segment(packets: pl.DataFrame, server: bool, announced: float | None = 
     few segments. A card that cuts up packets gets several segments at a time, often always two: only together with
     other lengths, or with the announced MSS, do these show the size of one.
 
-    A card that cuts packets is given several segments at a time, as a rule perhaps two: only together with others do they show what one
-    is, or together with what the receiver has announced.
-
     Parameters
     ----------
     packets

@@ -127,8 +127,6 @@ class Store:
     def adopt(self, sweep: str, recipe: str, runs: Sequence[int], *, anew: bool) -> None:
         """Record which runs belong to a sweep. Those of another engine no longer do: a table holds the runs of one.
         `anew` forgets all former members.
-
-        Those of another engine no longer do: a table holds the runs of one. `anew` forgets all that belonged to it before.
         """
         with self._transaction():
             number = self._recipe(recipe)
