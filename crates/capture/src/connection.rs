@@ -25,11 +25,11 @@ const LATE_NS: i64 = 500_000;
 /// Capture point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// At the end that opened the connection.
+    /// The host that opened the connection.
     Client,
-    /// At the end that accepted it.
+    /// The host that accepted it.
     Server,
-    /// On the path between.
+    /// A point on the path between the hosts.
     Between,
     /// The place is unknown without the handshake.
     Unknown,
@@ -218,7 +218,7 @@ pub struct Row {
 /// Contents of a capture.
 #[derive(Clone, Debug, Default)]
 pub struct Connections {
-    /// In the order of their first packets.
+    /// All connections, in the order of their first packets.
     pub all: Vec<Connection>,
     /// The packets of one of them.
     pub rows: Vec<Row>,

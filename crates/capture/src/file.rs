@@ -223,7 +223,7 @@ impl<R: Read> Frames<R> {
         }
     }
 
-    /// The rest of a section header, after its type.
+    /// Read the rest of a section header, after its type.
     fn section(&mut self) -> Result<(), Error> {
         let mut head = [0; 8];
         if !self.fill(&mut head)? {

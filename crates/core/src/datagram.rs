@@ -12,7 +12,7 @@ pub const UDP_IP_BYTES: u32 = 28;
 pub enum Datagram {
     /// From the side that sends the data; a request comes from the other one.
     Data(Data),
-    /// From the other side: a report of arrivals.
+    /// A report of arrivals, from the other side.
     Report(Report),
     /// Datagram of a stack that others have written: only its size is known here.
     Opaque(Opaque),

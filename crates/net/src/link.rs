@@ -417,7 +417,7 @@ impl Link {
         }
     }
 
-    /// The next event, where not only the wire has some.
+    /// Recompute the next event of a link that has more than those of the wire.
     fn renew_next_with_more(&mut self, pool: &Pool) {
         let others = self.next_departure().min(self.card_due());
         let rest = self.rest();

@@ -98,7 +98,7 @@ impl Shape {
 }
 
 impl NetemJitter {
-    /// The longest delay that it adds.
+    /// Longest delay that the jitter adds.
     pub fn longest(&self) -> Span {
         let times = if self.distribution == Shape::Uniform { 1 } else { 4 };
         Span(self.deviation.0.saturating_mul(times))

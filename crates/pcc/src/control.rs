@@ -33,7 +33,7 @@ impl PathView {
     }
 }
 
-/// The next interval.
+/// Plan of the next interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Plan {
     /// bit/s of IP packets.

@@ -181,7 +181,7 @@ impl Intervals {
         }
     }
 
-    /// The one being sent.
+    /// Interval in which datagrams are being sent.
     #[inline]
     pub fn current(&mut self) -> Option<&mut Interval> {
         self.ring.back_mut().filter(|i| i.end == Time::NEVER)
@@ -218,7 +218,7 @@ impl Intervals {
         }
     }
 
-    /// The oldest interval's result, if it is complete.
+    /// Take the oldest interval's result, if it is complete.
     #[inline]
     pub fn take_result(&mut self, now: Time, nominal: bool) -> Option<(Measured, u32)> {
         let front = self.ring.front()?;

@@ -7,10 +7,10 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub len: u32,
-    /// The last one of the stream.
+    /// Whether this is the last piece of the stream.
     pub last: bool,
     pub delivered: bool,
-    /// In the queue for retransmission.
+    /// Whether the piece is in the queue for retransmission.
     pub queued: bool,
     /// Transmissions so far, minus one.
     pub rexmit: u8,

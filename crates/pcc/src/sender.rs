@@ -21,7 +21,7 @@ use crate::request::{FIRST_WAIT, TRIES};
 pub struct Stats {
     /// Data datagrams, retransmissions included.
     pub sent: u64,
-    /// Their payload bytes.
+    /// Payload bytes of these datagrams.
     pub sent_bytes: u64,
     /// Data datagrams sent again.
     pub retransmissions: u64,
@@ -158,7 +158,7 @@ impl Sender {
         }
         self.written = self.written.saturating_add(bytes);
     }
-    /// From now on there is always something to send.
+    /// Make data available without end from now on.
     pub fn write_forever(&mut self) {
         self.written = u64::MAX;
     }
@@ -182,7 +182,7 @@ impl Sender {
     pub fn take_rows(&mut self) -> Vec<IntervalRow> {
         self.rows.as_mut().map(std::mem::take).unwrap_or_default()
     }
-    /// The other end has answered.
+    /// Whether the other end has answered.
     pub fn is_established(&self) -> bool {
         self.established
     }

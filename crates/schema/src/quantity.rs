@@ -20,9 +20,9 @@ pub struct Dimension {
     pub units: &'static [(&'static str, u64)],
     /// Notation of a unit.
     pub example: &'static str,
-    /// The largest, in base units.
+    /// Largest value, in base units.
     pub largest: u64,
-    /// The largest as text.
+    /// Largest value as text.
     pub shown: &'static str,
     /// Whether fractions of a base unit are refused: half a packet is, half a nanosecond is rounded.
     pub indivisible: bool,

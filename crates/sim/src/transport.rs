@@ -505,7 +505,7 @@ impl Transport {
         }
     }
 
-    /// From now on there is always data to send.
+    /// Make data available without end from now on.
     pub fn write_forever(&mut self, now: Time) {
         match self {
             Transport::Tcp(tcp) => tcp.write_forever(now),

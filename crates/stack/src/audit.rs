@@ -26,7 +26,7 @@ pub struct Audit {
     /// Datagrams that left, and their bytes with headers.
     sent: u64,
     bytes: u64,
-    /// At this instant, and their number.
+    /// Time of the latest calls, and their number at that time.
     instant: (u64, u32),
 }
 

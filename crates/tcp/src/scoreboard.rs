@@ -605,7 +605,7 @@ impl Scoreboard {
         self.widen(self.oldest)
     }
 
-    /// The one sent next after `n`.
+    /// Segment that was sent next after `n`.
     #[inline]
     pub fn sent_after(&self, n: u64) -> Option<u64> {
         if n as u32 == self.newest {

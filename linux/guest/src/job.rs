@@ -16,7 +16,7 @@ pub struct Job {
     pub start_ns: u64,
     /// Who plays the network.
     pub network: Network,
-    /// By group of flows: its hosts.
+    /// Hosts, by group of flows.
     pub hosts: Vec<Host>,
     /// Write a capture.
     pub capture: bool,
@@ -37,7 +37,7 @@ pub struct Live {
     pub alone: bool,
     /// Pairs of hosts, with the way between them.
     pub pairs: Vec<Pair>,
-    /// In order of start.
+    /// Programs, in order of start.
     pub programs: Vec<Exec>,
     /// Folder of the machine that programs see as `/`.
     pub root: String,
@@ -106,7 +106,7 @@ pub struct Program {
     pub receive_buffer: i32,
     /// Bytes that are read at a time; 0 = as they come.
     pub read: u64,
-    /// Before each, ns.
+    /// Pause before each read, ns.
     pub read_pause: u64,
 }
 

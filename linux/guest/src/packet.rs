@@ -86,7 +86,7 @@ pub struct Ends {
     pub target: u16,
     /// ECN bits.
     pub ecn: Ecn,
-    /// Not a fragment.
+    /// Whether the packet is whole, not a fragment.
     pub whole: bool,
 }
 

@@ -422,7 +422,7 @@ pub fn methods() -> impl Iterator<Item = &'static HookRow> {
 /// Frequency of calls to the hooks that receive ACKs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Every {
-    /// On each ACK.
+    /// A call on each ACK.
     #[default]
     Ack,
     /// Once per this many ACKs.

@@ -86,9 +86,9 @@ type FlowAt = u32;
 /// State of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
-    /// In no list, since this time.
+    /// Flow in no list since this time.
     Detached(Time),
-    /// Among the new or the old flows.
+    /// Flow in the list of new or of old flows.
     Listed,
     /// Waits for its time.
     Throttled,

@@ -119,7 +119,7 @@ pub(crate) struct DualPi2 {
     params: DualPi2Params,
     stream: Stream,
     pi: Pi,
-    /// The next update.
+    /// Time of the next update.
     due: Time,
     /// Bytes that C may send for one of L, and vice versa, of a hundred.
     weights: [i64; 2],

@@ -247,7 +247,7 @@ struct Known {
 #[derive(Clone)]
 struct Decision {
     epsilon: f64,
-    /// By trial: upwards?
+    /// Direction of each trial: whether it raises the rate.
     up: [bool; 2 * MAX_PAIRS],
     planned: u32,
     utility: [f64; 2 * MAX_PAIRS],

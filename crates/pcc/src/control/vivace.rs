@@ -358,7 +358,7 @@ impl Band {
         self.samples = self.samples.saturating_add(1);
     }
 
-    /// Above the mean by more than this many deviations.
+    /// Whether `x` exceeds the mean by more than this many deviations.
     fn exceeds(&self, x: f64, deviations: f64) -> bool {
         self.samples > 0 && x > self.mean + deviations * self.deviation
     }

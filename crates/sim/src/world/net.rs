@@ -107,13 +107,13 @@ pub(super) struct Net {
     tables: Tables,
     /// The packets on them.
     pub(super) pool: Pool,
-    /// Nothing is computed ahead from here on.
+    /// End of the time that may be computed ahead.
     pub(super) horizon: Time,
     /// [`Net::look_for_sources`] was called since the last way was laid.
     knows_sources: bool,
     pub(super) agenda: Agenda,
     junctions: Vec<Junction>,
-    /// Their numbers by link, up to the last link that is one.
+    /// Number of each link's junction, up to the last link that is one.
     junction_of: Vec<u32>,
     /// Data by flow.
     pub(super) origins: Vec<Origin>,
@@ -136,7 +136,7 @@ pub(super) struct Origin {
 /// Properties that all packets of a train share on their way.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Journey {
-    /// Their first link.
+    /// First link of the way.
     pub(super) first: u32,
     /// See [`way`].
     pub(super) way: usize,

@@ -73,7 +73,7 @@ impl Shortcuts {
         foresees: false,
     };
 
-    /// Their names.
+    /// Names of all shortcuts.
     pub fn names() -> impl Iterator<Item = &'static str> {
         PLACES.iter().map(|(name, _)| *name)
     }

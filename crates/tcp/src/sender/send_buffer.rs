@@ -152,7 +152,7 @@ impl SendBuffer {
         self.max_window = self.max_window.max(window);
     }
 
-    /// The last mark is taken back.
+    /// Mark the end of a buffer.
     fn mark(&mut self, end: u64) {
         self.marks.push_back(end);
         self.unsent += 1;
@@ -160,7 +160,7 @@ impl SendBuffer {
         self.pushed = end;
     }
 
-    /// The last mark is void.
+    /// Remove the last mark.
     fn unmark(&mut self) {
         self.marks.pop_back();
         self.unsent = self.unsent.saturating_sub(1);

@@ -23,7 +23,7 @@ const CLIENT: Ipv4Address = Ipv4Address::new(10, 0, 0, 1);
 const SERVER: Ipv4Address = Ipv4Address::new(10, 0, 0, 2);
 const PORTS: [u16; 2] = [40_000, 443];
 
-/// As `ack_sample`.
+/// Counterpart of `ack_sample` in the header.
 #[repr(C)]
 pub struct Sample {
     window: u64,

@@ -31,9 +31,9 @@ pub struct Command {
 /// End of a process.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ended {
-    /// By itself, with this code.
+    /// Exit with this code.
     Exited(i32),
-    /// By this signal.
+    /// End by this signal.
     Killed(i32),
 }
 
