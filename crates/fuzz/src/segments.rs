@@ -349,7 +349,7 @@ impl End {
         }
     }
 
-    /// A timer that was due is not due again at the same instant for ever.
+    /// No timer may be due again and again at one instant.
     fn expire(&mut self) {
         for again in 0.. {
             self.conn.on_timer(self.now);

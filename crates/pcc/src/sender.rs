@@ -58,7 +58,7 @@ pub struct Sender {
     config: Config,
     controller: Controller,
     pieces: Outgoing,
-    /// Bytes to send in all; `u64::MAX` = as many as there is time for.
+    /// Total bytes to send; `u64::MAX` = without end.
     written: u64,
     taken: u64,
     /// Bytes of the peer's requests.

@@ -87,7 +87,7 @@ impl Interrupt {
     }
 }
 
-/// Threads that are in Python code of the user's, perhaps for ever.
+/// Threads inside a user's Python code, which may never return.
 #[derive(Default)]
 pub struct Hooked(Mutex<Vec<u64>>);
 

@@ -36,7 +36,7 @@ pub enum Value {
     Text(String),
     List(Vec<Value>),
     Table(Vec<(String, Value)>),
-    /// A list of as many whole numbers as a trace has milliseconds.
+    /// A list of whole numbers, one for each millisecond of a trace.
     Counts(Arc<[u32]>),
     /// A multiple of the bandwidth-delay product, while that is not known yet (`front`).
     Pending(usize),

@@ -80,7 +80,7 @@ pub struct Exec {
     pub env: Vec<String>,
     /// When it starts, ns of the run.
     pub start_ns: u64,
-    /// The run goes on until it has ended.
+    /// The run lasts until this program has ended.
     pub counts: bool,
 }
 

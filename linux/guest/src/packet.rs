@@ -59,7 +59,7 @@ pub struct Udp<'a> {
     pub target: u16,
     /// ECN bits.
     pub ecn: Ecn,
-    /// Payload, as much of it as is there.
+    /// Payload, as far as it was captured.
     pub payload: &'a [u8],
 }
 

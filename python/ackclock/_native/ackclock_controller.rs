@@ -146,7 +146,7 @@ impl Options {
 /// Services of the simulator for a connection.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[allow(dead_code)] // every hook of a controller in Rust that needs the time is told
+#[allow(dead_code)] // every hook of a controller in Rust that needs the time receives it
 pub struct Host {
     run: *mut c_void,
     random: unsafe extern "C" fn(*mut c_void) -> u64,
@@ -176,7 +176,7 @@ fn line(panic: &(dyn Any + Send)) -> CString {
     CString::new(said.replace('\0', " ")).unwrap_or_default()
 }
 
-/// Call a hook; what panics is told.
+/// Call a hook; a panic is reported.
 unsafe fn called<C>(made: *mut c_void, hook: impl FnOnce(&mut C)) -> c_int {
     // SAFETY: `open` made it, and calls for one connection come one after the other.
     let made = unsafe { &mut *made.cast::<Made<C>>() };

@@ -123,7 +123,7 @@ def estimate(
         full, random, between = _places(waits)
         queue = waits.longest if full else None
         agreeing = int((waits.beyond > (-BLURRED if blurred else BEYOND)).sum())
-        if blurred and (found.paced or random + between > full):  # chance alone gives as many of those
+        if blurred and (found.paced or random + between > full):  # chance alone gives that many of those
             agreeing = 0
         bound = not identified or agreeing < AGREEING
         if queue is not None and bound:

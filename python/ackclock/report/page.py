@@ -341,7 +341,7 @@ class Page:
 
     @property
     def short(self) -> bool:
-        """Whether it has so many claims that it shows one picture per section, and folds the rest."""
+        """Whether it has too many claims to show all pictures: one picture per section, and the rest folded."""
         return len(self.claims) > MANY
 
     @property

@@ -182,7 +182,7 @@ def there(tables: Tables, *wanted: Arm) -> list[Arm]:
 
 
 def enough(tables: Tables) -> bool:
-    """Whether there are as many trials as a claim needs, and as long ones."""
+    """Whether the trials are as many and as long as a claim needs."""
     own = tables[TABLE].filter(pl.col("arm") == PCC.name)
     return own.height >= LEAST_TRIALS and bool((own["watched_s"] >= WATCHED_S).all())
 

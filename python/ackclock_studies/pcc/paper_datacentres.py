@@ -285,7 +285,7 @@ def left_of_the_start(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def through_a_smaller_switch(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Ten senders over TCP where the switch holds half as much."""
+    """Ten senders over TCP where the switch has half the room."""
     return [
         Evidence.of(
             arms.times(tables, SMALLER_TABLE, "mbps", INCAST, CUBIC, block_kib=block),

@@ -236,7 +236,7 @@ def test_netems_limit_caps_the_rate_and_a_real_queue_does_not():
 
 
 def test_netems_limit_spares_tcp_with_segmentation_offload():
-    """The limit is 30 packets of several segments each, so that it counts several times as much."""
+    """The limit is 30 packets of several segments each, so it holds several times the data."""
     assert goodput(CUT, CUBIC, 30) < 30 * 1.7e6
     assert goodput(MININET, CUBIC, 30) > 2 * goodput(CUT, CUBIC, 30)
 

@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn whoever_wakes_waits_at_most_for_the_slices_before_it() {
         let mut cpu = Cpu::new(1, Span::from_ms(3));
-        assert!(cpu.wake(Time(0), 7)); // busy for ever
+        assert!(cpu.wake(Time(0), 7)); // never idle
         assert!(!cpu.wake(Time(MS), 8));
         assert!(!cpu.wake(Time(MS), 8), "queued once");
         assert_eq!(cpu.due(), Time(3 * MS));

@@ -113,7 +113,7 @@ pub(crate) struct Codel {
     mtu: u32,
     queue: VecDeque<Held>,
     bytes: u64,
-    /// One of several segments counts as that many.
+    /// A packet of several segments counts as that many.
     packets: u32,
     head_drops: VecDeque<Dropped>,
     dropped: u64,
