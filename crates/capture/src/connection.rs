@@ -205,7 +205,7 @@ pub struct Row {
     pub length: u32,
     /// Offset of the other side's data that it acknowledges.
     pub ack: Option<i64>,
-    /// Bytes that it offers.
+    /// Bytes of the offered window.
     pub window: u64,
     /// Flags of the header.
     pub flags: u16,
@@ -220,7 +220,7 @@ pub struct Row {
 pub struct Connections {
     /// All connections, in the order of their first packets.
     pub all: Vec<Connection>,
-    /// The packets of one of them.
+    /// Packets of the requested connection.
     pub rows: Vec<Row>,
     /// Frames.
     pub frames: u64,
@@ -240,11 +240,11 @@ pub struct Connections {
     pub unknown_link: Option<u16>,
     /// Segments that are in the file a second time, as of a capture on several devices of a host.
     pub copies: u64,
-    /// Whether these were left out.
+    /// Whether copies were left out.
     pub without_copies: bool,
     /// Largest step back of the clock, nanoseconds.
     pub back_ns: i64,
-    /// Frames that the capturing program says it has missed.
+    /// Frames that the capturing program reports as missed.
     pub dropped: u64,
     /// Whether the file ends within a frame.
     pub cut: bool,

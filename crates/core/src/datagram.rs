@@ -18,7 +18,7 @@ pub enum Datagram {
     Opaque(Opaque),
 }
 
-/// A datagram whose bytes wait elsewhere until it arrives.
+/// A datagram whose bytes are kept elsewhere until it arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Opaque {
     /// Number of the datagram of this end, from 1.

@@ -203,7 +203,7 @@ impl Carried {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keep these bytes; where they wait.
+    /// Keep these bytes; returns their place.
     pub fn put(&self, bytes: &[u8]) -> u32 {
         let mut all = self.all();
         let place = all.free.pop().unwrap_or_else(|| {

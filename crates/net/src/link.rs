@@ -110,7 +110,7 @@ impl Link {
         self.kind = Kind::More;
     }
 
-    /// Packets that wait are stored one by one, which changes nothing but the time it takes.
+    /// Store waiting packets one by one, which takes longer and changes nothing else.
     pub fn store_single_packets(&mut self) {
         self.crowd().backlog.store_single_packets();
     }

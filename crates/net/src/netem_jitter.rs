@@ -161,7 +161,7 @@ impl Drawn {
     /// Find the place of a packet among the `waiting` ones: the predecessor, if any.
     pub(crate) fn place(&mut self, id: PacketId, delivery: Time, waiting: u32) -> Option<PacketId> {
         let order = self.order.as_mut().expect("invariant: packets overtake");
-        let gone = order.len() - waiting as usize; // the first ones have left since
+        let gone = order.len() - waiting as usize; // packets that have left since
         order.drain(..gone);
         let at = order.partition_point(|&(due, _)| due <= delivery);
         order.insert(at, (delivery, id));

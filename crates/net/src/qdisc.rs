@@ -71,7 +71,7 @@ impl Qdisc {
         self
     }
 
-    /// Bytes that follow them.
+    /// Append bytes to the head.
     pub fn bytes(mut self, bytes: &[u8]) -> Qdisc {
         self.head.extend(bytes);
         self

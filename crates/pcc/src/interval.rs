@@ -34,7 +34,7 @@ pub struct Measured {
     pub gradient_error: f64,
     /// Standard deviation of the RTT, s.
     pub rtt_deviation: f64,
-    /// The sender had nothing to send for a part of it: says nothing about the path.
+    /// Whether the sender had nothing to send for a part of the interval, which then shows nothing about the path.
     pub limited: bool,
     /// x has to be the rate set, regardless of the sent packets.
     pub nominal: bool,

@@ -122,7 +122,7 @@ impl Outgoing {
 /// Pieces at the receiver.
 #[derive(Clone, Default)]
 pub(crate) struct Incoming {
-    /// Length plus one of those that arrived, 0 for those that did not; the first is always missing.
+    /// Length plus one of each piece that arrived, 0 for the others; the first one is always missing.
     ring: VecDeque<u32>,
     next: u64,
     bytes: u64,

@@ -25,7 +25,7 @@ pub struct Stats {
     pub sent_bytes: u64,
     /// Data datagrams sent again.
     pub retransmissions: u64,
-    /// Taken as lost.
+    /// Datagrams considered lost.
     pub lost: u64,
     /// Reports received.
     pub reports: u64,
@@ -77,7 +77,7 @@ pub struct Sender {
     due: Time,
     /// Scheduled departure of the last one.
     last_due: Time,
-    /// There was nothing to send when it was due.
+    /// Whether there was nothing to send at the last due time.
     idle: bool,
     /// Position at which filling up continues.
     cursor: u64,
@@ -106,7 +106,7 @@ struct Sent {
 }
 
 impl Sender {
-    /// Reason why there is no copy of it, if there is one.
+    /// Reason for the lack of a copy, if there is none.
     pub fn cannot_copy(&self) -> Option<String> {
         self.controller.cannot_copy()
     }

@@ -146,7 +146,7 @@ pub struct Key {
     pub compiled: &'static str,
     /// Description.
     pub about: &'static str,
-    /// Values that the key takes.
+    /// Values of the key.
     pub takes: Takes,
     /// Value of an absent key.
     pub absent: fn() -> Absent,

@@ -241,7 +241,7 @@ impl Transport {
         [SENDER, RECEIVER].map(|host| Transport::new(config, flow, host, initiator, seed, None))
     }
 
-    /// Return one of them, at `host`; it may reuse the memory of one that is `over`.
+    /// Make an end at `host`; it may reuse the memory of one that is `over`.
     #[inline]
     pub fn new(
         config: &TransportConfig,

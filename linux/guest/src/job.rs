@@ -33,7 +33,7 @@ pub struct Job {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Live {
-    /// No flow runs beside them: the one of the scenario stands there because a scenario has one.
+    /// Whether no flow runs beside the programs: the scenario's flow is there only because a scenario needs one.
     pub alone: bool,
     /// Pairs of hosts, with the way between them.
     pub pairs: Vec<Pair>,
@@ -134,7 +134,7 @@ pub enum Network {
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stage {
-    /// Link whose table it fills.
+    /// Link whose table this discipline fills.
     pub link: u32,
     /// Discipline with its options.
     pub qdisc: Qdisc,
@@ -142,7 +142,7 @@ pub struct Stage {
     pub loses: bool,
     /// Packets that wait here are the link's queue.
     pub queues: bool,
-    /// The card through which packets come to it, if that merges them.
+    /// Card through which packets reach the interface, if it merges them.
     #[serde(default)]
     pub merging: Option<Card>,
 }
@@ -151,7 +151,7 @@ pub struct Stage {
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Qdisc {
-    /// The rate, if this is what limits it.
+    /// Shaper of the rate, if the rate is the limit.
     pub shaper: Option<Shaper>,
     /// The queue.
     pub leaf: Leaf,

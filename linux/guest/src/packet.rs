@@ -13,7 +13,7 @@ pub struct Header {
     /// Control bits, AE included.
     pub flags: u16,
     pub window: u16,
-    /// Shift of the sender's windows, as a SYN says it.
+    /// Shift of the sender's windows, from its SYN.
     pub scale: Option<u8>,
     /// Payload, bytes.
     pub len: u32,

@@ -71,7 +71,7 @@ pub struct HostSums {
     pub waited: Span,
     /// Interrupts of a card that coalesces them or merges packets.
     pub interrupts: RingSums,
-    /// Batches that left.
+    /// Batches of departing packets.
     pub batches: RingSums,
     /// Counters of the host's own device.
     pub device: DeviceSums,

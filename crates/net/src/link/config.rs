@@ -140,7 +140,7 @@ impl LinkParams {
         self.rate.unwrap_or(Rate::INFINITE)
     }
 
-    /// Rate that others go by; see [`CapacityConfig::nominal`].
+    /// Rate by which others plan; see [`CapacityConfig::nominal`].
     pub fn nominal_rate(&self) -> Rate {
         self.capacity.as_ref().map_or(self.own_rate(), |capacity| capacity.nominal(self.own_rate()))
     }

@@ -296,7 +296,7 @@ impl RateControl for Vivace {
                 }
             }
             Phase::Probing(probe) if measured.limited => {
-                // says nothing: this trial again, and if others have begun since, all of them
+                // no information: this trial again, and with it all that have begun since
                 if probe.planned == number + 1 {
                     probe.planned = number;
                 } else {

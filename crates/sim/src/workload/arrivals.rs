@@ -89,7 +89,7 @@ pub enum Process {
     },
 }
 
-/// The arrivals of one flow, one after another.
+/// Successive arrivals of one flow.
 #[derive(Clone)]
 pub struct Arrivals {
     process: Process,

@@ -288,7 +288,7 @@ impl Net {
         self.agenda.add_of_link(since, at, link, id.number() << KIND_BITS | kind);
     }
 
-    /// A packet reaches the link to which it goes.
+    /// Offer a packet to the link that it has reached.
     #[inline(always)]
     pub(super) fn cross(&mut self, now: Time, id: PacketId) {
         let packet = &self.pool[id];
@@ -309,7 +309,7 @@ impl Net {
         if self.drops.is_some() || self.gauges.is_some() || self.freight.held() > 0 {
             self.tell_of_refused(t, link, id, reason);
         }
-        self.pool.release(id); // usually unread: it may have left the cache
+        self.pool.release(id); // usually unread, and perhaps no longer in the cache
         self.run_ahead(link);
         let slot = &mut self.links[link as usize];
         slot.arm_at(slot.due(self.horizon), t, link, &mut self.agenda);

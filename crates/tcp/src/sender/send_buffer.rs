@@ -37,7 +37,7 @@ pub(super) struct SendBuffer {
     sent: bool,
     /// A segment left that did not fill cwnd: the buffer may grow.
     grows: bool,
-    /// Segments that it grew for last, and their payload.
+    /// Number and payload of the segments for which the buffer last grew.
     expanded: (u32, u32),
     /// The connection is closed when all is written, and what may leave of it has left: the call of close follows that of write.
     closes: bool,
