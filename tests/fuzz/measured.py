@@ -64,7 +64,7 @@ EXAMPLES = [bytes([kind, 0, 0, 0, 0]) for kind in range(2 * len(_EXAMPLES))]
 
 
 def play(data: bytes) -> bool:
-    """Whether it was taken."""
+    """Whether the reader took the input."""
     draw = Draw(data)
     which = draw.byte()
     text = _EXAMPLES[which // 2 % len(_EXAMPLES)]

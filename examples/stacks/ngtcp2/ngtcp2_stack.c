@@ -404,7 +404,7 @@ static void fail(ack_stack *s, int error, uint64_t now) {
   }
 }
 
-/* ---- what the header asks for ---- */
+/* ---- functions of the header ---- */
 
 static ack_stack *stack_open(int is_server, const char *controller, const char *text, const uint8_t seed[32], uint64_t now, char *reason,
                              size_t room) {

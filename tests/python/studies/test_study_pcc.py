@@ -221,7 +221,7 @@ def test_hypotheses_are_told_apart_over_all_sizes():
     assert on_it["shallow"] < 0  # a host is compared with its own link: the link's deficit is not the host's
     _, listed, _ = hypotheses.answer(tables)
     assert [cell.text for cell in listed.cells[0][:2]] == ["all three", MININET]
-    assert {len(row) for row in listed.cells} <= {4, 5}  # what a row shows stands before the first of its kind alone
+    assert {len(row) for row in listed.cells} <= {4, 5}  # only the first row of a kind has the common part
     assert len(listed.cells) == len(table)
 
 
