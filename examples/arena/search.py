@@ -70,12 +70,12 @@ class Server:
 
 
 def value(answer: Mapping[str, Any]) -> float:
-    """What is climbed: the score, less the price of what CUBIC lacks of what Reno leaves it."""
+    """Objective of the search: the score, less the price of what CUBIC lacks of what Reno leaves it."""
     return 0.0 if answer.get("score") is None else float(answer["score"]) - HARM * lacks(answer)
 
 
 def lacks(answer: Mapping[str, Any]) -> float:
-    """What CUBIC beside it lacks of what it gets beside Reno, percent."""
+    """Share that CUBIC beside it lacks of what it gets beside Reno, percent."""
     return 100 * max(float(answer["reno"]["left_to_others"]) - float(answer["left_to_others"]), 0.0)
 
 
