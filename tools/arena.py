@@ -244,8 +244,23 @@ def loop(found: Path, full: Path, kernel: Path) -> None:
         ),
         rows=rows,
         seeds="drawn from the salt unseen",
-        notes=(f"Ahead of the next: {', '.join(words)}.", "Linux 7.3.4 has no bbr3; others were not asked."),
+        notes=(
+            f"Ahead of the next: {', '.join(words)}.",
+            f"Left to CUBIC beside winner.c less what Reno leaves it, draw by draw: {_less_than_reno(tables[0])}; on the kernel's draws, in the simulator: {_less_than_reno(tables[1])}.",
+            "Linux 7.3.4 has no bbr3; others were not asked.",
+        ),
     )  # fmt: skip
+
+
+def _less_than_reno(said: Said) -> str:
+    """Difference of what the winner and Reno leave, with its interval."""
+    from ackclock.judge.intervals import paired_difference
+
+    left = {
+        s["entry"]: [row["terms"]["others"] for row in s["rows"] if "others" in row["terms"]] for s in said["standings"]
+    }
+    found = paired_difference(left["winner.c"], left["reno"])
+    return f"{100 * found.value:+.1f} % ({100 * found.low:+.1f} to {100 * found.high:+.1f})"
 
 
 def _write(name: str, table: Said, **more: Any) -> None:
