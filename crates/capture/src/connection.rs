@@ -209,7 +209,7 @@ pub struct Row {
     pub window: u64,
     /// Flags of the header.
     pub flags: u16,
-    /// Timestamp and echo; 0 where there are none.
+    /// Timestamp and echo; 0 without the option.
     pub timestamps: (u32, u32),
     /// Identification of the IPv4 header; 0 for IPv6.
     pub ip_id: u16,
@@ -228,7 +228,7 @@ pub struct Connections {
     pub segments: u64,
     /// Parts of packets after the first.
     pub fragments: u64,
-    /// Frames that were cut within their headers, or whose lengths contradict each other.
+    /// Frames that end within their headers, or whose lengths contradict each other.
     pub short: u64,
     /// Frames of a link layer that is not known here.
     pub unknown_links: u64,

@@ -64,7 +64,7 @@ pub struct Counts {
     pub spurious: u64,
     /// Bytes of data sent again.
     pub retransmitted_bytes: i64,
-    /// Segments that others had overtaken.
+    /// Segments overtaken by others.
     pub reordered: u64,
     /// Segments that a DSACK names and that were sent once: the network has made two of one.
     pub duplicated: u64,

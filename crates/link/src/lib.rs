@@ -354,7 +354,7 @@ impl Link {
             if at > Time(now) || at == Time::NEVER {
                 return None;
             }
-            // each event at its own time, however late the call: what comes out does not depend on when it is asked for
+            // each event at its own time, however late the call: the output does not depend on the times of calls
             if let Some(packet) = self.sole.poll(at) {
                 return Some((at.0, own(&packet)));
             }

@@ -178,7 +178,7 @@ fn connection(packets: &[&Row], lines: &[&Line], zero: u64) -> Vec<AckRow> {
             let Event::Probe { snd_una, snd_nxt, cwnd, ssthresh, rwnd, srtt_us } = line.event else {
                 unreachable!("invariant: looked at above")
             };
-            // The window that the ACKs before this one left.
+            // Window after the ACKs before this one.
             if let Some(before) = rows.iter_mut().rev().find(|r| r.what == What::Ack) {
                 before.cwnd = cwnd;
             }

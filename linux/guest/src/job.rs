@@ -116,7 +116,7 @@ pub struct Program {
 pub enum Network {
     /// The simulator's links, between devices of the relay.
     Relay {
-        /// The kernel may run ahead of them; else every event takes place when it is due.
+        /// Whether the kernel may run ahead of the links; otherwise every event takes place when it is due.
         ahead: bool,
     },
     /// The kernel's queueing disciplines, between routers.

@@ -120,7 +120,7 @@ fn mix(workload: &WorkloadConfig) -> &[InitialWindow] {
     }
 }
 
-/// Metrics that a route tells TCP; 0 = nothing.
+/// Metrics that a route gives to TCP; 0 = none.
 #[derive(Clone, Copy, Default)]
 struct Metrics {
     initcwnd: u32,

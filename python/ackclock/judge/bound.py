@@ -195,5 +195,5 @@ def between(low: float, high: float) -> Bound:
 
 
 def exactly(value: float) -> Bound:
-    """The one value and no other."""
+    """This value and no other."""
     return Bound(low=value, high=value)

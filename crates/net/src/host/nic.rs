@@ -60,7 +60,7 @@ pub struct RingSums {
     pub packets: u64,
     /// Largest number of packets in one.
     pub largest: u32,
-    /// Packets that went on, fewer if they are merged.
+    /// Packets handed on, fewer if the card merges.
     pub merged: u64,
 }
 

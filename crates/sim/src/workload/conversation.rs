@@ -151,7 +151,7 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
         self.schedule(cx);
     }
 
-    /// Something happened at one end.
+    /// Handle an event at one end.
     pub fn progress<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, conn: Conn, host: usize) {
         if self.conn != Some(conn) {
             return;

@@ -190,7 +190,7 @@ impl Net {
         self.agenda.packets().chain(self.junctions.iter().flat_map(Junction::packets))
     }
 
-    /// Packets by link that are known to leave it and have not left it yet.
+    /// Packets of each link whose departure is known and still ahead.
     fn underway(&self) -> Vec<Underway> {
         let mut underway = vec![Underway::default(); self.links.len()];
         for (_, link, id) in self.packets() {

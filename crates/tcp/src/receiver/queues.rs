@@ -45,7 +45,7 @@ struct Packet {
     start: u64,
     end: u64,
     memory: u64,
-    /// Bytes that may be copied behind its own.
+    /// Bytes that still fit behind the buffer's own.
     room: u32,
 }
 

@@ -117,7 +117,7 @@ impl Receiver {
         }
     }
 
-    /// The ACK has left.
+    /// Note that the ACK has left.
     #[inline(never)]
     fn read_late(&mut self, now: Time, end: u64) {
         self.read_up_to::<false>(now, end);

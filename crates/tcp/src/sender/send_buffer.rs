@@ -323,7 +323,7 @@ impl Sender {
         }
     }
 
-    /// The writer has its turn. True if it brought something to send.
+    /// Give the writer its turn; returns whether it wrote something to send.
     #[cold]
     fn write_call(&mut self, now: Time) -> bool {
         let mut queued = self.buffered();

@@ -219,7 +219,7 @@ impl Sender {
                 queue.writer.call = Some(call);
                 return pushes;
             };
-            queue.writer.chrono.start(now, Limit::Busy); // nothing, if it runs
+            queue.writer.chrono.start(now, Limit::Busy); // no change if it runs
             call.copied = true;
             call.left -= filled.bytes;
             self.stream.append(filled.bytes);

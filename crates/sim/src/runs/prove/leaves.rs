@@ -7,7 +7,7 @@ use ackclock_core::{Digest, Time};
 pub struct Leaf {
     /// The answers.
     pub answers: u128,
-    /// Questions that were asked.
+    /// Number of questions asked.
     pub asked: u32,
     /// From the start of the first flow to its completion, ns; none: it did not complete.
     pub took: Option<u64>,
