@@ -87,8 +87,8 @@ impl Connection {
         Some(done - syn)
     }
 
-    /// Where it was captured: the part of the handshake's round trip that lies behind the capture. A host that answers late within a short round trip
-    /// is told by what its packets have not met yet: a router, or the padding of short frames.
+    /// Capture point: the part of the handshake's round trip behind the capture. If a host answers late within a short round trip, the untouched
+    /// parts of its packets show the place: hops, or the padding of short frames.
     pub fn place(&self) -> Place {
         let [Some(syn), Some(answer), Some(done)] = self.handshake_ns else {
             return self.fresh().unwrap_or(Place::Unknown);

@@ -322,8 +322,8 @@ impl Way {
         self.settled.push_back(sent);
     }
 
-    /// The other side tells what it has got. `wscale`: its shift, where both have one. `block` is called with each SACK block, in
-    /// offsets, and whether it is a DSACK.
+    /// Process an acknowledgment of the other side. `wscale`: its window shift, if both sides have one. `block` is called with
+    /// each SACK block, in offsets, and whether it is a DSACK.
     pub fn is_told(
         &mut self,
         seg: &Segment,

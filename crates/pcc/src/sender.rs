@@ -287,7 +287,7 @@ impl Sender {
         }
     }
 
-    /// There is something to send again, and all that was sent is accounted for: the interval in which the data ran out
+    /// There is something to retransmit, and everything sent is accounted for: the interval in which the data ran out
     /// ended with its data. The controller knows its result before it plans the next one.
     #[inline(never)]
     fn resume(&mut self, now: Time) {

@@ -366,8 +366,8 @@ pub struct Seen<'a> {
 const BLOCK: usize = 1 << 20;
 const BLOCKS: usize = 16;
 const KEPT: u32 = 160;
-/// After so many ms the kernel hands out a block that is not full: never. Its timer is a soft one, and whenever it goes off, so does
-/// every other soft timer within its slack, such as that of compressed SACKs.
+/// Timeout after which the kernel hands out a partly filled block, ms: never. Its soft timer would fire all other soft timers within
+/// its slack, such as that of compressed SACKs.
 const RETIRED_AFTER: u32 = 1 << 30;
 
 impl Ring {

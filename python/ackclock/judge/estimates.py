@@ -36,8 +36,8 @@ def _positive(value: float, half: float, n: int) -> Estimate:
 
 
 ALIKE = 3.84
-"""Runs that differ, added to those that do where others are alike: 95 % of samples without any come from where at most so many are expected.
-It is the square of the normal quantile, as in Wilson's interval."""
+"""Number of differing runs added to the observed ones when all others are alike: at most this many are expected where
+95 % of samples show none. It is the square of the normal quantile, as in Wilson's interval."""
 
 
 def spread(influence: Array, alike: NDArray[np.bool_], one: float) -> float:
@@ -132,8 +132,8 @@ def _known(
     one: float = 0.0,
     ties: float = 0.0,
 ) -> Estimate:
-    """An estimate with the interval that the influences of its runs give: Student's t, as far again as Hall's transformation where they are
-    skewed, and none where a few of them carry it.
+    """An estimate with the interval that follows from the influences of its runs: Student's t, extended by Hall's
+    transformation if they are skewed, and no interval if a few runs carry the estimate.
     """
     from scipy.special import stdtrit
 
@@ -319,7 +319,9 @@ def _remaining_apart(
 
 
 def _together(value: float, of: Sequence[tuple[float, Estimate]], *, positive: bool = False) -> Estimate | None:
-    """An estimate that others make, each with the weight of its error, run by run where they share streams; None if a run of one is not known."""
+    """An estimate combined from others, each with the weight of its error, run by run if they share streams; None if
+    the runs of one are unknown.
+    """
     if any(not e.parts or not math.isfinite(e.high - e.low) for _, e in of):
         return None  # an estimate without known runs, or without an interval
     parts: dict[str, Array] = {}

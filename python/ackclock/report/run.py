@@ -1,6 +1,6 @@
-"""The report of one run: what each flow got, everything over time, each recovery.
+"""The report of one run: the results of each flow, everything over time, each recovery.
 
-Length: a section of the page after the other, and the sentences in them.
+Length: one section of the page after the other, and their sentences.
 """
 
 from __future__ import annotations

@@ -455,8 +455,8 @@ impl LinkSlot {
         }
     }
 
-    /// Time of the link's next event. A packet that left a queue which held it is seen only after it has crossed the link, and the
-    /// next arrival can tell what left before it: the event may wait until then, unless counters are read sooner.
+    /// Time of the link's next event. A packet that left a holding queue is seen only after it has crossed the link, and the next
+    /// arrival can compute the earlier departures: the event may wait until then, unless counters are read sooner.
     #[inline]
     fn due(&self, horizon: Time) -> Time {
         let next = self.link.next_event();

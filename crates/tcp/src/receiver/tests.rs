@@ -385,8 +385,8 @@ fn packets_of_one_nanosecond_have_one_ack_where_the_reader_waits_for_its_turn() 
     assert_eq!(acks(false).0[..3], [42, 44, 46]);
 }
 
-/// A receiver whose next segment is 40, with segments 41 to 40 + `waiting` out of order, which came one after another or the last one
-/// first; what closes the gap: end of the first buffer in segments, and the memory that waited.
+/// A receiver whose next segment is 40, with segments 41 to 40 + `waiting` out of order, which arrived one after another or the last
+/// one first. Returns the result of closing the gap: the end of the first buffer in segments, and the waiting memory.
 fn gap_closed(packet_memory: PacketMemory, waiting: u64, last_first: bool) -> (u64, u64) {
     let mut config = Config::profile("linux-6").expect("a profile");
     config.switches.packet_memory = packet_memory;

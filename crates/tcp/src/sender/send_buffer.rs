@@ -248,8 +248,8 @@ impl Sender {
         self.write_call(now)
     }
 
-    /// Full segments that would leave one by one as they are written, because the windows allow it and
-    /// nothing checks in between: so they may be written at once, and leave as a train.
+    /// Number of full segments that would leave one by one during the write, because the windows allow it and nothing
+    /// is checked in between: they may be written at once, and leave as a train.
     fn leave_as_written(&self, now: Time) -> u64 {
         let looks = !self.config.fills
             || !self.reasons.is_empty()
