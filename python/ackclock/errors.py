@@ -158,7 +158,7 @@ def placed(key: str, places: Mapping[str, Placed], *, name: bool = False) -> Pla
 
 
 def said(error: BaseException) -> str:
-    """Type and text of any exception, which may raise another one when it is asked for its text.
+    """Type and text of any exception; asking for the text may raise another one.
 
     Examples
     --------

@@ -49,7 +49,8 @@ pub const KINDS: [&str; 13] = [
     "dsack",
 ];
 
-/// Numbers of one direction. Segments are what left as a packet: a capture above the card shows several as one, which counts as so many.
+/// Counts of one direction. A segment is a packet as sent: a packet of several segments, as captured above the card, counts as that
+/// many.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Counts {
     /// Packets.

@@ -88,7 +88,8 @@ pub struct Sender {
     /// Time when the oldest outstanding datagram is considered lost; while connecting, when the hello is
     /// repeated.
     timeout: Time,
-    /// Datagrams below this one were taken as lost in silence, if they were not reported before; when the last of them left.
+    /// Datagrams below this number were considered lost after silence, unless reported before; and the time at which the
+    /// last of them left.
     given_up: (u64, Time),
     srtt: Span,
     rttvar: Span,

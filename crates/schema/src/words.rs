@@ -55,7 +55,7 @@ pub fn spelled(value: &Written) -> String {
     }
 }
 
-/// A number in as few digits as distinguish it from all others, as Python writes it.
+/// A number with the fewest digits that distinguish it from all others, as Python writes it.
 pub fn float(x: f64) -> String {
     if x.is_nan() {
         return "nan".to_string();

@@ -59,7 +59,7 @@ pub struct JsBridge {
     slot: Slot,
 }
 
-/// An instance; if it cannot be made, the failure is noted and the controller does nothing. Nor does one that comes after a failure.
+/// An instance; if it cannot be made, the failure is noted and the controller does nothing. So does any later one.
 fn made(name: &str, class: u32, slot: &Slot) -> Own<JsBridge> {
     let mut bridge = JsBridge { instance: -1, class: name.to_string(), has: 0, slot: slot.clone() };
     if failed(slot) {

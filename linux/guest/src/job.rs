@@ -224,7 +224,7 @@ pub struct Host {
 pub struct Card {
     /// Discipline of the packets that wait there.
     pub device: Option<Qdisc>,
-    /// Packets of several segments leave it as segments; otherwise they cross the network as one.
+    /// Whether packets of several segments leave it as segments; otherwise they cross the network whole.
     pub cuts: bool,
     /// Segments that come together are merged.
     pub gro: bool,

@@ -433,7 +433,8 @@ impl Ring {
         }
     }
 
-    /// Hand out what is left, at the end: the block that the kernel still fills, too. There is one CPU, so it does not now.
+    /// Hand out the remaining blocks at the end, the one being filled included. With a single CPU the kernel is not filling
+    /// it now.
     pub fn drain_all(&mut self, mut each: impl FnMut(Seen<'_>)) {
         self.drain(&mut each);
         self.read(&mut each);

@@ -298,7 +298,7 @@ def judge_rows(by_row: Sequence[tuple[Row, Sequence[Judged]]], scale: Scale = "s
 
 
 def _gated(cells: Sequence[Judged]) -> list[Judged]:
-    """Exclude measures that count only where another one is about equal, if it is not."""
+    """Exclude measures that count only if another one is about equal, when it is not."""
     at = {(j.cell.id, j.measure.name): j for j in cells}
     found = []
     for j in cells:

@@ -337,7 +337,7 @@ def _together(value: float, of: Sequence[tuple[float, Estimate]], *, positive: b
 
 
 def minus(a: Estimate, b: Estimate) -> Estimate:
-    """Difference of two estimates: run by run where both know their runs and share them, else as of independent ones."""
+    """Difference of two estimates: run by run if both know their runs and share them, otherwise as independent ones."""
     found = _together(a.value - b.value, ((1.0, a), (-1.0, b)))
     if found is not None:
         return found
@@ -346,7 +346,7 @@ def minus(a: Estimate, b: Estimate) -> Estimate:
 
 
 def mean_of(each: Sequence[Estimate]) -> Estimate:
-    """Mean of estimates: run by run where they share runs, else as of independent ones."""
+    """Mean of estimates: run by run if they share runs, otherwise as independent ones."""
     value = float(np.mean([e.value for e in each]))
     found = _together(value, [(1 / len(each), e) for e in each])
     if found is not None:

@@ -19,7 +19,7 @@ from ackclock.judge.trend import Settling
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quantity:
-    """A measured number that does not know yet what is asked of it: a `Bound` makes it `Evidence`.
+    """A measured number without a question: a `Bound` turns it into `Evidence`.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ class Evidence:
             As for the class.
         """
         beyond = np.isinf(times)
-        # Ranks are all that a median and its interval need; a number above all others stands for what was not reached.
+        # A median and its interval need only ranks; a number above all others stands for values that were not reached.
         found = quantile_interval(np.where(beyond, 1e300, times), 0.5)
         value, low, high = (math.inf if x > 1e299 else x for x in (found.value, found.low, found.high))
         return cls(

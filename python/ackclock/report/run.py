@@ -54,7 +54,7 @@ TRACE_BYTES = 2**29
 
 
 def watched(scenario: Scenario, *, trace: bool = True) -> Scenario:
-    """Scenario that records what its report draws; what is recorded changes nothing in the run.
+    """Scenario that records the data of its report; recording changes nothing in the run.
 
     Parameters
     ----------

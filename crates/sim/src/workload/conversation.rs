@@ -92,7 +92,7 @@ struct Active {
     draws: Stream,
 }
 
-/// Bytes of one write, or of several that follow one another, that the other end is to read.
+/// Bytes of one write, or of several consecutive ones, that the other end is to read.
 #[derive(Clone)]
 struct Piece {
     start: u64,

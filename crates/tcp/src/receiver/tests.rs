@@ -51,7 +51,7 @@ impl Peer {
         self.arrives(1 + n * SMSS, SMSS as u32, flags)
     }
 
-    /// The peer closes behind `n` segments and `len` bytes, which come with its FIN.
+    /// The peer closes after `n` segments and `len` bytes, which arrive with its FIN.
     fn fin(&mut self, n: u64, len: u32) -> Vec<(u64, Vec<(u64, u64)>)> {
         self.arrives(1 + n * SMSS, len, Flags::ACK | Flags::PSH | Flags::FIN)
     }
@@ -415,7 +415,7 @@ fn gap_closed(packet_memory: PacketMemory, waiting: u64, last_first: bool) -> (u
     ((first - 1) / SMSS, memory)
 }
 
-/// The reader measures what it takes in an RTT after each buffer, so it matters where the first one ends (Linux `tcp_ofo_queue`,
+/// The reader measures the data of an RTT after each buffer, so the end of the first buffer matters (Linux `tcp_ofo_queue`,
 /// `tcp_rcv_space_adjust`).
 #[test]
 fn what_waited_joins_the_segment_that_closes_the_gap_while_a_packet_has_room_for_its_pieces() {

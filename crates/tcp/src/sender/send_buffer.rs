@@ -178,7 +178,7 @@ impl Sender {
         self.intent.push();
     }
 
-    /// The writer gets its turn only when the kernel has taken in all packets of a poll; meanwhile it is `suspended`.
+    /// The writer gets its turn only when the kernel has processed all packets of a poll; until then it is `suspended`.
     pub fn suspend_writer(&mut self, suspended: bool) {
         if let Some(buffer) = &mut self.buffer {
             buffer.suspended = suspended;
@@ -410,7 +410,7 @@ impl Sender {
         wrote
     }
 
-    /// Linux `tcp_sndbuf_expand`: twice what cwnd takes in memory, if the controller asks for no more. Whether it may take more than before.
+    /// Linux `tcp_sndbuf_expand`: twice the memory of cwnd, if the controller asks for no more. Returns whether the buffer has grown.
     #[inline]
     pub(super) fn expand_stream(&mut self, now: Time) -> bool {
         let segments = LEAST_SEGMENTS.max(self.window.cwnd).max(self.dupthresh.degree() + 1);

@@ -50,7 +50,7 @@ pub(super) struct Writer {
     nospace: bool,
     /// Number of times that a writer without room was told that there is some.
     wakes: u64,
-    /// Everything is written: close is called as soon as everything that may leave has left.
+    /// Everything is written: close follows as soon as all sendable data has left.
     closes: bool,
     /// An ACK may have freed memory.
     check: bool,

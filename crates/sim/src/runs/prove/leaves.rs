@@ -27,7 +27,7 @@ pub struct Leaf {
 pub struct Cut {
     /// How many such questions.
     pub count: u64,
-    /// Time since the start of the flow, summed over them, ns: what such a case takes at least.
+    /// Time since the start of the flow, summed over the cases, ns: the minimum of such a case.
     pub since_ns: u128,
 }
 

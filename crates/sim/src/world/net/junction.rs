@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// A packet leaves as it would from a queue of events, whenever it is taken.
+        /// Send a packet on as if it came from a queue of events, at whatever time it is taken.
         #[test]
         fn packets_leave_in_the_order_of_events(
             steps in prop::collection::vec((0u64..40, 0u64..5, 0u32..4, any::<bool>()), 1..300),
