@@ -27,8 +27,8 @@ impl Thinner {
         (most > 1).then(|| Thinner { most, waiting: Vec::new() })
     }
 
-    /// Whether a packet that arrives now replaces a waiting one. If so, `id` becomes that of the older one, which is to
-    /// be dropped.
+    /// Whether a packet that arrives now replaces a waiting one. If so, the packet at `id` is
+    /// then the older one, which is to be dropped.
     pub(crate) fn replaces(&mut self, pool: &mut Pool, now: Time, id: PacketId) -> bool {
         self.waiting.retain(|w| w.start > now);
         let Some(newer) = pure_ack(&pool[id]) else { return false };
