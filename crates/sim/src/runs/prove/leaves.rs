@@ -21,8 +21,8 @@ pub struct Leaf {
     pub digest: Digest,
 }
 
-/// Cases that were left out because the adversary may say yes so often only: by the number of the question that would have been answered
-/// with one yes too many.
+/// Cases that were left out because the adversary may say yes only a limited number of times, by the number of the question whose yes
+/// would have been one too many.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cut {
     /// How many such questions.
