@@ -49,7 +49,7 @@ impl Leaves {
         self.all.push(leaf);
     }
 
-    /// A question at this time after the start of the flow would have had one yes too many.
+    /// Note that a yes to the question at this time after the start of the flow would be one too many.
     pub(super) fn cut(&mut self, question: u32, since: Time, start: Time) {
         let at = question as usize;
         if self.cuts.len() <= at {
