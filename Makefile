@@ -62,6 +62,7 @@ check: setup $(VENV)/.dev ## lints, types, import contracts, sizes, stubs, docs
 	$(BIN)/python tools/lint_page.py
 	$(BIN)/python tools/notices.py --check
 	$(BIN)/python tools/licences.py
+	$(BIN)/python tools/plotly_js.py --check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -128,7 +129,7 @@ dist: setup lab-maybe ## wheel (for every CPython from 3.11 on) and source distr
 	rm -rf dist
 	$(BIN)/python tools/linux_sources.py
 	$(BIN)/python tools/man_pages.py
-	$(BIN)/python tools/train.py $(DIST_PROFILE) $(BIN)/maturin build --profile $(DIST_PROFILE) --locked --out dist
+	$(BIN)/python tools/train.py $(DIST_PROFILE) $(BIN)/maturin build --profile $(DIST_PROFILE) --strip --locked --out dist
 	$(BIN)/maturin sdist --out dist
 
 dist-test: dist ## install both into an empty environment and run a scenario there

@@ -18,7 +18,7 @@ for name in one another/deeper; do
     export RUSTFLAGS="--remap-path-prefix=$PWD=. --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo"
     "$top/.venv/bin/python" tools/linux_sources.py
     "$top/.venv/bin/python" tools/man_pages.py
-    CARGO_TARGET_DIR="$work/$name/target" "$top/.venv/bin/maturin" build --quiet --profile "${REPRODUCIBLE_PROFILE:-quick}" --locked --out "$work/$name/out"
+    CARGO_TARGET_DIR="$work/$name/target" "$top/.venv/bin/maturin" build --quiet --strip --profile "${REPRODUCIBLE_PROFILE:-quick}" --locked --out "$work/$name/out"
   )
   rm -rf "$work/$name/target"
 done

@@ -7,7 +7,6 @@ third.
 from __future__ import annotations
 
 import base64
-import re
 import zlib
 from functools import cache
 
@@ -61,27 +60,27 @@ def unpack(packed: str) -> str:
     return zlib.decompress(base64.b85decode(back)).decode()
 
 
+LIBRARY = "plotly.js.packed"
+NOTICES = "plotly.js.txt"
+"""The library that draws interactive figures, packed, and its notices: of others, written by tools/plotly_js.py."""
+
+VERSION = "4.1.1"
+"""Version of the library."""
+
+
+def _ours(name: str) -> str:
+    from importlib.resources import files
+
+    return files("ackclock.report").joinpath(name).read_text(encoding="utf-8")
+
+
 @cache
 def notices() -> str:
     """Authors and licences of the page's scripts: as plain text, because packed they would not be seen."""
-    from importlib import metadata
-
-    from plotly.offline import get_plotlyjs
-
-    script = str(get_plotlyjs())
-    head = script[: script.index("*/") + 2] if script.startswith("/*") else ""
-    licence = next(
-        (f.read_text() for f in metadata.files("plotly") or () if f.name.upper().startswith("LICENSE")),
-        "Licensed under the MIT license",
-    )
-    # licences that the script's own build keeps of the parts that are bundled in it
-    parts = [part.replace("\\n", "\n") for part in re.findall(r"/\*!.*?\*/", script, re.DOTALL)]
-    return "\n\n".join(text.strip() for text in (head, licence, *dict.fromkeys(parts)) if text.strip())
+    return _ours(NOTICES).strip()
 
 
 @cache
 def plotly() -> str:
-    """The drawing library, packed. It takes a second, once."""
-    from plotly.offline import get_plotlyjs
-
-    return pack(str(get_plotlyjs()))
+    """The drawing library, packed."""
+    return _ours(LIBRARY)

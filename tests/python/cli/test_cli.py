@@ -350,14 +350,14 @@ def python(*argv, **options):
 
 @pytest.mark.parametrize("code", ["import ackclock", "from ackclock.cli import main; main(['--help'])"])
 def test_start_is_light(code):
-    heavy = ["matplotlib", "numpy", "plotly", "polars", "pydantic", "rich.table", "scipy", "ackclock._engine"]
+    heavy = ["matplotlib", "numpy", "polars", "pydantic", "rich.table", "scipy", "ackclock._engine"]
     done = python("-c", f"{code}\nimport sys\nsys.exit(' '.join(m for m in {heavy} if m in sys.modules) or None)")
     assert done.returncode == 0, done.stderr
 
 
 def test_a_run_is_light():
     """A plain run prints without data frames, and typer builds no models."""
-    heavy = ["matplotlib", "numpy", "plotly", "polars", "pydantic", "scipy", "urllib.request"]
+    heavy = ["matplotlib", "numpy", "polars", "pydantic", "scipy", "urllib.request"]
     code = f"from ackclock.cli import main; main(['run', 'first'])\nimport sys\nsys.exit(' '.join(m for m in {heavy} if m in sys.modules) or None)"
     done = python("-c", code)
     assert done.returncode == 0, done.stderr
