@@ -99,7 +99,7 @@ def short(command: Any) -> str:
 
 
 def told(argument: Any) -> str:
-    """What is said of an argument, and whether it is needed."""
+    """Help of an argument, and whether it is needed."""
     text = " ".join((argument.help or "").split())
     return f"{text} Required.".strip() if argument.required else text
 
