@@ -226,7 +226,7 @@ def _between(said: Sequence[tuple[float, float, str]], times: Sequence[tuple[flo
 
 
 def _late(rows: Sequence[Mapping[str, Any]], acked: Sequence[tuple[float, float]]) -> float:
-    """By how much the kernel's clock is ahead of the capture's: what an ACK tells of lies in the sample behind it, and not in the one before."""
+    """Lead of the kernel's clock over the capture's, s: the sample after an ACK shows its effect, the sample before it does not."""
     least, most, at = [], [], 0
     for before, now in itertools.pairwise(rows):
         if _acked(now) > _acked(before):

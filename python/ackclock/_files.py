@@ -594,7 +594,7 @@ def _remove_unheld(rest: Path) -> None:
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _remove(rest)
-        if _inputs is not None and sys.stderr is not None:  # a command reports what it does to its user's folders
+        if _inputs is not None and sys.stderr is not None:  # a command reports every change in its user's folders
             sys.stderr.write(f"ackclock: {shown(str(rest))}: removed; a command that was killed had left it\n")
     except BlockingIOError:
         pass  # the writer is at work

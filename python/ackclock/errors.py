@@ -50,7 +50,7 @@ class ControllerError(AckclockError, RuntimeError):
 
 
 class UnavailableError(AckclockError, RuntimeError):
-    """The environment cannot do what was asked."""
+    """The environment lacks something that the request needs."""
 
     exit_code = 3
 
@@ -191,7 +191,7 @@ def quote(value: object) -> str:
 
 
 MOST_BESIDE = 60
-"""Characters of a list of names that stands beside the nearest of them."""
+"""Number of characters of a list of names printed beside the nearest of them."""
 
 
 def one_of(found: str, names: Iterable[str]) -> str:

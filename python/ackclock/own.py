@@ -158,7 +158,7 @@ class OwnClass:
             heard(folder) as later,
             _wall.doing(f"making {self.file}:{self.name}"),
             suppress(Exception, SystemExit, GeneratorExit),
-        ):  # the run reports what is wrong with it
+        ):  # the run reports the fault of the file
             made(**json.loads(self.options))
         data = declared(getattr(made, "reads", ()), folder, whose=f"{self.file}:{self.name}")
         return sorted({path for path in (*read, *later, *data) if path != self.file}), {}
@@ -256,7 +256,7 @@ def remember(one: OwnClass, whole: str, read: Mapping[str, str | None]) -> None:
 
 
 def remembered(one: OwnClass) -> dict[str, str | None]:
-    """The content of each file that this code reads, as it was when it was planned; nothing if it was not."""
+    """Contents of the files that this code reads, as they were when it was planned; empty if it was not."""
     known = _wholes.get((one.file, one.name, one.options, one.digest))
     return {} if known is None else dict(known[1])
 
@@ -329,7 +329,7 @@ def _module(file: str, digest: str) -> tuple[Any, dict[str, str | None]]:
         raise InputError(f"{file}: found no Python module; allowed: FILE.py:CLASS")
     module = importlib.util.module_from_spec(spec)
     with heard(Path(file).parent) as read, _wall.doing(f"loading {file}"):
-        sys.modules[name] = module  # so that its dataclasses and pickles find it
+        sys.modules[name] = module  # so that dataclasses and pickles of the module find it
         try:
             spec.loader.exec_module(module)
         except BaseException as error:  # sys.exit at the end of a program, too

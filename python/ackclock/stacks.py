@@ -35,7 +35,7 @@ PATIENCE_S = 120.0
 """Wall time that one check may take; the longest takes about a second of CPU."""
 
 SHORT_S = 10.0
-"""... once one of them has found no end."""
+"""... once one of them has not returned."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

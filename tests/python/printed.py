@@ -305,7 +305,7 @@ def performance_columns(truth: Truth):
 
 
 def check_table(cells: list[list[str]], truth: Truth) -> int:
-    """Each cell of a table is what its column and its row say."""
+    """Check each cell of a table against its column and its row."""
     header, *body = cells
     kinds = {
         "flow": (truth.rows, flow_columns), "link": ([row for row in truth.links if row["arrivals"]], link_columns),
@@ -327,7 +327,7 @@ def check_table(cells: list[list[str]], truth: Truth) -> int:
 
 
 def terminal_tables(printed: str) -> tuple[str, list[list[list[str]]]]:
-    """The tables on a terminal, and what stands around them."""
+    """Check the tables on a terminal, and the lines around them."""
     words, tables = [], []
     for line in printed.splitlines():
         if line.startswith(("┃", "│")):

@@ -88,11 +88,11 @@ pub struct Counts {
     pub first_flight: i64,
     /// Round trips that were measured.
     pub rtts: u64,
-    /// Their sum, nanoseconds.
+    /// Sum of the round trips, nanoseconds.
     pub rtt_sum_ns: i128,
-    /// The shortest, nanoseconds.
+    /// Shortest round trip, nanoseconds.
     pub rtt_min_ns: i64,
-    /// The longest, nanoseconds.
+    /// Longest round trip, nanoseconds.
     pub rtt_max_ns: i64,
     /// Nanoseconds of the first and the last segment with data.
     pub data_ns: Option<(i64, i64)>,

@@ -73,7 +73,7 @@ impl Ranges {
         }
     }
 
-    /// Whether there is nothing in it.
+    /// Whether there are no ranges.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }

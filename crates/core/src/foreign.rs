@@ -25,7 +25,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// By number, 0 meaning none.
+    /// Names by number; 0 means none.
     pub const NAMES: [&'static str; 6] =
         ["", "idle timeout", "too many gaps", "error of the stack", "closed by the peer", "refused"];
 
@@ -58,7 +58,7 @@ pub struct Stats {
     pub rtt_sum_ns: u128,
     /// Number of them.
     pub rtt_samples: u64,
-    /// The least of them.
+    /// Minimum of these times.
     pub min_rtt: Span,
 }
 
@@ -121,7 +121,7 @@ pub trait Foreign: DatagramEndpoint + Send {
     fn connect(&mut self, now: Time);
     /// Hand over this many bytes.
     fn write(&mut self, now: Time, bytes: u64);
-    /// From now on there is always data to send.
+    /// Make data available without end from now on.
     fn write_forever(&mut self, now: Time);
     /// Everything is written: finish afterwards.
     fn close(&mut self, now: Time);
@@ -203,7 +203,7 @@ impl Carried {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keep these bytes; where they wait.
+    /// Keep these bytes; returns their place.
     pub fn put(&self, bytes: &[u8]) -> u32 {
         let mut all = self.all();
         let place = all.free.pop().unwrap_or_else(|| {

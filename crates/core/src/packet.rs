@@ -330,7 +330,7 @@ impl Packet {
         Load::new(self.class(), self.segments(), self.bytes)
     }
 
-    /// Segments in it; a packet of another kind counts as one.
+    /// Number of segments in the packet; a packet of another kind counts as one.
     #[inline]
     pub fn segments(&self) -> u32 {
         1 + self.more as u32

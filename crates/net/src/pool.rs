@@ -233,7 +233,7 @@ impl Chain {
         }
     }
 
-    /// Take the first one.
+    /// Take the first packet.
     #[inline]
     pub(crate) fn pop(&mut self, pool: &Pool) -> Option<PacketId> {
         let id = self.head;

@@ -22,7 +22,7 @@ struct Waiting {
 }
 
 impl Thinner {
-    /// One ACK stands for at most this many; `None` if only for itself.
+    /// Thinner in which an ACK replaces up to this many; `None` if it replaces no other.
     pub(crate) fn new(most: u32) -> Option<Thinner> {
         (most > 1).then(|| Thinner { most, waiting: Vec::new() })
     }

@@ -27,7 +27,7 @@ impl Wire {
         self.late.push(pool, id, delivery, offered);
     }
 
-    /// Put a packet on the wire that others overtake, which all lie among those held back: behind this one, or at the front.
+    /// Put a packet on the wire that others overtake: behind this held-back packet, or at the front.
     pub(crate) fn put_behind(
         &mut self,
         pool: &mut Pool,

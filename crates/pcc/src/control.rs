@@ -33,7 +33,7 @@ impl PathView {
     }
 }
 
-/// The next interval.
+/// Plan of the next interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Plan {
     /// bit/s of IP packets.
@@ -64,7 +64,7 @@ pub trait RateControl {
 /// Effect of a result.
 #[derive(Clone, Copy, Debug)]
 pub struct Judged {
-    /// The rate is another one now.
+    /// Whether the rate has changed.
     pub changed: bool,
     /// NaN if the interval was not judged.
     pub utility: f64,
@@ -89,7 +89,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Reason why there is no copy of it, if there is one.
+    /// Reason for the lack of a copy, if there is none.
     pub fn cannot_copy(&self) -> Option<String> {
         matches!(self.utility, Kind::Custom(_)).then(|| "found a user's own utility".to_string())
     }

@@ -34,7 +34,7 @@ pub struct Measured {
     pub gradient_error: f64,
     /// Standard deviation of the RTT, s.
     pub rtt_deviation: f64,
-    /// The sender had nothing to send for a part of it: says nothing about the path.
+    /// Whether the sender had nothing to send for a part of the interval, which then shows nothing about the path.
     pub limited: bool,
     /// x has to be the rate set, regardless of the sent packets.
     pub nominal: bool,
@@ -181,7 +181,7 @@ impl Intervals {
         }
     }
 
-    /// The one being sent.
+    /// Interval in which datagrams are being sent.
     #[inline]
     pub fn current(&mut self) -> Option<&mut Interval> {
         self.ring.back_mut().filter(|i| i.end == Time::NEVER)
@@ -218,7 +218,7 @@ impl Intervals {
         }
     }
 
-    /// The oldest interval's result, if it is complete.
+    /// Take the oldest interval's result, if it is complete.
     #[inline]
     pub fn take_result(&mut self, now: Time, nominal: bool) -> Option<(Measured, u32)> {
         let front = self.ring.front()?;

@@ -18,7 +18,7 @@ use pyo3::types::{PyBool, PyFloat, PyInt, PyTuple};
 
 use crate::native::PyLibrary;
 
-/// The first error.
+/// First error of a controller.
 pub struct Failure {
     pub class: String,
     pub hook: &'static str,
@@ -27,7 +27,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// In a line.
+    /// Description of the error, in a line.
     pub fn told(&self) -> String {
         let seconds = self.time.as_secs();
         // An exception may raise another one when its text is requested.

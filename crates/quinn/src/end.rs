@@ -48,7 +48,7 @@ pub struct End {
     /// Finish the stream when everything is written.
     closes: bool,
     has_finished: bool,
-    /// The peer has all of it, or nothing more will come.
+    /// Whether the peer has everything, or nothing more will come.
     is_through: bool,
     received: u64,
     peer_finished: bool,

@@ -243,7 +243,7 @@ impl Controller for Inside {
         metrics
     }
 
-    /// For another path, which starts anew.
+    /// New controller for another path.
     fn clone_box(&self) -> Box<dyn Controller> {
         Box::new(Inside::new(self.made.clone(), self.mtu))
     }

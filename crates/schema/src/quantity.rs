@@ -20,9 +20,9 @@ pub struct Dimension {
     pub units: &'static [(&'static str, u64)],
     /// Notation of a unit.
     pub example: &'static str,
-    /// The largest, in base units.
+    /// Largest value, in base units.
     pub largest: u64,
-    /// The largest as text.
+    /// Largest value as text.
     pub shown: &'static str,
     /// Whether fractions of a base unit are refused: half a packet is, half a nanosecond is rounded.
     pub indivisible: bool,
@@ -131,7 +131,7 @@ impl<'a> Asked<'a> {
         Asked { dimensions: dimension, zero, parts: false }
     }
 
-    /// A quantity in base units, and of which kind it is.
+    /// Read a quantity in base units, with its dimension.
     pub fn read(&self, value: &Written) -> Result<(Exact, &'static Dimension), Refusal> {
         match value {
             Written::Text(text) => self.parse(text),
@@ -142,7 +142,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// A text in base units, and of which kind it is.
+    /// Read a text as a quantity in base units, with its dimension.
     pub fn parse(&self, text: &str) -> Result<(Exact, &'static Dimension), Refusal> {
         let shown = || quoted(text);
         let (number, unit) = match split(text) {

@@ -214,7 +214,7 @@ impl Takes {
         self.refuses(&Value::Table(Vec::new())).unwrap_or_default()
     }
 
-    /// In Python's form: its type and bounds.
+    /// Description in Python's form: type and bounds.
     pub(crate) fn described(&self) -> Value {
         let of = |name: &str, more: Vec<(&str, Value)>| {
             let named = ("takes", Value::Text(name.to_string()));

@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Written {
-    /// Python's `None`; TOML has nothing like it.
+    /// Python's `None`; TOML has no counterpart.
     Nothing,
     Flag(bool),
     Whole(i64),

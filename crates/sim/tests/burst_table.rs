@@ -44,7 +44,7 @@ impl Bench {
         }
     }
 
-    /// The server of `i` sends what it may.
+    /// Let the server of `i` send everything that it may.
     fn send(&mut self, now: Time, i: usize) {
         while let Some(seg) = self.ends[i][0].poll_transmit(now) {
             assert_eq!(seg.rexmit, 0, "nothing is sent again");

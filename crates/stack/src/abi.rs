@@ -30,7 +30,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// Nothing is known.
+    /// A report in which nothing is known.
     pub const NOTHING: Told = Told {
         window: NONE,
         in_flight: NONE,

@@ -166,7 +166,7 @@ struct End {
     /// Calls of the timer in a row after which the deadline had still passed.
     in_vain: u32,
     told: Told,
-    /// Datagrams sent; those with data; their bytes.
+    /// Number of datagrams sent, of those with data, and their bytes.
     number: u64,
     pieces: u64,
     bytes: u64,

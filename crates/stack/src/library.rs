@@ -147,7 +147,7 @@ pub enum State {
     Failed(String),
 }
 
-/// One end of one connection.
+/// An end of a connection.
 pub struct Instance {
     library: &'static Library,
     raw: NonNull<Raw>,

@@ -342,7 +342,7 @@ pub struct Config {
     pub rule: Rule,
     /// Makes the controller of each connection.
     pub controller: Recipe,
-    /// Start of each connection; `None`: as its controller does.
+    /// Slow start of each connection; `None`: the controller's.
     pub slow_start: Option<SlowStartConfig>,
     /// The receiver processes the next segment in order on a fast path with the same outcome.
     pub predicts: bool,

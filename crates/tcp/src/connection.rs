@@ -136,7 +136,7 @@ impl Connection {
         Connection::of(config, responder, Sending::Awake(sender), Receiving::Awake(receiver))
     }
 
-    /// Nothing has happened yet.
+    /// Connection in which nothing has happened yet.
     #[inline(always)]
     fn of(config: &Rc<Config>, responder: bool, sender: Sending, receiver: Receiving) -> Connection {
         let state = if responder { State::Listen } else { State::Closed };

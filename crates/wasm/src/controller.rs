@@ -25,7 +25,7 @@ extern "C" {
     fn release(instance: i32);
 }
 
-/// The first error.
+/// First error of a controller.
 pub struct Failure {
     class: String,
     hook: &'static str,
@@ -34,7 +34,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// In a line, as in Python.
+    /// Description of the error, in a line, as in Python.
     pub fn told(&self) -> String {
         format!("controller {}, {} at {:.6} s: {}", self.class, self.hook, self.time.as_secs(), self.said)
     }
@@ -51,7 +51,7 @@ pub fn maker(name: &str, class: u32, slot: &Slot) -> Maker {
 
 /// An object in the page's worker whose methods are hooks.
 pub struct JsBridge {
-    /// Below 0: none.
+    /// Number of the object; below 0: none.
     instance: i32,
     class: String,
     /// Hooks that have a method. None after a failure.

@@ -139,7 +139,7 @@ impl End {
         set_pushing(raw, self.pushing)?;
         if self.send_buffer > 0 {
             sys::set_option(raw, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &(self.send_buffer / 2))?;
-            // the kernel takes twice as much
+            // the kernel doubles this value
         }
         Ok(fd)
     }

@@ -58,7 +58,7 @@ fn features() -> serde_json::Value {
         .map(|files| files.flatten().map(|file| file.file_name().to_string_lossy().into_owned()).collect())
         .unwrap_or_default();
     sysctls.sort();
-    // asked by setting it: nothing else says up to where it goes
+    // only a write shows whether the kernel has accurate ECN
     let accecn = std::fs::write("/proc/sys/net/ipv4/tcp_ecn", "3").is_ok();
     serde_json::json!({ "sysctls": sysctls, "accecn": accecn, "events": trace::events() })
 }

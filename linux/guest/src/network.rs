@@ -130,7 +130,7 @@ struct Metrics {
 
 /// Everything between and including the hosts.
 pub struct Wiring {
-    /// By group: the sending and the receiving host.
+    /// Sending and receiving host of each group.
     pub hosts: Vec<[Node; 2]>,
     /// Routers, from the senders to the receivers.
     pub routers: Vec<Node>,

@@ -452,7 +452,7 @@ struct Recurring {
 }
 
 impl Recurring {
-    /// Whether it is due; then the next one is planned.
+    /// Whether the sample is due; if so, the next one is planned.
     fn take(&mut self, now: u64) -> bool {
         let due = self.due <= now;
         if due {

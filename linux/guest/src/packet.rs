@@ -13,7 +13,7 @@ pub struct Header {
     /// Control bits, AE included.
     pub flags: u16,
     pub window: u16,
-    /// Shift of the sender's windows, as a SYN says it.
+    /// Shift of the sender's windows, from its SYN.
     pub scale: Option<u8>,
     /// Payload, bytes.
     pub len: u32,
@@ -59,7 +59,7 @@ pub struct Udp<'a> {
     pub target: u16,
     /// ECN bits.
     pub ecn: Ecn,
-    /// Payload, as much of it as is there.
+    /// Payload, as far as it was captured.
     pub payload: &'a [u8],
 }
 
@@ -86,7 +86,7 @@ pub struct Ends {
     pub target: u16,
     /// ECN bits.
     pub ecn: Ecn,
-    /// Not a fragment.
+    /// Whether the packet is whole, not a fragment.
     pub whole: bool,
 }
 

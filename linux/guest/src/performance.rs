@@ -20,7 +20,7 @@ pub const LOOK: u64 = 10_000_000;
 pub struct Performance {
     /// Counters of the sockets.
     pub meter: Meter,
-    /// RTTs, and delays where no other part has them.
+    /// RTTs, and delays that no other part measures.
     pub gauges: Gauges,
 }
 

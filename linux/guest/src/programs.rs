@@ -59,7 +59,7 @@ enum Phase {
     Running,
     /// All programs that count have ended.
     Draining(u64),
-    /// The others were asked to end.
+    /// Since this time, the others are asked to end.
     Ending(u64),
     Over(u64),
 }

@@ -154,7 +154,7 @@ impl Poll {
     }
 }
 
-/// Read available data; `None` if there is none.
+/// Read available data; `None` if nothing is there.
 pub fn read(fd: RawFd, buffer: &mut [u8]) -> Result<Option<usize>> {
     let n = unsafe { libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len()) };
     if n >= 0 {

@@ -63,7 +63,7 @@ _READS = re.compile(r"ackclock-reads:[ \t]*([^\s*][^\n*]*)")
 _FLAG = re.compile(r"-D[A-Za-z_]\w*(?:\([\w, .]*\))?(?:=[^\s'\"`$;|&<>\\]*)?")
 """Macro that a module's own Makefile would set."""
 _FLAGS = re.compile(r"/\*\s*ackclock:((?:\s+-D\S+)+)\s*\*/")
-"""A remark that has them."""
+"""A remark that names them."""
 _FORMS = (
     (),
     ("-DACKCLOCK_BARE_CONTROL",),

@@ -1,7 +1,6 @@
-"""Runs scenarios: text in, tables out. Length: three ways to run, each with the description of its arguments, and the
-refusals.
+"""Runs scenarios: text in, tables out.
 
-Length: three ways to run, each with the description of its arguments, and what refuses them.
+Length: three ways to run, each with the description of its arguments, and the refusals.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ YARDSTICK = "reno"
 """Both are in every table: harm is measured by what the first leaves, and an entry below the second has not won."""
 
 LIMIT_S = 60.0
-"""CPU seconds of one run; one that takes more has failed."""
+"""CPU seconds of one run; a run that takes more has failed."""
 
 MEMORY = 2**30
 """Bytes of one run."""
@@ -64,7 +64,7 @@ TRAPS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A controller that takes part.
+    """A controller that competes.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One entry on one draw.
+    """An entry on a draw.
 
     Parameters
     ----------

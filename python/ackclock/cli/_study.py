@@ -137,7 +137,7 @@ def run(
     every: Annotated[
         bool, typer.Option("--all", help="Run all studies, and write one report that links theirs.")
     ] = False,
-    scale: Annotated[str, typer.Option(metavar="quick|paper", help="How many repetitions.")] = "quick",
+    scale: Annotated[str, typer.Option(metavar="quick|paper", help="Scale: the number of repetitions.")] = "quick",
     seeds: Annotated[
         int | None,
         typer.Option(
@@ -185,7 +185,7 @@ def run(
         str,
         typer.Option(
             metavar="TEXT",
-            help="Seeds from this text, fixed before: how many words stand. --record keeps them beside the record.",
+            help="Take the seeds from this text, fixed beforehand, and count the verdicts that hold. --record keeps them beside the record.",
         ),
     ] = "",
     decide: Annotated[
@@ -193,7 +193,7 @@ def run(
         typer.Option(metavar="ID", help="More runs for this claim, or all, if it is undecided. Repeatable."),
     ] = NOTHING,
     within: Annotated[
-        float | None, typer.Option(metavar="MINUTES", help="With --decide: how long at most (default: 10).")
+        float | None, typer.Option(metavar="MINUTES", help="With --decide: maximum time (default: 10).")
     ] = None,
     kernel: Kernels = None,
     stack: Stacks = NOTHING,
@@ -475,7 +475,7 @@ def new(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Name of the new study, and of its folder.", show_default=False)
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Make the study's folder in this one.")] = Path(),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder in which the study's folder is made.")] = Path(),
 ) -> None:
     """Write a small study of your own that runs. Its files are NAME/study.toml and NAME/study.py."""
     from ackclock.study import plugin
@@ -506,12 +506,12 @@ def artefact(
         Path | None,
         typer.Option(
             metavar="FILE.whl",
-            help="Put the package itself into it, so that nothing else is needed.",
+            help="Include the package itself, so that nothing else is needed.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Write a study as an artefact that others can run. One command, the versions, what is expected to come out."""
+    """Write a study as an artefact that others can run. It has one command, the versions, and the expected results."""
     from ackclock.study import artefact as written
 
     found = _get(name)
@@ -523,15 +523,17 @@ def edges(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="A study by name, or the folder of one: ./mine.", show_default=False)
     ],
-    scale: Annotated[str, typer.Option(metavar="quick|paper", help="How many repetitions.")] = "quick",
+    scale: Annotated[str, typer.Option(metavar="quick|paper", help="Scale: the number of repetitions.")] = "quick",
     only: Annotated[
         list[str],
         typer.Option("--only", metavar="CONSTANT", help="Vary this constant alone, such as path.DELAY. Repeatable."),
     ] = NOTHING,
     jobs: Jobs = None,
-    record: Annotated[bool, typer.Option("--record", help="Keep what turned beside the study's record.")] = False,
+    record: Annotated[
+        bool, typer.Option("--record", help="Keep the verdicts that changed, beside the study's record.")
+    ] = False,
 ) -> int:
-    """Vary the constants that a study adopted. Each alone, with the same seeds: which verdicts turn."""
+    """Vary the constants that a study adopted. Each alone, with the same seeds; shows which verdicts change."""
     from ackclock.study import SCALES, Plan
     from ackclock.study import edges as varied
 

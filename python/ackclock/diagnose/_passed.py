@@ -154,9 +154,6 @@ class Passed:
         behind it. The later packet waited when the earlier one left: so everything between their ACKs passed between
         them, a whole number of packets. If a packet takes less time than an ACK may be delayed, the distance between
         the ACKs of two packets is used.
-
-        The later of the two waited when the earlier one left: so whatever lies between their ACKs passed between them, and whole packets did. Where
-        a packet takes less than an ACK may be held back, ACKs of two lie as far apart.
         """
         import numpy as np
 

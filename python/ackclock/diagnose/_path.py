@@ -123,7 +123,7 @@ def estimate(
         full, random, between = _places(waits)
         queue = waits.longest if full else None
         agreeing = int((waits.beyond > (-BLURRED if blurred else BEYOND)).sum())
-        if blurred and (found.paced or random + between > full):  # chance alone gives as many of those
+        if blurred and (found.paced or random + between > full):  # chance alone gives that many of those
             agreeing = 0
         bound = not identified or agreeing < AGREEING
         if queue is not None and bound:
@@ -147,10 +147,7 @@ def estimate(
 def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
     """Return the rate of delivery in pieces of time with a queue; without such pieces, the highest rate of any round
     trip. Most pieces show the bottleneck's rate. Pieces with an unnoticed wait of the sender show less; pieces after
-    late, bunched ACKs show more.
-
-    Most pieces show the bottleneck's rate. Those in which a wait of the sender was not noticed show less, those behind ACKs that came late
-    and then together show more. Where half of them, by bytes, agree, these have the rate; else `PLACE` of them show at most so much.
+    late, bunched ACKs show more. If half of the pieces, by bytes, agree, theirs is the rate; otherwise it is the quantile `PLACE` of all.
     """
     stands = base + max(STANDS_S, 0.1 * base)
     pieces: list[tuple[float, int]] = []  # bit/s, bytes
@@ -214,8 +211,6 @@ def _most(found: Replay, base: float, mss: int) -> float | None:
     """Return the highest rate delivered in a round trip, bit/s, as a lower bound of the path's rate. The round trip
     begins with an ACK of two segments: an ACK of a single one may have been delayed, which would make the following
     data seem faster.
-
-    It begins with an ACK of two segments: that of a single one may have been held back, and what follows would seem faster.
     """
     span = max(base, LEAST_SPAN_S)
     points = [(now.t, now.delivered) for now in found.instants if now.acked >= 2 * mss]

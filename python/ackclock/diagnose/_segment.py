@@ -32,9 +32,6 @@ def full_segment(packets: pl.DataFrame, server: bool, announced: float | None = 
     few segments. A card that cuts up packets gets several segments at a time, often always two: only together with
     other lengths, or with the announced MSS, do these show the size of one.
 
-    A card that cuts packets is given several segments at a time, as a rule perhaps two: only together with others do they show what one
-    is, or together with what the receiver has announced.
-
     Parameters
     ----------
     packets
@@ -69,6 +66,6 @@ def full_segment(packets: pl.DataFrame, server: bool, announced: float | None = 
         if len(explained) == 1 and explained[0][0] != size and size < NEAR * allowed:
             continue  # one length alone, of several segments the last of which need not be full, does not show that a path takes less
         covered = sum(length * count for length, count in explained)
-        if covered > covers * GAIN:  # a fraction of a segment explains as much as the whole, but no more
+        if covered > covers * GAIN:  # a fraction of a segment explains the same, but no more
             best, covers = size, covered
     return best or (allowed if LEAST_SEGMENT <= allowed <= LARGEST_SEGMENT else USUAL_SEGMENT)

@@ -416,6 +416,6 @@ def _judged(
 def _same(some: Sequence[Curve], others: Sequence[Curve]) -> bool:
     import numpy as np
 
-    if len(some) != len(others):  # one of them was left on the way
+    if len(some) != len(others):  # one of them was lost on the way
         return False
     return all(np.array_equal(one.logs, other.logs) for one, other in zip(some, others, strict=True))

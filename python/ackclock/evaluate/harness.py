@@ -351,8 +351,6 @@ def _made(
 ) -> _Made:
     """Make or find the runs of every entry. Rows with the same scenario share its runs. Failed runs of the kernel are
     made again: the machine may have been the cause.
-
-    The kernel's are made again if they failed: what ends them may be the machine.
     """
     from ackclock._results.result import named_groups
     from ackclock.sweep import Campaign, Cell, Recipe

@@ -458,10 +458,10 @@ FEATURES: dict[str, tuple[Callable[[Mixture], None], int]] = {
     "hosts": (_hosts, 5),
     "offload": (_offload, 3),
 }
-"""Name -> what it draws, and its weight."""
+"""Name -> function that draws, and its weight."""
 
 
-# --- what the backend takes
+# --- keys that the backend takes
 
 
 @functools.cache
@@ -620,7 +620,7 @@ def _kept(it: Mixture) -> tuple[Scenario, set[str]]:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """A value, then it with one optional key less after the other."""
+    """A value, then copies without one of its optional keys, then copies with fewer and fewer of them."""
     yield value
     if isinstance(value, dict):
         left = dict(value)

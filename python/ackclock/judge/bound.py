@@ -94,9 +94,6 @@ class Bound:
     def place(self, value: float) -> Place:
         """Return the place of one value: below, within or above two bounds. For a bound that is open on one side,
         "within" is closer to it than the margin, and empty without a margin.
-
-        Between two bounds a value is below, within or above them. Of a bound that is open on one side, within is what is nearer to
-        it than the margin: nothing, if there is none.
         """
         asked = self.asked
         if asked is Place.WITHIN:

@@ -495,8 +495,6 @@ UNNOTICED = {"batch": (1,), "catch_up": ("none",), "preset": ("clean",)}
 def _bound_buffer(host: dict[str, Any], network: str) -> None:
     """Bound the window by its buffer from the first segment on. TCP_WINDOW_CLAMP, which chooses the window scale, is
     forgotten with the first segment (`tcp_measure_rcv_mss`).
-
-    TCP_WINDOW_CLAMP, which chooses the window scale, is forgotten with the first segment (`tcp_measure_rcv_mss`).
     """
     if host["window_clamp"]:
         low, first, _ = RMEM

@@ -41,7 +41,7 @@ class Bernoulli:
         return self.p ** cases.yes.astype(float) * (1 - self.p) ** (cases["asked"] - cases.yes.astype(float))
 
     def cut(self, question: int, yes: int) -> float:
-        """Probability of a case that was left out at this question, its yes among them."""
+        """Probability of a case that was left out at this question, its own yes included."""
         return float(self.p**yes * (1 - self.p) ** (question + 1 - yes))
 
 

@@ -178,7 +178,7 @@ def _keep_plan(folder: Path, wanted: Mapping[str, Any]) -> None:
 
 
 def run_with(target: Target) -> Mapping[str, Any] | None:
-    """Own controllers of a target, as the engine takes them."""
+    """Own controllers of a target, in the form for the engine."""
     return classes(target.scenario.own()) or None
 
 

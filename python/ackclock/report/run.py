@@ -401,7 +401,7 @@ def _sequences(run: Run, names: Sequence[str]) -> list[Section]:
 
 
 def _first_recovery(run: Run, flow: int) -> tuple[float, float] | None:
-    """Time of the first recovery, with as much before and after it."""
+    """Time of the first recovery, with equal times before and after it."""
     found = run.recoveries
     if not found.height:
         return None

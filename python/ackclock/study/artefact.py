@@ -3,9 +3,6 @@
 A study that is a folder is copied whole, because no package contains it. The parts are those of ACM's artefact review
 (Artifact Review and Badging, version 1.1): documented, consistent, complete, exercisable, and with reproducible
 results.
-
-The parts are those that ACM's artefact review asks for (Artifact Review and Badging, version 1.1): documented, consistent, complete,
-exercisable, and results that can be reproduced.
 """
 
 from __future__ import annotations

@@ -120,8 +120,6 @@ def row(
 ) -> tuple[str, str, str, str, str]:
     """Return place, words, claims, verdicts and causes of a sentence, as a row of the document's table. `above` holds
     the claims whose causes an earlier row has listed; those of this row are added.
-
-    `above` holds the claims whose causes a row before this one has told; those of this one are added.
     """
     found, causes = [], []
     for name in sentence.claims:

@@ -264,7 +264,7 @@ def test_what_if_of_the_sender_runs_in_the_mirror_where_that_fits_better(tmp_pat
     assert {one.error for one in outcomes.values()} == {mirror.error}
     now = outcomes["as it is"].seconds
     assert now == pytest.approx(run.rows("flows")[0]["completion_s"], rel=0.01)
-    assert "queue fq-codel" not in outcomes  # it would lose others
+    assert "queue fq-codel" not in outcomes  # the controller would lose others
     assert "twice the rate" not in outcomes
     wider = outcomes["initial window of 32"]
     truth = ackclock.run(scenario.set("flows.0.stack.initial_window", 32)).rows("flows")[0]["completion_s"]

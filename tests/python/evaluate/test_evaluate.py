@@ -59,7 +59,7 @@ def run(
         return all(not some or key not in about or about[key] in some for key, some in asked)
 
     rows = [replace(row, cells=tuple(cell for cell in row.cells if wanted(cell.about))) for row in plan.rows]
-    vars(plan)["rows"] = rows  # as if it had no others
+    vars(plan)["rows"] = rows  # as if the plan had no other cells
     executor = Threads(2)
     try:
         return evaluate(plan, folder, executor, stop=stop)

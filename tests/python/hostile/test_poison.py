@@ -1,5 +1,5 @@
 """Tests for every writer against one list of poisoned names. A new place that writes needs an entry in `WRITERS` or
-`SITES`. Length: a judge for each writer.
+`SITES`.
 
 Length: a judge for each writer.
 """

@@ -70,7 +70,7 @@ def interval(values):
 
 
 def digits(text: str, value: float, most: int = 4) -> bool:
-    """Whether a number is printed with so many significant digits."""
+    """Whether a number is printed with this many significant digits."""
     return math.isclose(
         float(text.replace(",", "").replace("−", "-")), value, rel_tol=0.51 * 10 ** (1 - most), abs_tol=1e-9
     )

@@ -61,7 +61,7 @@ pub struct Bbr {
     /// Phase of ProbeBW, and its beginning.
     cycle_idx: usize,
     cycle_stamp: Time,
-    /// First round of recovery: as much leaves as is delivered.
+    /// First round of recovery: transmissions equal deliveries.
     packet_conservation: bool,
     /// Congestion state at the last ACK.
     prev_state: CaState,

@@ -402,7 +402,7 @@ macro_rules! contract {
             is_event: matches!(stringify!($section).as_bytes(), b"events"),
         },)*)*];
 
-        /// Their texts, in the same order.
+        /// Texts of the hooks, in the same order.
         pub const HOOK_TEXTS: &[HookText] = &[$($(HookText {
             about: concat!($($about, "\n"),+),
             linux: $linux,

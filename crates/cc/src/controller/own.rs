@@ -163,7 +163,7 @@ impl Told {
 /// An argument of a hook: its conversion, and for the window the way back.
 trait Argument {
     fn tell(&self, told: &mut Told, own: &mut OwnWindow);
-    /// The time, if it has one.
+    /// Time of the event; zero if it has none.
     fn now(&self) -> Time {
         Time::ZERO
     }
@@ -422,7 +422,7 @@ pub fn methods() -> impl Iterator<Item = &'static HookRow> {
 /// Frequency of calls to the hooks that receive ACKs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Every {
-    /// On each ACK.
+    /// A call on each ACK.
     #[default]
     Ack,
     /// Once per this many ACKs.

@@ -25,7 +25,7 @@ pub(super) struct Foreseen {
     /// Next entry of each of the distant slots.
     cursors: [u32; FAR as usize],
     turn: u64,
-    /// The last one of these slots.
+    /// Last one of these slots.
     told: u64,
     soon: Wave,
     next: Wave,

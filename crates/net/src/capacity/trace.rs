@@ -193,7 +193,7 @@ struct Cursor {
     ms: u64,
     /// Opportunities of this millisecond used so far, including the current one.
     taken: u32,
-    /// Bytes left of the one in use.
+    /// Remaining bytes of the opportunity in use.
     left: u32,
     used: u64,
 }

@@ -41,9 +41,9 @@ pub(crate) use nic::Ring;
 /// A direction through the card.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
-    /// To the processes.
+    /// Packets to the processes.
     In,
-    /// To the line.
+    /// Packets to the line.
     Out,
 }
 
@@ -52,7 +52,7 @@ pub enum Direction {
 pub enum Permit {
     /// Now.
     Now,
-    /// Not before.
+    /// At this time at the earliest.
     At(Time),
     /// When the scheduler allows it.
     InTurn,
@@ -65,13 +65,13 @@ pub struct HostSums {
     pub stalled: Span,
     /// Number of times that this happened.
     pub stalls: u64,
-    /// The longest of them.
+    /// Longest of the stalls.
     pub longest_stall: Span,
     /// Time that processes waited for a core, all together.
     pub waited: Span,
     /// Interrupts of a card that coalesces them or merges packets.
     pub interrupts: RingSums,
-    /// Batches that left.
+    /// Batches of departing packets.
     pub batches: RingSums,
     /// Counters of the host's own device.
     pub device: DeviceSums,
@@ -203,7 +203,7 @@ impl Host {
         self.rings[direction as usize].as_mut().map_or((0, None), |ring| ring.begin(now))
     }
 
-    /// The next of these.
+    /// Take the next of these packets.
     pub fn take(&mut self, direction: Direction) -> Packet {
         self.ring(direction).take()
     }

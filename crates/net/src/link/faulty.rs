@@ -34,7 +34,7 @@ impl Link {
         }
     }
 
-    /// Note a lost packet that the caller who offered it has not got back.
+    /// Note a lost packet that was not returned to the caller.
     pub fn refused_unseen(&mut self, now: Time, packet: Packet, reason: Refused) {
         self.extras_or_none().refused.push_back((now, packet, reason));
     }

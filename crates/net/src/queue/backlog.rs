@@ -149,12 +149,12 @@ impl Backlog {
         self.packets
     }
 
-    /// Their number, with a packet of several segments counted once.
+    /// Number of waiting packets, with a packet of several segments counted once.
     pub(crate) fn whole(&self) -> u32 {
         self.runs().map(|run| run.packets).sum()
     }
 
-    /// Their bytes.
+    /// Bytes of the waiting packets.
     #[inline]
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes

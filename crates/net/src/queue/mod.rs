@@ -115,7 +115,7 @@ impl QueueConfig {
         }
     }
 
-    /// Whether it holds its packets, because it may drop them later.
+    /// Whether the queue holds its packets, because it may drop them later.
     pub fn holds(&self) -> bool {
         use QueueConfig::{Cake, Choke, Codel, DualPi2, FqCodel};
         matches!(self, Cake(_) | Choke(_) | Codel(_) | DualPi2(_) | FqCodel(_))
@@ -251,7 +251,7 @@ impl Queue {
         }
     }
 
-    /// Whether it holds its packets, and decides about them at departure as well.
+    /// Whether the queue holds its packets, and decides about them at departure as well.
     #[inline]
     pub(crate) fn holds(&self) -> bool {
         held!(self, _queue => true, false)
@@ -312,7 +312,7 @@ impl Queue {
         held!(self, queue => queue.take_head_drop(), None)
     }
 
-    /// Packets that it holds.
+    /// Number of packets in the queue.
     pub(crate) fn len(&self) -> u32 {
         held!(self, queue => queue.len(), 0)
     }

@@ -24,7 +24,7 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// The next captured packet.
+    /// Take the next captured packet.
     pub fn first(queue: &mut VecDeque<Captured>) -> Option<Taken> {
         let whole = queue.pop_front()?;
         let piece = whole.packet.seq.len;
@@ -62,7 +62,7 @@ impl Taken {
     }
 }
 
-/// The first thing in which the packets differ.
+/// First field in which the packets differ.
 pub fn differs(wanted: &TcpPacket, taken: &Captured) -> Option<&'static str> {
     let live = &taken.packet;
     let syn = wanted.flags.bits.has(Flags::SYN);

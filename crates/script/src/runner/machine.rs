@@ -20,7 +20,7 @@ pub trait Machine {
     /// Let the next thing happen: a packet is sent, a waiting call returns, a timer expires. Nothing after `until`.
     fn step(&mut self, until: Time) -> Result<(), Stop>;
 
-    /// Packets that it sent.
+    /// Packets that the machine sent.
     fn tap(&mut self) -> &mut Tap;
 
     /// The network delivers a packet.

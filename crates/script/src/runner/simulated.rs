@@ -34,7 +34,7 @@ pub struct Simulated<'a> {
 }
 
 impl Simulated<'_> {
-    /// Nothing is open yet.
+    /// Backend on which nothing is open yet.
     pub fn new(profile: &Profile) -> Simulated<'_> {
         Simulated {
             profile,

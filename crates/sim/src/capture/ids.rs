@@ -19,7 +19,7 @@ pub struct Noted {
 }
 
 impl Noted {
-    /// Nothing yet, at this host.
+    /// Recorder of this host, without packets yet.
     pub fn at(host: u8) -> Noted {
         Noted { host, packets: Vec::new(), ways: BTreeMap::new() }
     }

@@ -453,7 +453,7 @@ columns! {
     fn acks(records: &[(u32, Vec<Record>)], only: &'static [&'static str]) as ACKS "acks", only
     "One row per ACK, transmission and timer event at a sender, those of a connection in order of time; requires `record.trace`. Of QUIC, one per ACK and per datagram with data, with window, threshold, bytes in flight (in full datagrams), losses and RTTs; the other columns are 0. Values are those after the event unless stated otherwise; of a transmission that waits in the host's own `fq`, those when the sender handed it over."
     {
-        // in one list: fifty columns go through it
+        // one list, because fifty columns go through it
         let all: Vec<&Record> = records.iter().flat_map(|(_, records)| records).collect();
         let rows = || all.iter().copied();
         let idx = records.iter().flat_map(|(idx, records)| std::iter::repeat_n(*idx, records.len()));

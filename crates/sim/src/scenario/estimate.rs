@@ -356,7 +356,7 @@ const HEADER_BYTES: f64 = 52.0;
 /// Ethernet's header, options, and a block of the file around a packet.
 const CAPTURE_BYTES: f64 = 60.0;
 
-/// A data packet with its ACK, over all links; measured: 160 ns for one flow, three times as much with many.
+/// A data packet with its ACK, over all links; measured: 160 ns for one flow, three times that for many.
 const PACKET_NS: f64 = 1000.0;
 /// CPU time that a packet of QUIC with its ACK takes beyond that, in the stacks of both ends; measured: 3 us.
 const QUIC_PACKET_NS: f64 = 4000.0;

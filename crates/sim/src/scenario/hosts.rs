@@ -174,7 +174,7 @@ impl Customs {
         Customs::default()
     }
 
-    /// Whether there are none.
+    /// Whether there are no own controllers and utilities.
     pub fn is_empty(&self) -> bool {
         self.controllers.is_empty() && self.utilities.is_empty()
     }

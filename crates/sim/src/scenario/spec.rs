@@ -62,7 +62,7 @@ impl<'de> Deserialize<'de> for Scenario {
     }
 }
 
-/// From JSON, as `ackclock_core::schema` reads it.
+/// Convert JSON to a value as `ackclock_core::schema` reads it.
 pub fn value(json: serde_json::Value) -> Value {
     match json {
         serde_json::Value::Null => Value::Table(Vec::new()),

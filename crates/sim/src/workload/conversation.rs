@@ -104,7 +104,7 @@ struct Piece {
 }
 
 impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
-    /// Nothing has been written yet.
+    /// Conversation in which nothing has been written yet.
     pub fn new(plan: Rc<Plan>, draws: Family) -> Conversation<Conn> {
         let talks = (0..plan.params.streams).map(|_| Talk { round: 0, group: 0, open: 0 }).collect();
         Conversation {

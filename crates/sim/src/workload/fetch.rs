@@ -89,7 +89,7 @@ pub struct Fetch {
     waiting: bool,
 }
 
-/// One fetch whose connection is open.
+/// A fetch whose connection is open.
 #[derive(Clone)]
 struct Exchange {
     conn: ConnId,

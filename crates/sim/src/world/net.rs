@@ -107,13 +107,13 @@ pub(super) struct Net {
     tables: Tables,
     /// The packets on them.
     pub(super) pool: Pool,
-    /// Nothing is computed ahead from here on.
+    /// End of the time that may be computed ahead.
     pub(super) horizon: Time,
     /// [`Net::look_for_sources`] was called since the last way was laid.
     knows_sources: bool,
     pub(super) agenda: Agenda,
     junctions: Vec<Junction>,
-    /// Their numbers by link, up to the last link that is one.
+    /// Number of each link's junction, up to the last link that is one.
     junction_of: Vec<u32>,
     /// Data by flow.
     pub(super) origins: Vec<Origin>,
@@ -136,7 +136,7 @@ pub(super) struct Origin {
 /// Properties that all packets of a train share on their way.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Journey {
-    /// Their first link.
+    /// First link of the way.
     pub(super) first: u32,
     /// See [`way`].
     pub(super) way: usize,
@@ -288,7 +288,7 @@ impl Net {
         self.agenda.add_of_link(since, at, link, id.number() << KIND_BITS | kind);
     }
 
-    /// A packet reaches the link to which it goes.
+    /// Offer a packet to the link that it has reached.
     #[inline(always)]
     pub(super) fn cross(&mut self, now: Time, id: PacketId) {
         let packet = &self.pool[id];
@@ -309,7 +309,7 @@ impl Net {
         if self.drops.is_some() || self.gauges.is_some() || self.freight.held() > 0 {
             self.tell_of_refused(t, link, id, reason);
         }
-        self.pool.release(id); // usually unread: it may have left the cache
+        self.pool.release(id); // usually unread, and perhaps no longer in the cache
         self.run_ahead(link);
         let slot = &mut self.links[link as usize];
         slot.arm_at(slot.due(self.horizon), t, link, &mut self.agenda);

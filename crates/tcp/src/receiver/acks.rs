@@ -84,7 +84,7 @@ pub(crate) struct Sizes {
     pub(super) short: u32,
     /// Payload of the requested segments.
     pub(super) advmss: u32,
-    /// Greatest segment that one packet brings, where a device puts several into one.
+    /// Size of the greatest segment in one packet, if a device puts several into one.
     pub(crate) most: u32,
 }
 

@@ -18,10 +18,10 @@ use crate::memory::{self, Share};
 pub(super) struct Run {
     pub start: u64,
     pub end: u64,
-    /// Memory they take.
+    /// Memory of these buffers.
     pub memory: u64,
     pub packets: u32,
-    /// Bytes that may be copied behind the last one.
+    /// Bytes that still fit behind the last buffer.
     pub room: u32,
     /// Pieces of the last one that are the sender's memory; more may join it, up to [`memory::MOST_PIECES`].
     pub pieces: u32,
@@ -59,7 +59,7 @@ impl Packet {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waiting {
     packets: VecDeque<Packet>,
-    /// Memory they take.
+    /// Memory of these buffers.
     pub memory: u64,
 }
 

@@ -32,7 +32,7 @@ impl Peer {
         receiver.on_syn();
         receiver.begin(Time(1));
         let mut peer = Peer { receiver, now: Time(1), echo: 1 };
-        // The last two change places: then the window is as wide as it gets.
+        // the last two swapped, so that the window becomes as wide as it gets
         for n in (0..segments - 2).chain([segments - 1, segments - 2]) {
             peer.now += Span::from_us(100);
             peer.segment(n, false);
@@ -426,7 +426,7 @@ fn what_waited_joins_the_segment_that_closes_the_gap_while_a_packet_has_room_for
     assert_eq!(gap_closed(HandedOn, 16, false), (41, 832 + 16 * SMSS), "no room: a buffer of its own");
     assert_eq!(gap_closed(Copied, 2, false), (41, 2 * 2304), "a device's memory joins nothing");
     assert_eq!(gap_closed(Copied, 2, true), (41, 2 * 2304));
-    // each lies before those that came earlier, so none joined another; now they do, one by one
+    // each lies before the earlier ones, so none joined another; now they do, one by one
     assert_eq!(gap_closed(HandedOn, 3, true), (44, 3 * SMSS));
     assert_eq!(
         gap_closed(HandedOn, 20, true),

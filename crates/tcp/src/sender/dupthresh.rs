@@ -31,7 +31,7 @@ pub struct Dupthresh {
 }
 
 impl Dupthresh {
-    /// At the start of a connection.
+    /// State at the start of a connection.
     pub fn new(config: &Config) -> Dupthresh {
         let degree =
             if config.switches.reordering > 0 { config.switches.reordering } else { config.dup_thresh };

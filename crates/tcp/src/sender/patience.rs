@@ -43,7 +43,7 @@ impl Patience {
 }
 
 impl Sender {
-    /// TCP_USER_TIMEOUT; zero: as many retransmissions as the host allows.
+    /// TCP_USER_TIMEOUT; zero: the host's number of retransmissions decides.
     pub fn set_user_timeout(&mut self, timeout: Span) {
         self.patience.user_timeout = timeout;
     }

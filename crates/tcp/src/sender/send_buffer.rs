@@ -37,7 +37,7 @@ pub(super) struct SendBuffer {
     sent: bool,
     /// A segment left that did not fill cwnd: the buffer may grow.
     grows: bool,
-    /// Segments that it grew for last, and their payload.
+    /// Number and payload of the segments for which the buffer last grew.
     expanded: (u32, u32),
     /// The connection is closed when all is written, and what may leave of it has left: the call of close follows that of write.
     closes: bool,
@@ -152,7 +152,7 @@ impl SendBuffer {
         self.max_window = self.max_window.max(window);
     }
 
-    /// The last mark is taken back.
+    /// Mark the end of a buffer.
     fn mark(&mut self, end: u64) {
         self.marks.push_back(end);
         self.unsent += 1;
@@ -160,7 +160,7 @@ impl SendBuffer {
         self.pushed = end;
     }
 
-    /// The last mark is void.
+    /// Remove the last mark.
     fn unmark(&mut self) {
         self.marks.pop_back();
         self.unsent = self.unsent.saturating_sub(1);

@@ -46,7 +46,7 @@ pub(super) struct Timer {
 }
 
 impl Timer {
-    /// Not running.
+    /// A timer that does not run.
     pub fn new(ticks: Ticks) -> Timer {
         let (since, wait, never) = (Time::ZERO, Span::MAX, Time::NEVER);
         Timer { ticks, kind: TimerKind::None, since, wait, pace_at: never, turn_at: never, wake_at: never }

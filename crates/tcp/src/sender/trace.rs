@@ -107,7 +107,7 @@ impl Trace {
         }
     }
 
-    /// One of them had left before.
+    /// Count a retransmission in the current episode.
     pub(super) fn sent_again(&mut self) {
         if let Some(e) = self.episode() {
             e.retransmits += 1;

@@ -37,7 +37,7 @@ struct Call {
     closes: bool,
 }
 
-/// The send buffer and who writes into it.
+/// The send buffer and its writer.
 #[derive(Clone, Debug)]
 pub(super) struct Writer {
     call: Option<Call>,

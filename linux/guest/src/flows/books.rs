@@ -115,7 +115,7 @@ pub struct Fetched {
     pub synack_retransmissions: u32,
 }
 
-/// One flow, as the run lays it out.
+/// A flow, as the run lays it out.
 pub struct Flow {
     pub id: u32,
     pub group: usize,

@@ -141,7 +141,7 @@ impl End {
     }
 }
 
-/// Write so many bytes; false if the connection failed.
+/// Write this many bytes; false if the connection failed.
 fn send_all(fd: RawFd, block: &[u8], mut bytes: u64) -> bool {
     while bytes > 0 {
         match sys::send(fd, &block[..bytes.min(block.len() as u64) as usize]) {

@@ -31,9 +31,9 @@ pub struct Command {
 /// End of a process.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ended {
-    /// By itself, with this code.
+    /// Exit with this code.
     Exited(i32),
-    /// By this signal.
+    /// End by this signal.
     Killed(i32),
 }
 
@@ -138,7 +138,7 @@ pub fn prepare(view: &View, network: RawFd, command: &Command) -> Result<Waiting
     Ok(Waiting { child, go, told })
 }
 
-/// Let it begin; its process.
+/// Start the waiting process; returns its number.
 pub fn start(waiting: Waiting) -> Result<i32> {
     let Waiting { child, mut go, mut told } = waiting;
     go.write_all(&[0])?;

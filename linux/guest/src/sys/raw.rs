@@ -106,7 +106,7 @@ pub fn control_messages(buffer: &[u8]) -> Vec<(i32, i32, &[u8])> {
     found
 }
 
-/// The calling thread runs whenever it can, before all others, until it waits.
+/// Give the calling thread precedence over all others until it waits.
 pub fn go_first() -> Result<()> {
     let first = libc::sched_param { sched_priority: 1 };
     check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &first) }, "sched_setscheduler").map(drop)

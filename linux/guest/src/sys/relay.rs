@@ -78,7 +78,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// Without hosts.
+    /// Open a device without hosts.
     pub fn new() -> Result<Device> {
         let path = text("/dev/ackclock-relay");
         let fd =

@@ -39,7 +39,7 @@ impl Socket {
 
 #[derive(Default)]
 pub struct Sockets {
-    /// In order of their descriptors.
+    /// Open sockets, in the order of their descriptors.
     pub open: Vec<Socket>,
     /// The connection was accepted, or is the one that connected.
     pub owned: bool,

@@ -34,11 +34,11 @@ pub struct Cut {
 /// The leaves of a task, in order of their answers.
 #[derive(Clone, Debug, Default)]
 pub struct Leaves {
-    /// In order.
+    /// All leaves, in order.
     pub all: Vec<Leaf>,
     /// Digest of all digests.
     pub digest: Digest,
-    /// By question.
+    /// Cut for each question.
     pub cuts: Vec<Cut>,
 }
 

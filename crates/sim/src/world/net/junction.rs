@@ -155,7 +155,7 @@ struct Coming {
 }
 
 impl Coming {
-    /// Whether its event would come first.
+    /// Whether this arrival's event would come first.
     #[inline]
     fn before(&self, other: &Coming) -> bool {
         self.at < other.at || self.at == other.at && (self.since, self.from) < (other.since, other.from)
