@@ -13,6 +13,7 @@ from ackclock import report
 from ackclock._files import parquet, staged
 from ackclock.errors import InputError
 from ackclock.judge.bound import Verdict
+from ackclock.report.packed import VERSION as PLOTLY
 from ackclock.study import edges, held_out, kernel_record, specification
 from ackclock.study.claim import DIRECTION, MAGNITUDE, Judged, Outcome, Tables
 from ackclock.study.kernel_record import KernelRecord
@@ -356,8 +357,8 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             return "not installed"
 
-    packages = {name: of(name) for name in ("ackclock", "polars", "matplotlib", "plotly")}
-    return {**packages, "Python": platform.python_version()}
+    packages = {name: of(name) for name in ("ackclock", "polars", "matplotlib")}
+    return {**packages, "plotly.js": PLOTLY, "Python": platform.python_version()}
 
 
 WORDS = {
