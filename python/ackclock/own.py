@@ -244,8 +244,8 @@ def described(text: str, options: Mapping[str, Any]) -> OwnClass:
 
 
 def planned(own: Iterable[OwnClass]) -> str:
-    """Return hashes of everything else on which runs depend, besides the files named by their scenarios; empty if that
-    is all. Own code is run to determine them.
+    """Return hashes of everything else on which runs depend, besides the files named by their scenarios; empty if there
+    is nothing else. Own code is run to determine them.
     """
     return "".join(f"+{one.name}@{one.whole}" for one in own if one.whole)
 

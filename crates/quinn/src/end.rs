@@ -220,7 +220,7 @@ impl End {
         let _ = chunks.finalize(); // data to send is asked for in any case
     }
 
-    /// Write what the stack accepts; returns whether it took something.
+    /// Write the data that the stack accepts; returns whether it accepted any.
     fn feed(&mut self, connection: &mut Connection) -> bool {
         if self.blocked || self.has_finished || self.is_through {
             return false;

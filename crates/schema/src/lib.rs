@@ -181,7 +181,7 @@ pub enum Absent {
 /// A table of a scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// `kind` of the table in its family, or its own name if it is in none.
+    /// `kind` of the table in its family, or its own name without a family.
     pub kind: &'static str,
     /// Description; lists show its first line.
     pub about: &'static str,

@@ -27,7 +27,7 @@ impl Written {
         }
     }
 
-    /// The text, if it is one.
+    /// The text; `None` if the value is no text.
     pub fn text(&self) -> Option<&str> {
         match self {
             Written::Text(text) => Some(text),

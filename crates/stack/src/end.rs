@@ -464,7 +464,7 @@ impl DatagramEndpoint for End {
             Err(said) => {
                 self.accuse(now, &said);
                 self.failure = Some(Failure::Error);
-                self.instance = None; // none of it can be trusted
+                self.instance = None; // none of its reports can be trusted
                 self.deadline = Time::NEVER;
                 return None;
             }

@@ -178,12 +178,11 @@ fn connection(packets: &[&Row], lines: &[&Line], zero: u64) -> Vec<AckRow> {
             let Event::Probe { snd_una, snd_nxt, cwnd, ssthresh, rwnd, srtt_us } = line.event else {
                 unreachable!("invariant: looked at above")
             };
-            // The window that the ACKs before this one left.
+            // Window after the ACKs before this one.
             if let Some(before) = rows.iter_mut().rev().find(|r| r.what == What::Ack) {
                 before.cwnd = cwnd;
             }
-            // The window that this ACK leaves is what the next one finds. None finds the last one's: an ACK of nothing new
-            // takes no room away.
+            // The next ACK finds the window that this ACK leaves. An ACK of nothing new keeps the last one's.
             let found = |l: &&Line| match l.event {
                 Event::Probe { rwnd, .. } => Some(rwnd),
                 Event::State(_) => None,

@@ -42,7 +42,7 @@ pub struct Relay {
     /// By link: what a packet needs at least once its transmission is over, and from the far end to its host, ns.
     least: Vec<(u64, u64)>,
     ahead: bool,
-    /// By link: packets may be offered ahead of time, for they come from one link only, and nothing looks at the clock.
+    /// Whether packets may be offered to each link ahead of time: they come from one link only, and nothing looks at the clock.
     told_ahead: Vec<bool>,
     /// Names of the links, by number.
     pub names: Vec<String>,
@@ -219,7 +219,7 @@ impl Relay {
             at += 1;
             at <= held || !answers(sent)
         });
-        // within a nanosecond what timers send comes first, in the order of hosts; then what answers deliveries, in their order
+        // within a nanosecond first the packets of timers, in the order of hosts; then the answers to deliveries, in their order
         sent.sort_by_key(|sent| (sent.t, sent.after, if sent.after > 0 { 0 } else { sent.host }));
         let mut restarts = shared.take_restarts().into_iter().peekable();
         for sent in &sent {
@@ -353,7 +353,7 @@ impl Relay {
             match &mut datagram {
                 Datagram::Data(data) => data.sent = Time(sent.packet),
                 Datagram::Report(report) => report.held = Span(sent.packet),
-                Datagram::Opaque(_) => return None, // nothing decodes to it
+                Datagram::Opaque(_) => return None, // no packet decodes to it
             }
             let conn = self.connection((flow, peer, 0, 0), false).number;
             return Some((flow, conn, Content::Datagram(datagram), udp.ecn));

@@ -551,6 +551,7 @@ def edges(
 
 def _decide(name: str, ids: list[str], options: Options, *, minutes: float) -> int:
     """More runs for undecided claims."""
+    from ackclock.judge.looks import BEYOND
     from ackclock.study import Plan, Verdict
     from ackclock.study import decide as more
     from ackclock.sweep import Store
@@ -586,7 +587,7 @@ def _decide(name: str, ids: list[str], options: Options, *, minutes: float) -> i
                     "verdict": r.outcome.verdict.value,
                     "times": r.times,
                     "asked": r.asked,
-                    "needed": r.needed if r.needed <= more.BEYOND else None,
+                    "needed": r.needed if r.needed <= BEYOND else None,
                 }
                 for r in results
             ]

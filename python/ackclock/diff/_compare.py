@@ -309,10 +309,10 @@ def _events(acks: pl.DataFrame, flow: int, segment: int | None, end_s: float) ->
 def _walk(
     ours: list[Mapping[str, Any]], theirs: list[Mapping[str, Any]], names: tuple[str, str]
 ) -> tuple[int, Divergence | None]:
-    """Number of equal events at the beginning, and the first that is not.
-
-    An ACK that others overtook is what the network does, and only one table may have it: Linux notes it, then drops it by its old
-    timestamp unless it acknowledges what the last one did (`tcp_disordered_ack_check`). What it does to a sender that takes it shows behind it.
+    """Number of equal events at the beginning, and the first difference. An ACK that others overtook is a matter of the
+    network, and only one table may have it: Linux notes it, then drops it by its old timestamp unless it acknowledges
+    the same data as the last one (`tcp_disordered_ack_check`). Its effect on a sender that accepts it appears in later
+    events.
     """
     acks = i = j = equal = 0
     while i < len(ours) and j < len(theirs):

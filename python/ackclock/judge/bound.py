@@ -42,7 +42,7 @@ AGAINST = (Verdict.FAILS, Verdict.NEGLIGIBLE, Verdict.REFUTED)
 
 
 class Place(Flag):
-    """Where values lie relative to a bound; an interval that straddles a limit lies in several places.
+    """Places of values relative to a bound; an interval that straddles a limit is in several places.
 
     An interval inside another one lies in the same places or in fewer. So a verdict that one place alone decides stays what it
     is when more runs make the interval narrower.
@@ -195,5 +195,5 @@ def between(low: float, high: float) -> Bound:
 
 
 def exactly(value: float) -> Bound:
-    """The one value and no other."""
+    """Range that holds one value only."""
     return Bound(low=value, high=value)

@@ -1,6 +1,6 @@
-"""From a scenario to what the guest is told; what the kernel cannot do is refused by name.
+"""From a scenario to the job of the guest; a key that the kernel cannot honour is refused by name.
 
-Length: a refusal for each key that the kernel lacks stands beside what the key becomes.
+Length: each key's translation is next to its refusals.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ impl Host {
         }
     }
 
-    /// `process` has no work left, or has ended: returns the one that runs in its place, if any.
+    /// `process` has no work left, or has ended: returns the process that runs in its place, if any.
     pub fn release(&mut self, now: Time, process: u32) -> Option<u32> {
         self.scheduler.as_mut().and_then(|cpu| cpu.release(now, process))
     }

@@ -199,7 +199,7 @@ pub(crate) enum Queue {
     Cake(Box<Cake>),
 }
 
-/// Answer of a queue that holds its packets; the other value for one that does not.
+/// The first value for a queue that holds its packets, the second for all others.
 macro_rules! held {
     ($self:ident, $queue:ident => $asked:expr, $otherwise:expr) => {
         match $self {

@@ -210,8 +210,8 @@ impl Sender {
         self.stats.reorderings += 1;
     }
 
-    /// An original filled a hole that was sent again: it came as much later as lies between the ACK before it, `prior_una`, and
-    /// the highest SACK (Linux `tcp_try_undo_partial`). Kernels before RACK: only that it happened.
+    /// An original filled a hole that had been retransmitted: its delay is the distance between the previous ACK, `prior_una`,
+    /// and the highest SACK (Linux `tcp_try_undo_partial`). Kernels before RACK note only that it happened.
     pub(super) fn check_partial_reordering(&mut self, prior_una: u64) {
         match self.config.detection {
             Detection::Rack => self.check_reordering(self.board.first, prior_una, self.board.first),

@@ -140,8 +140,8 @@ impl Sender {
         true
     }
 
-    /// The DSACK is of what was outstanding before the ACK: of that, segments that were sent again count, one by one, and no
-    /// retransmission of one that stays outstanding is under way any more (Linux `tcp_sacktag_one`).
+    /// The DSACK covers data that was outstanding before the ACK: of that, retransmitted segments count, one by one, and no
+    /// retransmission of a segment that stays outstanding is in flight any more (Linux `tcp_sacktag_one`).
     fn on_dsack_outstanding(&mut self, start: u64, end: u64, ack: u64, w: &mut AckWork) {
         let una = self.snd_una.max(ack);
         let crosses = start <= una && end > una; // Linux `tcp_is_sackblock_valid`

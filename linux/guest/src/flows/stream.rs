@@ -73,7 +73,8 @@ impl End {
         Ok(())
     }
 
-    /// Write so many bytes, or until the flow's stop: the observer closes then, which ends the call. What the kernel has taken leaves.
+    /// Write this many bytes, or until the flow's stop: then the observer closes, which ends the call. Data that the kernel has
+    /// accepted still leaves.
     fn write(&self, fd: RawFd, mut bytes: u64) {
         let block = vec![0; WRITE];
         while bytes > 0 && self.shared.now() < self.stop {

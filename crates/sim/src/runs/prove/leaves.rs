@@ -7,7 +7,7 @@ use ackclock_core::{Digest, Time};
 pub struct Leaf {
     /// The answers.
     pub answers: u128,
-    /// Questions that were asked.
+    /// Number of questions asked.
     pub asked: u32,
     /// From the start of the first flow to its completion, ns; none: it did not complete.
     pub took: Option<u64>,
@@ -27,7 +27,7 @@ pub struct Leaf {
 pub struct Cut {
     /// How many such questions.
     pub count: u64,
-    /// Time since the start of the flow, summed over them, ns: what such a case takes at least.
+    /// Time since the start of the flow, summed over the cases, ns: the minimum of such a case.
     pub since_ns: u128,
 }
 
