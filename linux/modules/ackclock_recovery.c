@@ -96,7 +96,7 @@ static u32 recover_fs(const struct tcp_sock *tp, enum rule rule)
 }
 
 #ifndef HAS_UPDATE_PACING_RATE
-/* The kernel has this for itself alone: twice cwnd in an RTT while cwnd is below half of ssthresh, 1.2 times later. */
+/* The kernel does not export this: twice cwnd in an RTT while cwnd is below half of ssthresh, 1.2 times later. */
 static void tcp_update_pacing_rate(struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);

@@ -252,7 +252,7 @@ pub struct Connections {
 
 type Key = (u32, End, End);
 
-/// Part of the segments that are there twice, from which on the file is one of copies: a network makes fewer.
+/// A file counts as one of copies if one segment in this many is there twice: a network makes fewer.
 const COPIED: u64 = 4;
 
 /// Time within which copies arrive: at most a router's queue is between them.

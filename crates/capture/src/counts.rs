@@ -67,7 +67,7 @@ pub struct Counts {
     pub retransmitted_bytes: i64,
     /// Segments overtaken by others.
     pub reordered: u64,
-    /// Segments that a DSACK names and that were sent once: the network has made two of one.
+    /// Segments sent once that a DSACK names: the network has duplicated them.
     pub duplicated: u64,
     /// Bytes that were acknowledged and never seen: the capture has missed them.
     pub unseen_bytes: i64,

@@ -62,7 +62,7 @@ impl Pool {
         self.adversary = Some(Box::new(adversary));
     }
 
-    /// The adversary, if there is one.
+    /// The adversary; `None` without one.
     pub fn adversary(&mut self) -> Option<&mut Adversary> {
         self.adversary.as_deref_mut()
     }

@@ -298,7 +298,7 @@ impl PyBridge {
         }
     }
 
-    /// Take over an object, and its description of itself.
+    /// Bind an object's methods, and read its description of itself.
     fn bind(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Said> {
         for row in methods() {
             let method = object.getattr_opt(row.own)?;

@@ -253,7 +253,7 @@ impl End {
         self.written > before
     }
 
-    /// Close the connection when neither end needs it any more. True if that is now.
+    /// Close the connection when neither end needs it any more; returns whether it closed now.
     fn leave(&mut self, connection: &mut Connection, now: Time) -> bool {
         // a client with its answer waits for nothing more; a server's data must have arrived
         let over = match (self.dir, self.side) {

@@ -1,6 +1,6 @@
 //! A scenario as its author wrote it: quantities are texts with their unit.
 
-/// A value as it is written.
+/// A value in its written form.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Written {

@@ -171,7 +171,7 @@ struct End {
     pieces: u64,
     bytes: u64,
     reductions: u64,
-    /// Sum of round-trip times, ns, and how many.
+    /// Sum of the round-trip times, ns, and their number.
     rtts: (u128, u64),
     trace: Option<Vec<Row>>,
 }

@@ -253,7 +253,7 @@ pub struct Config {
     pub sack_compression: bool,
     /// New data on the first duplicate ACKs (RFC 3042).
     pub limited_transmit: bool,
-    /// Fewer duplicate ACKs for a small flight (RFC 5827).
+    /// Early retransmit: fewer duplicate ACKs suffice for a small flight (RFC 5827).
     pub early_retransmit: EarlyRetransmit,
     /// Tail loss probes (RFC 8985 §7).
     pub tlp: bool,

@@ -233,7 +233,7 @@ impl Connection {
             && !self.ack_first
     }
 
-    /// The connection changes its state, and is plain no longer.
+    /// Change the state of the connection, which is then no longer plain.
     #[inline]
     fn go_to(&mut self, state: State) {
         (self.state, self.plain) = (state, false);

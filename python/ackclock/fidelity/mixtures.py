@@ -33,7 +33,7 @@ COUNT = 50
 """Default number of mixtures."""
 MOST_FEATURES = 5
 MOST_PACKETS = 30_000
-"""Roughly: a faster path is run for a shorter time."""
+"""Approximate duration of a run: the faster the path, the shorter the run."""
 
 Table = dict[str, Any]
 Path = tuple[str | int, ...]

@@ -362,8 +362,8 @@ def versions() -> dict[str, str]:
 
 WORDS = {
     "holds, fails": "the interval of the number lies wholly where the claim asks, or wholly on the other side",
-    "negligible": "the effect is proven smaller than what was declared, beforehand, to count",
-    "refuted": "what the claim asks is excluded; negligible or the other way round is open",
+    "negligible": "the effect is proven smaller than the margin that was declared beforehand",
+    "refuted": "the claim is excluded; it is open whether the effect is negligible or reversed",
     "depends": "cells lie significantly on both sides",
     "undecided": "more runs may decide",
 }

@@ -141,7 +141,7 @@ impl Host {
         self.cuts && self.device.is_none()
     }
 
-    /// Whether packets are taken in while the gate is closed.
+    /// Whether packets are received while the gate is closed.
     pub fn receives_on(&self) -> bool {
         self.receives_on
     }

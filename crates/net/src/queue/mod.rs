@@ -345,7 +345,7 @@ pub enum Classifier {
 choice! { Classifier: L4s "l4s", AnyEct "any-ect" }
 
 impl Classifier {
-    /// Whether this packet is one.
+    /// Whether a packet with this mark belongs to the L queue.
     pub(crate) fn takes(self, ecn: Ecn) -> bool {
         match ecn {
             Ecn::NotEct => false,

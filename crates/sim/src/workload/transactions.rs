@@ -285,7 +285,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
             self.begin(cx, at);
             self.ask(cx, at);
         } else if there {
-            // others took the rest: nothing to request, and the server waits
+            // other connections took the rest: nothing to request, and the server waits
             cx.close(self.entries[at].conn, RECEIVER);
         }
     }

@@ -185,7 +185,7 @@ impl Net {
         }
     }
 
-    /// Packets that are known to leave the link that they are on: when, its number, and which.
+    /// Packets whose departure from their link is known: time, number of the link, and packet.
     pub(super) fn packets(&self) -> impl Iterator<Item = (Time, u32, PacketId)> + '_ {
         self.agenda.packets().chain(self.junctions.iter().flat_map(Junction::packets))
     }

@@ -10,9 +10,9 @@ use super::{
 };
 use crate::memory::PacketMemory;
 
-/// `/// About. key: type = takes, default;` A mechanism reads it as a field of [`Switches`], which has this default in every profile.
-/// `/// About. key: type = takes => what it changes;` It changes what profiles set in [`Config`]; what changes nothing there is asked
-/// for by its name.
+/// `/// About. key: type = takes, default;` A mechanism reads the key as a field of [`Switches`], with this default in every profile.
+/// `/// About. key: type = takes => change;` The key changes a part of [`Config`] that profiles set; keys without such a part are
+/// requested by name.
 macro_rules! stack {
     ($($(#[doc = $about:literal])+ $key:ident: $type:ty = $takes:expr $(, $default:expr)? $(=> $apply:expr)?;)*) => {
         /// Settings that are equal in every profile unless a scenario changes them.

@@ -21,8 +21,8 @@ pub struct Leaf {
     pub digest: Digest,
 }
 
-/// Cases that were left out because the adversary may say yes so often only: by the number of the question that would have been answered
-/// with one yes too many.
+/// Cases that were left out because the adversary may say yes only a limited number of times, by the number of the question whose yes
+/// would have been one too many.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cut {
     /// How many such questions.
@@ -49,7 +49,7 @@ impl Leaves {
         self.all.push(leaf);
     }
 
-    /// A question at this time after the start of the flow would have had one yes too many.
+    /// Note that a yes to the question at this time after the start of the flow would be one too many.
     pub(super) fn cut(&mut self, question: u32, since: Time, start: Time) {
         let at = question as usize;
         if self.cuts.len() <= at {
