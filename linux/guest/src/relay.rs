@@ -13,7 +13,7 @@ use std::os::fd::RawFd;
 use ackclock_core::datagram::{Datagram, Opaque, UDP_IP_BYTES};
 use ackclock_core::packet::{Ecn, Flags, SackBlock};
 use ackclock_core::{Header as Content, Packet, Segment, Span, Stream, Time};
-use ackclock_net::{LinkConfig, LossConfig, Refused, SoleLink};
+use ackclock_net::{LinkConfig, Refused, SoleLink};
 use ackclock_sim::scenario::spec::WorkloadConfig;
 use ackclock_sim::scenario::topology::Builder;
 use ackclock_sim::world::gauges::Gauges;
@@ -165,7 +165,7 @@ impl Relay {
             link.takes_ahead() && one_link(from) && !job.scenario.record.drops // which are recorded in order
         });
         let told_ahead = told_ahead.collect();
-        let scripted = layout.kinds().any(|kind| matches!(kind.loss, LossConfig::Scripted(_)));
+        let by_number = layout.kinds().any(|kind| kind.loss.looks_at_ordinals());
         Ok(Relay {
             device,
             zero: shared.zero,
@@ -181,7 +181,7 @@ impl Relay {
             pairs: job.scenario.flows.len(),
             connections: BTreeMap::new(),
             numbered: 0,
-            counts: job.scenario.record.drops || scripted || job.scenario.record.measures(),
+            counts: job.scenario.record.drops || by_number || job.scenario.record.measures(),
             seed: job.seed,
             framing: job.scenario.network.framing_bytes,
             entered: 0,
@@ -397,8 +397,11 @@ impl Relay {
             seg_no,
             rexmit,
             flags: Flags(header.flags),
+            has_ts: header.has_ts,
+            accecn: header.accecn,
             ..Segment::default()
         };
+        seg.syn.sack_permitted = header.sack_permitted;
         for &(start, end) in &header.sack {
             let relative = |edge: u32| edge.wrapping_sub(header.ack) as i32;
             seg.sack.push(SackBlock { start: relative(start), end: relative(end) });

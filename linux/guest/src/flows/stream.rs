@@ -34,15 +34,15 @@ impl End {
         let connected = sys::connect(fd, host_ip(1, self.group), self.port(1)).is_ok();
         let info = Info::of(fd)?;
         let mut state = self.state();
-        // retransmissions of a SYN are counted apart
-        state.closed.syn_retransmissions += info.total_retrans as u64;
-        state.closed.retransmissions = state.closed.retransmissions.wrapping_sub(info.total_retrans as u64);
-        state.closed.rtos = state.closed.rtos.wrapping_sub(info.total_rto as u64);
         if !connected {
             state.close(fd);
             state.failed = true;
             return Ok(());
         }
+        // retransmissions of a SYN are counted apart
+        state.closed.syn_retransmissions += info.total_retrans as u64;
+        state.closed.retransmissions = state.closed.retransmissions.wrapping_sub(info.total_retrans as u64);
+        state.closed.rtos = state.closed.rtos.wrapping_sub(info.total_rto as u64);
         state.established = Some(self.shared.now());
         state.writing = true;
         drop(state);
