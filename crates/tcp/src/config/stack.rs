@@ -107,8 +107,8 @@ stack! {
     /// The receiver cheats: it acknowledges missing data as if it had arrived, and acknowledges data ahead of its
     /// arrival, by this share of what arrives in a round trip. Goodput counts only data that arrives.
     optimistic_acks: f64 = Takes::Share => |config, share| config.optimistic_acks = Some((share * 65536.0) as u32);
-    /// Initial degree of reordering that a connection assumes, segments (`reordering` of a Linux route).
-    reordering: u32 = Takes::Whole(1, 300), 0;
+    /// Degree of reordering that connections assume at first, segments (Linux `tcp_reordering`). Default: 3.
+    reordering: u32 = Takes::Whole(1, 300) => |config, degree| config.dup_thresh = degree;
     /// Tail loss probes (TLP, RFC 8985).
     tlp: bool = FLAG => |config, on| config.tlp = on;
     /// F-RTO: detection of spurious timeouts (RFC 5682).
