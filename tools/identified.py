@@ -130,7 +130,7 @@ def tables(rows: list[dict[str, Any]]) -> str:
 
 
 def main() -> int:
-    """All controllers in turn, so that a part of the work says something of all."""
+    """Run all controllers in turn, so that a part of the work covers all of them."""
     seed, runs = int(sys.argv[1]), int(sys.argv[2])
     journal = Path(sys.argv[3]) if len(sys.argv) > 3 else None
     rows = [json.loads(line) for line in journal.read_text().splitlines()] if journal and journal.exists() else []

@@ -244,8 +244,8 @@ def described(text: str, options: Mapping[str, Any]) -> OwnClass:
 
 
 def planned(own: Iterable[OwnClass]) -> str:
-    """Return hashes of everything else on which runs depend, besides the files named by their scenarios; empty if that
-    is all. Own code is run to determine them.
+    """Return hashes of everything else on which runs depend, besides the files named by their scenarios; empty if there
+    is nothing else. Own code is run to determine them.
     """
     return "".join(f"+{one.name}@{one.whole}" for one in own if one.whole)
 
@@ -304,8 +304,10 @@ def _digest(file: str) -> str:
         return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16]
     except OSError as error:
         why = (error.strerror or str(error)).lower()
+        prefix, colon, _ = Path(file).name.partition(":")
+        allowed = f'FILE.py:CLASS without "{prefix}:", in flows of TCP only' if colon else "FILE.py:CLASS"
         raise ScenarioError(
-            key="congestion_control", found=f"{file}, which cannot be read ({why})", allowed="FILE.py:CLASS"
+            key="congestion_control", found=f"{file}, which cannot be read ({why})", allowed=allowed
         ) from None
 
 

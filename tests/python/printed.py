@@ -152,7 +152,9 @@ class Truth:
         return sum(row["bytes_acked"] - self.early[row["flow"]] for row in rows)
 
     def after(self, rows):
-        """What flows got after the warm-up, from the first start to the last end; None for a single one that did not run then."""
+        """Goodput of flows after the warm-up, from the first start to the last end; None for a single one that did not
+        run then.
+        """
         ran = [row for row in rows if row["stop_s"] > self.warm]
         if not ran:
             return 0 if len(rows) > 1 else None
@@ -188,7 +190,7 @@ class Truth:
 
 
 def sentences(truth: Truth) -> list[tuple[str, Callable[..., list[float | None]]]]:
-    """Each sentence, and what its numbers are, given the words of it that name something."""
+    """Each sentence with the meaning of its numbers, given the words in it that name something."""
     flows = {truth.name(row): row for row in truth.rows}
 
     def flow(number, label, *_):

@@ -87,8 +87,8 @@ impl Connection {
         Some(done - syn)
     }
 
-    /// Where it was captured: the part of the handshake's round trip that lies behind the capture. A host that answers late within a short round trip
-    /// is told by what its packets have not met yet: a router, or the padding of short frames.
+    /// Capture point: the part of the handshake's round trip behind the capture. If a host answers late within a short round trip, the untouched
+    /// parts of its packets show the place: hops, or the padding of short frames.
     pub fn place(&self) -> Place {
         let [Some(syn), Some(answer), Some(done)] = self.handshake_ns else {
             return self.fresh().unwrap_or(Place::Unknown);
@@ -209,7 +209,7 @@ pub struct Row {
     pub window: u64,
     /// Flags of the header.
     pub flags: u16,
-    /// Timestamp and echo; 0 where there are none.
+    /// Timestamp and echo; 0 without the option.
     pub timestamps: (u32, u32),
     /// Identification of the IPv4 header; 0 for IPv6.
     pub ip_id: u16,
@@ -228,7 +228,7 @@ pub struct Connections {
     pub segments: u64,
     /// Parts of packets after the first.
     pub fragments: u64,
-    /// Frames that were cut within their headers, or whose lengths contradict each other.
+    /// Frames that end within their headers, or whose lengths contradict each other.
     pub short: u64,
     /// Frames of a link layer that is not known here.
     pub unknown_links: u64,
@@ -252,7 +252,7 @@ pub struct Connections {
 
 type Key = (u32, End, End);
 
-/// Part of the segments that are there twice, from which on the file is one of copies: a network makes fewer.
+/// A file counts as one of copies if one segment in this many is there twice: a network makes fewer.
 const COPIED: u64 = 4;
 
 /// Time within which copies arrive: at most a router's queue is between them.

@@ -49,7 +49,8 @@ pub const KINDS: [&str; 13] = [
     "dsack",
 ];
 
-/// Numbers of one direction. Segments are what left as a packet: a capture above the card shows several as one, which counts as so many.
+/// Counts of one direction. A segment is a packet as sent: a packet of several segments, as captured above the card, counts as that
+/// many.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Counts {
     /// Packets.
@@ -64,9 +65,9 @@ pub struct Counts {
     pub spurious: u64,
     /// Bytes of data sent again.
     pub retransmitted_bytes: i64,
-    /// Segments that others had overtaken.
+    /// Segments overtaken by others.
     pub reordered: u64,
-    /// Segments that a DSACK names and that were sent once: the network has made two of one.
+    /// Segments sent once that a DSACK names: the network has duplicated them.
     pub duplicated: u64,
     /// Bytes that were acknowledged and never seen: the capture has missed them.
     pub unseen_bytes: i64,

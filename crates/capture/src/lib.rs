@@ -26,7 +26,7 @@ pub enum Error {
     /// The file is not a capture, or a broken one.
     #[error("{0}")]
     Format(String),
-    /// The caller wants no answer any more.
+    /// The caller has cancelled.
     #[error("stopped")]
     Stopped,
 }

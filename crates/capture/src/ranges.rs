@@ -42,7 +42,7 @@ impl Ranges {
         self.all.get(at).is_some_and(|&(s, e)| s <= start && end <= e)
     }
 
-    /// Take a range out; the number of bytes of it that were there.
+    /// Remove a range; returns the number of removed bytes.
     pub fn take(&mut self, start: i64, end: i64) -> i64 {
         if start >= end {
             return 0;

@@ -434,7 +434,7 @@ impl<C: CongestionControl> Path<C> {
         self.take_target(ssthresh)
     }
 
-    /// The window that a reduction is to go to, if it is one.
+    /// Check and keep the target window of a reduction.
     fn take_target(&mut self, ssthresh: u32) -> Result<(), Violation> {
         let cwnd = self.window.cwnd;
         if ssthresh < 2 {

@@ -80,7 +80,7 @@ pub struct Sample {
 /// Bytes that an end wrote and received, to be compared with its peer's reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Accounts {
-    /// Bytes that its application wrote; none: without an end, or it stopped.
+    /// Bytes that its application wrote; `None`: writes never end, or have stopped.
     pub written: Option<u64>,
     /// The end writes no more.
     pub closes: bool,
@@ -136,7 +136,7 @@ pub trait Foreign: DatagramEndpoint + Send {
     fn acked(&self) -> u64;
     /// Bytes read by the application.
     fn received(&self) -> u64;
-    /// The peer has sent all of its data, and it is here, or it has closed.
+    /// Whether all data of the peer has arrived, or the peer has closed.
     fn peer_closed(&self) -> bool;
     /// The application has closed this end.
     fn is_closing(&self) -> bool;
@@ -239,7 +239,7 @@ impl Carried {
         self.all().fault.get_or_insert(said);
     }
 
-    /// The first fault reported.
+    /// First reported fault.
     pub fn fault(&self) -> Option<String> {
         self.all().fault.clone()
     }

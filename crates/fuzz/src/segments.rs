@@ -1,6 +1,6 @@
 //! One endpoint against a peer who sends anything: valid and invalid segments, calls of the application and time, in any
-//! order. Nothing may panic; the books of the sender and of the receiver must be those that counting anew gives; what is
-//! acknowledged is never taken back, and what leaves lies within what the application wrote.
+//! order. Nothing may panic; the books of the sender and of the receiver must equal a recount; acknowledged data is
+//! never taken back, and sent data lies within the written data.
 
 use ackclock_cc::controller::{Recipe, REGISTRY};
 use ackclock_cc::{recovery, Rule};

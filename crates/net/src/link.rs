@@ -385,7 +385,7 @@ impl Link {
         Some(id)
     }
 
-    /// The packet on the wire that leaves next, and when.
+    /// The packet on the wire that leaves next, and its time.
     #[inline]
     pub fn first<'a>(&self, pool: &'a Pool) -> Option<(Time, &'a Packet)> {
         self.rest.as_ref()?.wire.first(pool)

@@ -39,7 +39,7 @@ impl Wire {
         self.late.insert(pool, before, id, delivery, offered);
     }
 
-    /// The earliest delivery, and when that packet was offered to the link.
+    /// The earliest delivery, and the time at which that packet was offered to the link.
     #[inline]
     pub(crate) fn next(&self, pool: &Pool) -> (Time, Time) {
         let first = self.in_order.first(pool).unwrap_or(NOTHING);

@@ -44,8 +44,8 @@ pub struct Plan {
     pub purpose: u32,
 }
 
-/// The contract. Intervals follow one another without a gap; the result of each comes about one RTT after its end, in
-/// order. Between the two others are planned, so a controller says what to send while it waits.
+/// The contract. Intervals follow one another without a gap; the result of each arrives about one RTT after its end, in
+/// order. Further intervals are planned in between, so a controller must name a rate while it waits.
 pub trait RateControl {
     /// An interval begins.
     fn begin(&mut self, path: &PathView) -> Plan;

@@ -148,7 +148,7 @@ pub(crate) struct Intervals {
 }
 
 impl Intervals {
-    /// Begin one, which ends the one before.
+    /// Begin an interval, and end the previous one.
     pub fn begin(&mut self, now: Time, rate: f64, purpose: u32) {
         self.finish(now);
         self.ring.push_back(Interval {

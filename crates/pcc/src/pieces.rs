@@ -150,7 +150,7 @@ impl Incoming {
         self.last.is_some_and(|last| self.next > last)
     }
 
-    /// A piece arrived; whether it is the first time.
+    /// Note that a piece arrived; returns whether it is the first time.
     #[inline]
     pub fn insert(&mut self, number: u64, len: u32, last: bool) -> bool {
         if last {

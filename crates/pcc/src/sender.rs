@@ -88,7 +88,8 @@ pub struct Sender {
     /// Time when the oldest outstanding datagram is considered lost; while connecting, when the hello is
     /// repeated.
     timeout: Time,
-    /// Datagrams below this one were taken as lost in silence, if they were not reported before; when the last of them left.
+    /// Datagrams below this number were considered lost after silence, unless reported before; and the time at which the
+    /// last of them left.
     given_up: (u64, Time),
     srtt: Span,
     rttvar: Span,
@@ -287,7 +288,7 @@ impl Sender {
         }
     }
 
-    /// There is something to send again, and all that was sent is accounted for: the interval in which the data ran out
+    /// There is something to retransmit, and everything sent is accounted for: the interval in which the data ran out
     /// ended with its data. The controller knows its result before it plans the next one.
     #[inline(never)]
     fn resume(&mut self, now: Time) {

@@ -19,7 +19,7 @@ use quinn_proto::RttEstimator;
 
 use crate::seal::Clock;
 
-/// Segments below which no reduction goes.
+/// Minimum window after a reduction, segments.
 const LEAST: u32 = 2;
 
 /// Makes them.

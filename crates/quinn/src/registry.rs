@@ -37,7 +37,7 @@ enum Algorithm {
     Cubic,
     NewReno,
     Bbr,
-    /// One of ours, by its own name.
+    /// One of our controllers, by its name.
     Ours(&'static str),
 }
 

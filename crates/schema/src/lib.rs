@@ -181,7 +181,7 @@ pub enum Absent {
 /// A table of a scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// `kind` of the table in its family, or its own name if it is in none.
+    /// `kind` of the table in its family, or its own name without a family.
     pub kind: &'static str,
     /// Description; lists show its first line.
     pub about: &'static str,
@@ -192,7 +192,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table of which this is all that is known.
+    /// A table without further places for its keys.
     pub const fn new(kind: &'static str, about: &'static str, keys: &'static [Key]) -> Table {
         Table { kind, about, keys, elsewhere: &[] }
     }
@@ -327,7 +327,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A table of which nothing but its kind is given.
+/// Value of a table in which only the kind is given.
 pub fn usual<T: Described>(kind: &str) -> T {
     let table = Value::table([("kind", Value::Text(kind.to_string()))]);
     T::read(&table).expect("invariant: a kind whose keys all have defaults")

@@ -487,7 +487,7 @@ mod tests {
             let (decimal, _) = split(&text).expect("a number");
             assert_eq!(decimal.times(1).to_f64(), text.parse::<f64>().expect("a number"), "{text}");
         }
-        // a tie goes to the even one, what is beyond it by a part of 10^36 does not
+        // a tie goes to the even number; a number 10^-36 beyond it does not
         let tie = Exact::whole((1 << 53) + 1);
         assert_eq!(tie.to_f64(), 9_007_199_254_740_992.0);
         let beyond = Exact {

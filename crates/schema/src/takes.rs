@@ -76,7 +76,7 @@ pub struct Registry {
     pub files: bool,
 }
 
-/// Names outside a registry: what they begin with, the pattern of what follows, and whether that follows.
+/// Names outside a registry: their beginning, the pattern of the rest, and a function that checks the rest.
 pub type Other = (&'static str, &'static str, fn(&str) -> bool);
 
 impl Registry {

@@ -97,8 +97,8 @@ impl<'s> Lexer<'s> {
         Ok(Token { kind, text, at })
     }
 
-    /// The value of an option: a text in quotation marks, or everything up to the next blank or comment. Addresses
-    /// stand nowhere else, so nothing else in the language has to tell them from sequence numbers.
+    /// Value of an option: a text in quotation marks, or everything up to the next blank or comment. Only options hold
+    /// addresses, so the rest of the language need not tell them from sequence numbers.
     pub fn next_value(&mut self) -> Result<Token<'s>, Error> {
         self.skip_blank()?;
         let text = unquoted(&mut { self.rest }).unwrap_or("");

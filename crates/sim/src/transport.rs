@@ -111,7 +111,7 @@ impl TransportConfig {
         matches!(self, TransportConfig::Pcc(_))
     }
 
-    /// Whether others have written its stack.
+    /// Whether its stack is a foreign one.
     pub fn is_foreign(&self) -> bool {
         matches!(self, TransportConfig::Foreign(_))
     }

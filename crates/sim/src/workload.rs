@@ -227,7 +227,7 @@ pub struct Member {
 /// Facts on the scenario that a workload needs to know about its group.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// Rate of the bottleneck of the group's path, bit/s; `None` where it has none.
+    /// Rate of the bottleneck of the group's path, bit/s; `None` for a path without one.
     pub bottleneck_bps: Option<u64>,
     /// Bytes that links add to each packet.
     pub framing_bytes: u32,

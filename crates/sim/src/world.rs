@@ -117,7 +117,7 @@ impl World {
         self.net.freight = freight.clone();
     }
 
-    /// Impossible report of a stack of others, if one made it.
+    /// Impossible report of a foreign stack, if one was made.
     pub fn fault(&self) -> Option<String> {
         self.net.freight.fault()
     }

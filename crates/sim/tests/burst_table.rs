@@ -101,7 +101,7 @@ fn burst(iw: u32, batches: usize, spacing_s: u64) -> (u32, u32) {
         max_rto: Span::from_secs(1000),
         ..Config::profile("linux-6").expect("a profile")
     };
-    config.switches.reordering = 300; // no hole is a loss, and what is SACKed opens the window
+    config.dup_thresh = 300; // no hole is a loss, and what is SACKed opens the window
     let mut bench = Bench::new(5 * batches, &config);
     let bursts: Vec<Time> = (0..batches as u64).map(|k| Time((1 + k * spacing_s) * SECOND)).collect();
     bench.run(&bursts);

@@ -118,7 +118,7 @@ impl Connection {
         Connection::sharing(flow, &Rc::new(config.clone()), true)
     }
 
-    /// Make one end or the other, with settings that it shares with other connections.
+    /// Make the initiating or the responding end, with settings that it shares with other connections.
     pub fn sharing(flow: FlowId, config: &Rc<Config>, responder: bool) -> Connection {
         let sender = Sending::Awake(Box::new(Sender::new(flow, responder, config)));
         let receiver = Receiving::Awake(Box::new(Receiver::of_end(config, responder)));
@@ -233,7 +233,7 @@ impl Connection {
             && !self.ack_first
     }
 
-    /// The connection changes its state, and is plain no longer.
+    /// Change the state of the connection, which is then no longer plain.
     #[inline]
     fn go_to(&mut self, state: State) {
         (self.state, self.plain) = (state, false);

@@ -284,8 +284,8 @@ impl Scoreboard {
         self.ring = ring;
     }
 
-    /// Remove the first outstanding segments if they end at or before `ack`, and keep the counters right: one that something
-    /// happened to, or all up to the next such one.
+    /// Remove the first outstanding segments if they end at or before `ack`, and update the counters: a single segment with
+    /// a history, or all up to the next such one.
     #[inline(always)]
     pub fn pop_acked(&mut self, ack: u64) -> Option<Acked> {
         let &Outstanding { end, xmit, noted, next, flags, .. } =

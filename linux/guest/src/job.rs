@@ -116,7 +116,7 @@ pub struct Program {
 pub enum Network {
     /// The simulator's links, between devices of the relay.
     Relay {
-        /// The kernel may run ahead of them; else every event takes place when it is due.
+        /// Whether the kernel may run ahead of the links; otherwise every event takes place when it is due.
         ahead: bool,
     },
     /// The kernel's queueing disciplines, between routers.
@@ -224,7 +224,7 @@ pub struct Host {
 pub struct Card {
     /// Discipline of the packets that wait there.
     pub device: Option<Qdisc>,
-    /// Packets of several segments leave it as segments; otherwise they cross the network as one.
+    /// Whether packets of several segments leave it as segments; otherwise they cross the network whole.
     pub cuts: bool,
     /// Segments that come together are merged.
     pub gro: bool,

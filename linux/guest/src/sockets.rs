@@ -255,7 +255,7 @@ impl Sockets {
         pair.owner.place = place;
     }
 
-    /// One end, as the application sees it.
+    /// An end of a connection, as the application sees it.
     pub fn end(&self, id: Id, host: usize) -> End {
         let Some(socket) = &self.pair(id).ends[host] else { return End::default() };
         End { done: socket.shut && socket.seen.peer_closed, ..socket.seen }

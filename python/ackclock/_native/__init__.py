@@ -116,7 +116,7 @@ def is_rust(file: str) -> bool:
 
 
 def operations(file: str) -> str:
-    """Return the name under which the file registers its controller, according to its text; "" if it does not say."""
+    """Return the name under which the file registers its controller, according to its text; "" without one."""
     found = _NAME.findall(_text(Path(file)))
     return found[-1] if found else ""
 

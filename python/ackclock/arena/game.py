@@ -1,6 +1,6 @@
 """Runs the entries of a table on the same draws, each run twice, and scores them.
 
-Length: who takes part, the runs, and what comes of them are read as one thing.
+Length: entries, runs and scores are read together.
 """
 
 from __future__ import annotations

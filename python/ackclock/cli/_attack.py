@@ -167,9 +167,10 @@ def _tell(found: Found, parted: Parting, confirmed: Confirmed | None) -> None:
     other = found.attack.arms[found.reference].name
     if parted.at_s is not None:
         _terminal.say(
-            f"{found.attack.arms[0].name} and {other} part at {parted.at_s:.3f} s; what then holds it: {parted.cause}"
+            f"{found.attack.arms[0].name} and {other} diverge at {parted.at_s:.3f} s; "
+            f"from there {found.attack.arms[0].name} is held by: {parted.cause}"
         )
-    _terminal.say(f"{found.width * 100:.0f} % of its neighbours keep four fifths of the score")
+    _terminal.say(f"{found.width * 100:.0f} % of the neighbouring environments keep four fifths of the score")
     if confirmed is not None:
         _terminal.say(confirmed.words)
 

@@ -25,7 +25,7 @@ def check(
             for one in errors:
                 _terminal.say(told(one))
             if not errors:
-                _terminal.say(f"{shown(file)}: a scenario")
+                _terminal.say(f"{shown(file)}: ok, a scenario")
     if any(found.values()):
         raise typer.Exit(2)
 

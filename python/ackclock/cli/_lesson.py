@@ -75,7 +75,8 @@ def notebook(
     _terminal.writable_file(out, "--out")
     _files.write(out, made(taught, student=student, title=shown(title)), f"--out {out}")
     tasks = sum(len(one.tasks) for one in taught)
-    _terminal.say(f"{out}: {len(taught)} lessons, {tasks} tasks, {'without' if student else 'with'} answers")
+    held = ", ".join(f"{n:,} {word}{'' if n == 1 else 's'}" for n, word in ((len(taught), "lesson"), (tasks, "task")))
+    _terminal.say(f"{out}: {held}, {'without' if student else 'with'} answers")
 
 
 def grade(

@@ -60,7 +60,9 @@ def names(
 
 
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A study by name, or the folder of one: ./mine.", show_default=False)
+    ],
     tables: Annotated[bool, typer.Option("--tables", help="Show the exact tables beside the published ones.")] = False,
 ) -> None:
     """Describe a study: what it reproduces and which claims it tests."""
@@ -128,7 +130,10 @@ def study_folder(folder: Path) -> None:
 
 
 def run(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", show_default=False)] = NOTHING,
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME...", help="Studies by name, or folders of them: ./mine.", show_default=False),
+    ] = NOTHING,
     every: Annotated[
         bool, typer.Option("--all", help="Run all studies, and write one report that links theirs.")
     ] = False,
@@ -467,19 +472,23 @@ def _get(name: str) -> Study:
 
 
 def new(
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the new study, and of its folder.", show_default=False)
+    ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder in which the study's folder is made.")] = Path(),
 ) -> None:
     """Write a small study of your own that runs. Its files are NAME/study.toml and NAME/study.py."""
     from ackclock.study import plugin
 
     place = plugin.new(name, out)
-    _terminal.say(f"{place}: study.toml says what is tested, study.py computes it")
+    _terminal.say(f"{place}: study.toml names the tests, study.py computes them")
     _terminal.say(f"ackclock study run {place if place.is_absolute() else f'./{place}'}")
 
 
 def register(
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A study by name, or the folder of one: ./mine.", show_default=False)
+    ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="Write the plan to this file.")] = Path("plan.json"),
 ) -> None:
     """Write what a study will test, and its hash, before it is run."""
@@ -489,7 +498,9 @@ def register(
 
 
 def artefact(
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A study by name, or the folder of one: ./mine.", show_default=False)
+    ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Write the artefact to this folder.")] = Path("artefact"),
     wheel: Annotated[
         Path | None,
@@ -509,7 +520,9 @@ def artefact(
 
 
 def edges(
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A study by name, or the folder of one: ./mine.", show_default=False)
+    ],
     scale: Annotated[str, typer.Option(metavar="quick|paper", help="Scale: the number of repetitions.")] = "quick",
     only: Annotated[
         list[str],

@@ -38,7 +38,7 @@ NEAR = 0.01
 """Fraction of a packet's time by which a whole number of packets may deviate from the time between two ACKs."""
 
 SETTLED = 3
-"""ACKs behind a loss, one of which must be as late as the one before it: the delay of one or two may change."""
+"""ACKs after a loss, one of which must be as late as the previous one: the delay of one or two may change."""
 
 SOON = 0.98
 """Fraction of the base RTT before which no ACK can belong to that transmission."""

@@ -155,7 +155,7 @@ def _by_holes(
         if kind == "late":
             continue  # the hole represents the late packet
         if heard is None and more and length and seq + length > nxt and left - before > SILENCE * round_trip:
-            # more was written than had arrived, and no ACK released it: it had left before, was lost, and a timer
+            # more was written than had arrived, and no ACK released it: it had been sent before, was lost, and a timer
             # retransmitted it
             lost = (arrived, server, "data", nxt, seq + length - nxt, *row[5:])
             made.append((before, 2, at, lost))

@@ -283,8 +283,8 @@ def _compared(found: Diagnosis) -> int:
 
 
 def _fitting(names: Sequence[str], shown: Sent, found: Diagnosis) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return candidates whose SYN resembles the capture's. One that needs exact marks lets its SYN be marked too (ECT),
-    unless a router has cleared that.
+    """Return candidates whose SYN resembles the capture's. A controller that needs exact marks has its SYN marked too
+    (ECT), unless a router has cleared that.
     """
     needs = {"dctcp": ("ask", "ECN"), "prague": ("accecn", "accurate ECN")}
     ect, as_sent = found.connection["syn_ect"], found.at == "sender"

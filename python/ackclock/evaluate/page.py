@@ -313,7 +313,7 @@ def _open(evaluation: Evaluation) -> tuple[report.Block, ...]:
 
 
 def decided(found: Decided) -> str:
-    """Return what the further looks came to, in words."""
+    """Return the results of the further looks, in words."""
     settled = {row: r.verdict for row, r in found.verdicts.items() if r.verdict != "no difference shown"}
     words = "; ".join(f"row {row} is {verdict}" for row, verdict in settled.items()) or "no row is settled"
     why = {

@@ -61,7 +61,7 @@ def _counts(judged: Judged, name: str) -> bool:
 def needed(found: RowVerdict) -> float:
     """Return the number of seeds that would settle a row at a later look, by its spread now.
 
-    One measure beyond its margin is enough for "worse". Otherwise each has to come to lie within it.
+    One measure beyond its margin is enough for "worse". Otherwise all have to lie within theirs.
     """
     beyond: list[float] = []
     within: list[float] = []

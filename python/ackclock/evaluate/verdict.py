@@ -318,7 +318,7 @@ def judge_rows(
 
 
 def gated(cells: Sequence[Judged]) -> list[Judged]:
-    """Exclude measures that count only where another one is about equal, if it is not."""
+    """Exclude measures that count only if another one is about equal, when it is not."""
     at = {(j.cell.id, j.measure.name): j for j in cells}
     found = []
     for j in cells:

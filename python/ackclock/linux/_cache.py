@@ -96,7 +96,7 @@ def repository() -> Path:
 
 
 def _unpacked(archive: Path) -> Path:
-    """The archive's files in the cache; they get their place at once, when all are there."""
+    """Files of the archive in the cache; they get their place all at once."""
     place = folder() / f"ours-{hash_of([archive.read_bytes()])}"
     if place.is_dir():
         return place

@@ -1,7 +1,6 @@
-"""From all cases to an expectation: with what probability each happens where packets are lost at random, without any seed.
-
-What was left out has a probability, too, so an expectation has bounds: such a case takes at least as long as the run had taken where it was
-left out, and at most the rest of the run.
+"""From all cases to an expectation: the probability of each case under random loss, without any seed. Omitted cases
+have a probability, too, so the expectation has bounds: such a case takes at least the time that the run had taken when
+it was cut off, and at most the rest of the run.
 """
 
 from __future__ import annotations

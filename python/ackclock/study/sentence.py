@@ -47,9 +47,9 @@ class Sentence:
 
 
 def read(text: str) -> tuple[Sentence, ...]:
-    r"""Sentences as a table: a line "= SOURCE", and a line "place | what it says | claims | what else shows it" for each.
+    r"""Sentences as a table: a line "= SOURCE", and a line "place | words | claims | other evidence" for each.
 
-    Where nothing tests a sentence, "none: WHY" stands in the last column.
+    If nothing tests a sentence, the last column is "none: REASON".
 
     Examples
     --------

@@ -114,7 +114,7 @@ SEVERAL = (*ENVIRONMENTS, *ASKED, NEWER)
 CAUSED = (10, 20, 50)
 """Sizes of the cause of C2, whose link is run at no other."""
 NEEDED = {PCC: (4, 6, 8), CUBIC: (30, 40, 50)}
-"""Sizes of the cause of F1: about those from which on each has 90 % of the link."""
+"""Sizes of the cause of F1: around the smallest size with which each protocol has 90 % of the link."""
 FEWEST, FEWER = (20, 275), (6, 10, 20, 50, 100, 275)
 """Sizes of the others, at quick scale and at paper scale."""
 BETWEEN = (6, 10, 20, 50, 100, 275)

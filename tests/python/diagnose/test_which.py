@@ -141,7 +141,7 @@ def test_acks_of_several_segments_behind_a_hole_are_no_lost_ones(tmp_path):
 
 
 def test_a_sender_whose_pace_changes_has_not_waited_for_its_application(tmp_path):
-    """FAST paces its first rounds four times as slowly as the later ones, and one of its writes ends there."""
+    """FAST paces its first rounds four times as slowly as later ones, and one of its writes ends in them."""
     path_of = {"rate": "5.52 Mbit/s", "delay": "26.4 ms", "queue": {"kind": "drop-tail", "limit": "43 packets"}}
     flow = {"congestion_control": "fast", "workload": {"kind": "bulk"}}
     scenario = {"duration": "20 s", "network": {"bottleneck": path_of}, "flows": [flow]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -122,7 +123,7 @@ def test_a_row_just_beyond_its_margin_is_worse_at_the_first_look_and_open_at_a_l
     assert (cell.verdict, cell.difference.level) == ("no difference shown", 0.95)  # shown as it is everywhere
 
 
-def one_cell(folder: Path, seconds: float | None) -> Evaluation:
+def one_cell(folder: Path, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> Evaluation:
     """Return row 4 with one cell and two seeds at first, of Reno."""
     plan = Plan(
         candidate=Arm(role="candidate", name="reno", controller="reno"), scale="standard", only=("4",), seeds=(2, 2)
@@ -130,7 +131,9 @@ def one_cell(folder: Path, seconds: float | None) -> Evaluation:
     vars(plan)["rows"] = [replace(row, cells=row.at("quick")[:1]) for row in plan.rows]
     executor = Threads(2)
     try:
-        return evaluate(plan, folder, executor, within=None if seconds is None else Within(seconds=seconds))
+        return evaluate(
+            plan, folder, executor, within=None if seconds is None else Within(seconds=seconds, clock=clock)
+        )
     finally:
         executor.close()
 
@@ -158,6 +161,15 @@ def test_an_evaluation_decides_and_says_what_it_ran(tmp_path: Path) -> None:
     assert one_cell(tmp_path, 600).digest == found.digest != plain.digest
     assert [r.verdict for r in one_cell(tmp_path / "other", 1e-9).rows] == ["no difference shown"]
     assert json.dumps(to_json(found))
+
+
+def test_a_look_that_is_cut_off_in_its_runs_leaves_the_evaluation_as_it_was(tmp_path: Path) -> None:
+    plain = one_cell(tmp_path, None)
+    times = iter([0.0, 0.0])  # the second is that of the look's beginning
+    cut = one_cell(tmp_path, 60, lambda: next(times, 1e9))
+    assert cut.decided is not None
+    assert (cut.decided.looks, cut.decided.ended, cut.decided.verdicts) == (0, "time", {})
+    assert (cut.digest, [r.verdict for r in cut.rows]) == (plain.digest, [r.verdict for r in plain.rows])
 
 
 @pytest.mark.parametrize(

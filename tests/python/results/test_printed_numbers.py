@@ -1,4 +1,6 @@
-"""Every number of a page or a terminal table, of the simulator: `printed` says where it comes from. Those of the kernel: test_linux_printed.py."""
+"""Every number on a page or in a terminal table, of the simulator: `printed` names its source. The kernel's numbers:
+test_linux_printed.py.
+"""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ pub struct Bbr {
     prior_cwnd: u32,
     /// No segment delivered yet since the flow was idle.
     idle_restart: bool,
-    /// The pacing rate no longer rests on the guess of an RTT of 1 ms.
+    /// The pacing rate rests on a measured RTT, no longer on the guess of 1 ms.
     has_seen_rtt: bool,
     /// Payload of a segment, bytes; only for the trace.
     smss: u32,

@@ -274,7 +274,7 @@ pub trait Bridge: Send {
     fn call(&mut self, hook: Hook, window: &mut OwnWindow, told: &Told) -> Result<f64, Self::Error>;
     /// Error for an answer that does not count.
     fn refused(&self, said: String) -> Self::Error;
-    /// The controller made an error: it is not called any more.
+    /// Note an error of the controller, after which it receives no more calls.
     fn fail(&mut self, hook: &'static str, now: Time, error: Self::Error);
     /// Values of the controller's variables, in the order of these names; unknown ones are left as they are.
     fn vars(&self, names: &[&str], values: &mut [f64]);

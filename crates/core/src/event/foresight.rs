@@ -10,7 +10,7 @@ pub trait Foresight {
     fn soon(&self, id: u32);
     /// Event `id` will come even sooner.
     fn next(&self, id: u32);
-    /// Event `id` is one of the next.
+    /// Event `id` will come as one of the next few.
     fn last(&self, id: u32);
 }
 

@@ -222,7 +222,7 @@ impl Replay {
         self.take(earliest, 1).1
     }
 
-    /// First and last opportunity that such a packet takes; they are used up.
+    /// First and last opportunity that such a packet uses up.
     pub(crate) fn transmit(&mut self, earliest: Time, bytes: u32) -> (Time, Time) {
         let (cursor, start) = self.take(earliest, bytes);
         self.cursor = cursor;

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use ackclock_core::{Span, Time};
 
-/// Cores and slices, and what packets cost.
+/// Cores, slices, and the cost of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuConfig {
     /// Cores; 0 = one for each process.

@@ -141,7 +141,7 @@ impl Host {
         self.cuts && self.device.is_none()
     }
 
-    /// Whether packets are taken in while the gate is closed.
+    /// Whether packets are received while the gate is closed.
     pub fn receives_on(&self) -> bool {
         self.receives_on
     }
@@ -159,7 +159,7 @@ impl Host {
         }
     }
 
-    /// `process` has no work left, or has ended: returns the one that runs in its place, if any.
+    /// `process` has no work left, or has ended: returns the process that runs in its place, if any.
     pub fn release(&mut self, now: Time, process: u32) -> Option<u32> {
         self.scheduler.as_mut().and_then(|cpu| cpu.release(now, process))
     }

@@ -31,7 +31,7 @@ table! {
         netem_jitter: Option<NetemJitter> = Takes::Table(NetemJitter::TABLE);
         /// Reordering of packets. Default: none.
         reorder: Option<Reorder> = Takes::Table(Reorder::TABLE);
-        /// Probability that a packet comes twice. The copy crosses the link for itself and counts as an arrival.
+        /// Probability that a packet is duplicated. The copy crosses the link by itself and counts as an arrival.
         duplicate: f64 = Takes::Share, 0.0;
         /// Probability that a packet is damaged: it waits and takes its time on the link, and is lost at the end.
         corrupt: f64 = Takes::Share, 0.0;

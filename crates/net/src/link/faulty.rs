@@ -8,8 +8,8 @@ use crate::pool::{PacketId, Pool};
 use crate::queue::{Dropped, Refused};
 
 impl Link {
-    /// The copy of the packet that was offered last, which is offered next, and when. The caller looks behind every offer that did not
-    /// return a delivery, if [`Link::has_head_drops`] says that there may be something.
+    /// Copy of the packet offered last, which is offered next, and its time. The caller checks after every offer that returned no
+    /// delivery, if [`Link::has_head_drops`].
     pub fn take_copy(&mut self) -> Option<(Time, Packet)> {
         self.extras_mut()?.doubler.as_mut()?.take()
     }

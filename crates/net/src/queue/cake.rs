@@ -45,8 +45,8 @@ table! {
         /// Compensation for the line's encoding: ATM (each 48 bytes take a cell of 53), PTM (each 64 bytes take 65), or
         /// none.
         framing: LineCode = LineCode::TAKES, LineCode::NoAtm;
-        /// Between whom the rate is shared equally. Hosts are those of the scenario's `hosts`; ends without one count
-        /// as one host per group of flows.
+        /// Parties between which the rate is shared equally. Hosts are those of the scenario's `hosts`; ends without one count as one host
+        /// per group of flows.
         isolation: Isolation = Isolation::TAKES, Isolation::TripleIsolate;
     }
 }

@@ -151,7 +151,8 @@ impl Choke {
         Some((packet, now - arrival))
     }
 
-    /// Holes neither at the head, nor more of them than packets: each packet moves once for one that was dropped, at most.
+    /// Remove holes at the head, and all holes once they outnumber the packets: at most one move of a packet for each
+    /// dropped one.
     fn close_holes(&mut self) {
         while self.ring.front().is_some_and(Option::is_none) {
             self.ring.pop_front();

@@ -199,7 +199,7 @@ pub(crate) enum Queue {
     Cake(Box<Cake>),
 }
 
-/// Answer of a queue that holds its packets; the other value for one that does not.
+/// The first value for a queue that holds its packets, the second for all others.
 macro_rules! held {
     ($self:ident, $queue:ident => $asked:expr, $otherwise:expr) => {
         match $self {
@@ -345,7 +345,7 @@ pub enum Classifier {
 choice! { Classifier: L4s "l4s", AnyEct "any-ect" }
 
 impl Classifier {
-    /// Whether this packet is one.
+    /// Whether a packet with this mark belongs to the L queue.
     pub(crate) fn takes(self, ecn: Ecn) -> bool {
         match ecn {
             Ecn::NotEct => false,

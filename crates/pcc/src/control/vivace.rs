@@ -375,7 +375,7 @@ struct Trend {
 const TREND: usize = 6;
 
 impl Trend {
-    /// Take an interval in; whether the slope over the last six leaves its usual band by two deviations.
+    /// Add an interval; returns whether the slope over the last six leaves its usual band by two deviations.
     fn is_unusual(&mut self, measured: &Measured) -> bool {
         self.rtts.rotate_left(1);
         self.rtts[TREND - 1] = (measured.start.as_secs(), measured.rtt_mean);

@@ -38,7 +38,7 @@ impl Taken {
         short && self.last == self.piece && !so_far.flags.bits.has(Flags::FIN)
     }
 
-    /// Join the next packet; false if it is another one, which stays.
+    /// Join the next packet; false if that is another packet, which stays.
     pub fn join(&mut self, queue: &mut VecDeque<Captured>, wanted: &TcpPacket) -> bool {
         let Some(next) = queue.front() else { return false };
         let (a, b) = (&self.whole.packet, &next.packet);

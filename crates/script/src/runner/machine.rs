@@ -32,7 +32,7 @@ pub trait Machine {
     /// Result of the waiting call; `None`: it still waits.
     fn answer(&mut self, line: u32, call: &Call) -> Result<Option<Answer>, Stop>;
 
-    /// Parameters as they are.
+    /// Parameters in their present state.
     fn setup(&self) -> &Setup;
 
     /// Parameters change while the script is played.

@@ -5,7 +5,7 @@ use ackclock_core::Span;
 /// The answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Everything was as the script says, as far as packets and calls go; its code blocks are still to be evaluated.
+    /// Packets and calls were as in the script; its code blocks are still to be evaluated.
     Pass,
     /// A difference; only the first one is reported.
     Fail {

@@ -100,8 +100,8 @@ impl Ids {
     }
 }
 
-/// Whether one packet is the other or a part of it: a card has cut it up, or a router has appended to it or
-/// changed its flags.
+/// Whether one packet is the other or a part of it: a card may have cut it, or a router appended to it or changed its
+/// flags.
 fn has(sent: &Header, got: &Header) -> bool {
     let part = |sent: &Segment, got: &Segment| {
         let within = match got.len {

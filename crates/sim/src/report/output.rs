@@ -107,7 +107,7 @@ const FAILURES: &[&str] = &ackclock_core::foreign::Failure::NAMES;
 
 columns! {
     fn flows(flows: &[Flow], world: &World) as FLOWS "flows"
-    "One row per flow, in every run. Counts cover the whole run, the warm-up included (table `performance` has what was after it), and are taken at the host that sends the data."
+    "One row per flow, in every run. Counts cover the whole run, the warm-up included (table `performance` covers the time after it), and are taken at the host that sends the data."
     {
         let rows = || flows.iter();
         let sums = || flows.iter().map(Flow::sums);
@@ -535,8 +535,8 @@ columns! {
     f8 pacing_bps ["bit/s"] = rows().map(|(_, _, r)| pacing(r)), "Pacing rate.", or "the sender does not pace";
     + {
         estimate_bps ["bit/s"]: "Rate that the controller estimates the path to offer (BBR's bw, Westwood's estimate).", or "the flow's controller has no such variable";
-        delta ["1/segments"]: "Copa: its share of what stands in the queue; 1/delta segments are its aim.", or "the flow's controller has no such variable";
-        velocity: "Copa: steps that the window takes at a time.", or "the flow's controller has no such variable";
+        delta ["1/segments"]: "Copa: weight of its queueing delay; it aims at 1/delta segments in the queue.", or "the flow's controller has no such variable";
+        velocity: "Copa: number of steps by which the window changes at a time.", or "the flow's controller has no such variable";
         queued_s ["s"]: "Copa: delay in the queue, as it measures it.", or "no sample yet, or no such variable";
         rtt_min_s ["s"]: "Westwood: minimum RTT.", or "no sample yet, or no such variable";
         base_rtt_s ["s"]: "Delay-based controllers: their estimate of the RTT without queueing.", or "no sample yet, or no such variable";

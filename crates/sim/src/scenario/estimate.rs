@@ -91,9 +91,8 @@ pub fn estimate_capture(scenario: &Scenario) -> u64 {
     scenario.flows.iter().map(of).sum::<f64>() as u64
 }
 
-/// How much CPU time one run may take, seconds: packets, what is recorded at intervals, and changes of links.
-///
-/// Upper estimate for the built-in controllers, within a small factor for what it is for: to refuse what would take hours or days.
+/// Upper estimate of the CPU time of a run, seconds: packets, samples at intervals, and changes of links. For built-in
+/// controllers it is within a small factor, enough to refuse runs of hours or days.
 pub fn estimate_time(scenario: &Scenario) -> f64 {
     let flows = flows(scenario);
     let duration = Span(scenario.duration_ns);

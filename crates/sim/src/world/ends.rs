@@ -298,8 +298,8 @@ impl End {
         }
     }
 
-    /// Write the next packet that it sends into its `place`, recorded if packets are captured, and return
-    /// whether more may follow; none: it sends none.
+    /// Write the end's next packet into its `place`, recorded if packets are captured, and return whether more may
+    /// follow; `None` without a packet.
     #[inline(always)]
     pub(super) fn send_into<'p>(
         &mut self,

@@ -185,12 +185,12 @@ impl Net {
         }
     }
 
-    /// Packets that are known to leave the link that they are on: when, its number, and which.
+    /// Packets whose departure from their link is known: time, number of the link, and packet.
     pub(super) fn packets(&self) -> impl Iterator<Item = (Time, u32, PacketId)> + '_ {
         self.agenda.packets().chain(self.junctions.iter().flat_map(Junction::packets))
     }
 
-    /// Packets by link that are known to leave it and have not left it yet.
+    /// Packets of each link whose departure is known and still ahead.
     fn underway(&self) -> Vec<Underway> {
         let mut underway = vec![Underway::default(); self.links.len()];
         for (_, link, id) in self.packets() {
@@ -455,8 +455,8 @@ impl LinkSlot {
         }
     }
 
-    /// Time of the link's next event. A packet that left a queue which held it is seen only after it has crossed the link, and the
-    /// next arrival can tell what left before it: the event may wait until then, unless counters are read sooner.
+    /// Time of the link's next event. A packet that left a holding queue is seen only after it has crossed the link, and the next
+    /// arrival can compute the earlier departures: the event may wait until then, unless counters are read sooner.
     #[inline]
     fn due(&self, horizon: Time) -> Time {
         let next = self.link.next_event();

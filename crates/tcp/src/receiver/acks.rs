@@ -69,7 +69,7 @@ pub(super) struct Compression {
     on: bool,
     /// Number of delayed duplicate ACKs.
     pub held: u8,
-    /// Number that left at once at the present in-order offset.
+    /// Number of duplicate ACKs that left at once at the present in-order offset.
     dup_acks: u8,
     rcv_nxt: u64,
     until: Time,

@@ -52,7 +52,7 @@ impl Receiver {
         }
     }
 
-    /// Whether headers that leave now, one after the other, all get the same from [`Receiver::stamp`].
+    /// Whether headers that leave now, one after the other, all get equal fields from [`Receiver::stamp`].
     #[inline(always)]
     pub fn stamps_alike(&self) -> bool {
         let plain = self.assembly.sacks.is_empty()

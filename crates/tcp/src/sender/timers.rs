@@ -111,7 +111,7 @@ impl Timer {
         (self.pace_at, self.wake_at) = (at, at.min(self.turn_at));
     }
 
-    /// The writer has its turn then.
+    /// Set the time of the writer's next turn.
     pub fn take_turn(&mut self, at: Time) {
         (self.turn_at, self.wake_at) = (at, at.min(self.pace_at));
     }
@@ -164,7 +164,7 @@ impl Sender {
         self.timer.pace_at <= now
     }
 
-    /// Whether one of both clocks is due.
+    /// Whether either clock is due.
     #[inline]
     pub fn is_due(&self, now: Time) -> bool {
         self.timer.wake_at <= now || self.timer.is_due(now)

@@ -19,7 +19,7 @@ pub const BROKEN: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
 const MOST: usize = 256;
 
 impl Poll {
-    /// Watch everything about `fd`; an event says that something has changed, once.
+    /// Watch all events of `fd`; each change is reported once.
     pub fn watch(&self, fd: RawFd, token: u64) -> Result<()> {
         let events = READABLE | WRITABLE | libc::EPOLLET as u32;
         let mut event = libc::epoll_event { events, u64: token };

@@ -22,7 +22,7 @@ pub struct Command {
     pub arguments: Vec<CString>,
     /// NAME=VALUE.
     pub environment: Vec<CString>,
-    /// Folder in which it begins.
+    /// Folder in which the program starts.
     pub folder: CString,
     /// Destination of its output.
     pub outputs: [OwnedFd; 2],
@@ -211,7 +211,7 @@ pub fn children() -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(check(fd, "signalfd")?) })
 }
 
-/// A child that has ended, if there is one.
+/// A child that has ended; `None` if none has.
 pub fn reap() -> Option<(i32, Ended)> {
     let mut status = 0;
     let child = unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) };

@@ -29,7 +29,7 @@ pub struct Returned {
     pub flags: i32,
 }
 
-/// Make a call. The caller says how long its buffers are where the kernel asks, and no longer than they are.
+/// Make a call. The caller gives the length of its buffers where the kernel asks for it, and no more than their length.
 pub fn call(number: i64, args: &[Arg]) -> Returned {
     let mut memory: Vec<Vec<u8>> = Vec::new();
     let mut vectors: Vec<Vec<libc::iovec>> = Vec::new();
