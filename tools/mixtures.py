@@ -1,4 +1,4 @@
-"""Mixtures of features, drawn and compared with Linux: how many are identical, by the number of features and flows, and how far the others are off.
+"""Shares of drawn mixtures of features that are identical with Linux, by the number of features and flows, and the errors of the others.
 
     tools/mixtures.py SEED COUNT [--jobs N]
 
@@ -18,8 +18,26 @@ from ackclock.diff import Judged, judge
 from ackclock.diff._flows import Flow
 from ackclock.fidelity.mixtures import mixtures
 
-HEADS = ("features", "flows", "drawn", "identical", "first flow", "refused", "flows over 50 kB", "within 1 % of goodput", "beyond 10 %")
-APART = ("scenario", "worst goodput", "retransmissions here", "in Linux", "timeouts here", "in Linux", "first difference")
+HEADS = (
+    "features",
+    "flows",
+    "drawn",
+    "identical",
+    "first flow",
+    "refused",
+    "flows over 50 kB",
+    "within 1 % of goodput",
+    "beyond 10 %",
+)
+APART = (
+    "scenario",
+    "worst goodput",
+    "retransmissions here",
+    "in Linux",
+    "timeouts here",
+    "in Linux",
+    "first difference",
+)
 LEAST_BYTES = 50_000
 
 

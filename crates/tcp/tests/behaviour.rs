@@ -9,7 +9,7 @@ use ackclock_cc::Rule;
 use ackclock_core::packet::Ecn;
 use ackclock_core::trace::CaState;
 use ackclock_core::{Flags, Span, Time};
-use ackclock_tcp::{Config};
+use ackclock_tcp::Config;
 
 fn ms(x: u64) -> Span {
     Span::from_ms(x)

@@ -158,8 +158,8 @@ fn connection(packets: &[&Row], lines: &[&Line], zero: u64) -> Vec<AckRow> {
             });
             continue;
         }
-        if header.syn {
-            continue;
+        if header.syn || header.flags & Flags::RST.0 != 0 {
+            continue; // a reset acknowledges nothing
         }
         if std::mem::take(&mut handshake) {
             while lines.next_if(|l| l.us <= now_us + 1 && matches!(l.event, Event::State(_))).is_some() {}

@@ -1,7 +1,7 @@
 //! Headers of IPv4 and TCP packets, as far as they are used.
 
-use ackclock_core::packet::Ecn;
-use ackclock_core::AccEcnOption;
+use ackclock_core::packet::{Ecn, SackBlock};
+use ackclock_core::{AccEcnOption, Flags, Segment};
 
 /// Fields that are read of a packet.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,6 +58,25 @@ impl Header {
             has_ts: option(options, 8).is_some(),
             accecn: accecn(options),
         })
+    }
+}
+
+impl Header {
+    /// Fields that links see of the segment; its numbers are left to those who count.
+    pub fn segment(&self) -> Segment {
+        let mut seg = Segment {
+            len: self.len,
+            flags: Flags(self.flags),
+            has_ts: self.has_ts,
+            accecn: self.accecn,
+            ..Segment::default()
+        };
+        seg.syn.sack_permitted = self.sack_permitted;
+        let relative = |edge: u32| edge.wrapping_sub(self.ack) as i32;
+        for &(start, end) in &self.sack {
+            seg.sack.push(SackBlock { start: relative(start), end: relative(end) });
+        }
+        seg
     }
 }
 
@@ -193,6 +212,7 @@ mod tests {
         assert_eq!(h.sack, [(7, 8), (10, 11)]);
         assert_eq!(h.ecn, Ecn::Ect0);
         assert!(h.has_ts && !h.accecn.is_some());
+        assert_eq!(h.segment().ip_bytes() as usize, ack().len(), "timestamps and blocks are counted");
     }
 
     #[test]

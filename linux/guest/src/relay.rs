@@ -11,7 +11,7 @@ use std::io::Result;
 use std::os::fd::RawFd;
 
 use ackclock_core::datagram::{Datagram, Opaque, UDP_IP_BYTES};
-use ackclock_core::packet::{Ecn, Flags, SackBlock};
+use ackclock_core::packet::{Ecn, Flags};
 use ackclock_core::{Header as Content, Packet, Segment, Span, Stream, Time};
 use ackclock_net::{LinkConfig, Refused, SoleLink};
 use ackclock_sim::scenario::spec::WorkloadConfig;
@@ -389,23 +389,7 @@ impl Relay {
     fn segment(&mut self, key: Key, forward: bool, header: &Header, sent: &Sent) -> (u32, Content) {
         let (conn, seg_no, rexmit) = self.count(key, forward, header);
         let (ack, wnd) = self.connection(key, false).offers[usize::from(!forward)].read(header);
-        let mut seg = Segment {
-            seq: sent.packet,
-            ack,
-            wnd,
-            len: header.len,
-            seg_no,
-            rexmit,
-            flags: Flags(header.flags),
-            has_ts: header.has_ts,
-            accecn: header.accecn,
-            ..Segment::default()
-        };
-        seg.syn.sack_permitted = header.sack_permitted;
-        for &(start, end) in &header.sack {
-            let relative = |edge: u32| edge.wrapping_sub(header.ack) as i32;
-            seg.sack.push(SackBlock { start: relative(start), end: relative(end) });
-        }
+        let seg = Segment { seq: sent.packet, ack, wnd, seg_no, rexmit, ..header.segment() };
         (conn, seg.into())
     }
 

@@ -189,14 +189,6 @@ pub fn set_option_text(fd: RawFd, level: i32, name: i32, value: &str) -> Result<
     set_option_bytes(fd, level, name, value.as_ptr(), value.len())
 }
 
-/// Close a connection; return when the FIN is acknowledged.
-pub fn close_and_wait(socket: OwnedFd) -> Result<()> {
-    let for_ever = libc::linger { l_onoff: 1, l_linger: i32::MAX };
-    set_option(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, &for_ever)?;
-    drop(socket);
-    Ok(())
-}
-
 fn set_option_bytes(fd: RawFd, level: i32, name: i32, value: *const u8, len: usize) -> Result<()> {
     let done = unsafe { libc::setsockopt(fd, level, name, value.cast(), len as u32) };
     check(done, &format!("setsockopt {level}/{name}")).map(drop)

@@ -219,7 +219,7 @@ def compare(
             ours, theirs = (_events(run.acks, flow, segment, end_s) for run in (simulator, kernel))
             streams: list[tuple[Events, Events]] = [(ours, theirs)]
             if _holds(scenario, simulator.flows["group"][flow]):
-                streams = [(_only(ours, acks), _only(theirs, acks)) for acks in (True, False)]
+                streams = [(_only(ours, acks=True), _only(theirs, acks=True)), _left(ours, theirs)]
             walks = [_walk(*stream, names) for stream in streams]
             events = sum(equal for equal, _ in walks)
             divergence = min((d for _, d in walks if d is not None), key=lambda d: d.t_s, default=None)
@@ -292,9 +292,15 @@ def _holds(scenario: Scenario, group: int) -> bool:
     )
 
 
-def _only(events: Events, acks: bool) -> Events:
+def _only(events: Events, *, acks: bool) -> Events:
     """Return the ACKs among events, or the transmissions."""
     return [event for event in events if (event["event"] == "ack") == acks]
+
+
+def _left(ours: Events, theirs: Events) -> tuple[Events, Events]:
+    """Return the transmissions of both; of ours none that the device of the other still holds at the end."""
+    left = _only(theirs, acks=False)
+    return _only(ours, acks=False)[: len(left)], left
 
 
 def _events(acks: pl.DataFrame, flow: int, segment: int | None, end_s: float) -> Events:
@@ -331,9 +337,7 @@ def _events(acks: pl.DataFrame, flow: int, segment: int | None, end_s: float) ->
     return out
 
 
-def _walk(
-    ours: Events, theirs: Events, names: tuple[str, str]
-) -> tuple[int, Divergence | None]:
+def _walk(ours: Events, theirs: Events, names: tuple[str, str]) -> tuple[int, Divergence | None]:
     """Number of equal events at the beginning, and the first difference. An ACK that others overtook is a matter of the
     network, and only one table may have it: Linux notes it, then drops it by its old timestamp unless it acknowledges
     the same data as the last one (`tcp_disordered_ack_check`). Its effect on a sender that accepts it appears in later

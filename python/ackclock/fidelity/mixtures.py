@@ -470,7 +470,20 @@ def _has() -> Has:
     return Has(release="7.3.4", controllers=tuple(sorted(names)))
 
 
-CHANCE = frozenset({"bernoulli", "gilbert-elliott", "gilbert-elliott-in-time", "red", "linux-red", "choke", "pie", "fq-pie", "dualpi2", "cake"})
+CHANCE = frozenset(
+    {
+        "bernoulli",
+        "gilbert-elliott",
+        "gilbert-elliott-in-time",
+        "red",
+        "linux-red",
+        "choke",
+        "pie",
+        "fq-pie",
+        "dualpi2",
+        "cake",
+    }
+)
 """Kinds of losses and queues that draw random numbers."""
 CHANCES = frozenset({"jitter", "netem_jitter", "reorder", "duplicate", "corrupt", "wifi"})
 """Keys of a link that do."""

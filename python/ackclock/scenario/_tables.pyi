@@ -571,7 +571,7 @@ class Fetch(Table):
     request: str
     """Size of the request."""
     count: int
-    """Number of fetches, one after another."""
+    """Number of successive fetches."""
     pause: str
     """Time from the last byte of one response to the start of the next fetch."""
     timeout: str | None
@@ -1613,7 +1613,7 @@ class Stack(Table):
     optimistic_acks: float | str | None
     """The receiver cheats: it acknowledges missing data as if it had arrived, and acknowledges data ahead of its arrival, by this share of what arrives in a round trip. Goodput counts only data that arrives."""
     reordering: int | None
-    """Initial degree of reordering that a connection assumes, segments (`reordering` of a Linux route)."""
+    """Degree of reordering that connections assume at first, segments (Linux `tcp_reordering`). Default: 3."""
     tlp: bool | None
     """Tail loss probes (TLP, RFC 8985)."""
     frto: bool | None

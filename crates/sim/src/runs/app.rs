@@ -39,7 +39,7 @@ impl App {
             let mut cx = Context { world, flow, journal: &mut self.journal };
             driver.finish(&mut cx);
             if cx.flow.stop >= cx.now() {
-                cx.flow.acked_at_stop = None; // what the last nanosecond acknowledges counts
+                cx.flow.acked_at_stop = None; // an ACK of the last nanosecond counts
             }
             while let Some(&(conn, _)) = cx.flow.open.first() {
                 cx.retire(conn);

@@ -109,7 +109,7 @@ impl End {
                 let port = sys::peer_port(socket.as_raw_fd())?;
                 let answered = end.respond(&socket, &params, pace);
                 if params.common_random_numbers {
-                    sys::close_and_wait(socket)?;
+                    close_and_wait(socket)?;
                     let _ = closed.send(port);
                 }
                 answered
@@ -157,6 +157,12 @@ impl End {
         }
         Ok(())
     }
+}
+
+/// Close a connection; return when the FIN is acknowledged.
+fn close_and_wait(socket: OwnedFd) -> Result<()> {
+    let for_ever = libc::linger { l_onoff: 1, l_linger: i32::MAX };
+    sys::set_option(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, &for_ever)
 }
 
 /// Write this many bytes; false if the connection failed.
