@@ -10,12 +10,12 @@ likelihood, and of the answer "none of these".
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ackclock.diagnose._curve import Curve, Sent, curve, run_curve
-from ackclock.diagnose._mirror import mirrored
+from ackclock.diagnose._mirror import CUT, mirrored
 from ackclock.errors import InputError
 
 if TYPE_CHECKING:
@@ -68,8 +68,22 @@ NAMED = 0.1
 own way looks like another controller.
 """
 
-FAR = 1.5
-"""Largest ratio of a capture's distance from a candidate's runs to the distance between those runs."""
+MOST, AGREES = 0.7, 0.013
+"""Part of the data in which a candidate has to agree with the capture, and largest relative deviation of the flights
+there, unless its own runs differ by more: hosts differ in when they cut, join and wake, which changes an episode, and
+not the growth between losses or the decrease at each.
+"""
+
+LOOSELY, ALONE, ALONE_ON_AVERAGE = 0.05, 4.0, 3.0
+"""Largest deviation there of a candidate whose sender leaves its packets to a card, if every other one is this many times
+as far, there and on average: what a card and its driver do is known roughly.
+"""
+
+WHOLE = [{"name": "sender", "cuts_packets": False}]
+"""Host whose packets cross the path as they are."""
+
+LARGE = 0.1
+"""Share of packets with several segments from which on the capture shows what the sender leaves to its card."""
 
 OTHERWISE, WIDE = 0.2, 0.5
 """Share of the parts in which a candidate may deviate, because after a lost ACK many take another course, and the size
@@ -78,6 +92,12 @@ of that deviation.
 
 DECIDED = 20.0
 """Likelihood ratio from which on the better candidate is named."""
+
+KIN = {
+    "reno": "TCP-LP (Linux's `lp`), which is not built in, does the same as reno unless the delay grows",
+    "westwood-plus": "Linux calls it `westwood`",
+}
+"""Names that others have for a controller, and controllers elsewhere that do the same."""
 
 ROUNDS = 3
 """Independent parts of the data between two losses."""
@@ -159,7 +179,7 @@ class Identity:
             said += ", which do the same on this path, segment by segment"
         if self.others:
             said += f"; {_or(self.others)} cannot be ruled out"
-        return said + "."
+        return ". ".join([said, *(KIN[name] for name in self.names if name in KIN)]) + "."
 
     def summary(self) -> dict[str, Any]:
         """Identity as plain values, for JSON."""
@@ -220,16 +240,24 @@ def identify(
     own = curve(shown.ends, shown.flights, whole=whole, cells=cells, mss=found.mss)
     runs: dict[str, list[Curve]] = {name: [] for name in names}
     total = len(names) // 2 + 3 * (len(OFF) - 1)
+    bases = _cards(base, shown)
+    of = dict.fromkeys(names, base)
+
+    def run(card: Scenario, name: str, at: int) -> Curve:
+        return _run(card, name, at, whole=whole, cells=cells, mss=found.mss, shown=shown)
 
     def add(racers: Sequence[str], first: int, last: int) -> None:
         for name in racers:
             for at in range(first, last):
-                runs[name].append(_run(base, name, at, whole=whole, cells=cells, mss=found.mss, shown=shown))
+                runs[name].append(run(of[name], name, at))
                 if progress is not None:
                     progress(min(sum(map(len, runs.values())) / total, 1.0))
 
     near = _begins(found, names, own, whole=whole, cells=cells, shown=shown)
-    add(_in_race(near, FIRST_IN_RACE, FIRST_CLEARLY), 0, 1)
+    for name in _in_race(near, FIRST_IN_RACE, FIRST_CLEARLY):
+        made = [run(card, name, 0) for card in bases]
+        nearest = min(range(len(made)), key=lambda at: _mostly(own, made[at]))
+        of[name], runs[name] = bases[nearest], [made[nearest]]
     near |= {name: _apart(own, made[0]) for name, made in runs.items() if made}
     racers = _in_race({name: near[name] for name, made in runs.items() if made}, IN_RACE, CLEARLY)
     add(racers, 1, FIRST_OFF)
@@ -237,7 +265,14 @@ def identify(
     likely = _likelihoods(own, runs, racers, losses=losses)
     best = max(likely.values())
     add([name for name in racers if best - likely[name] <= math.log(HOPELESS)], FIRST_OFF, len(OFF))
-    return _judged(own, runs, racers, near, left_out, base, whole, losses=losses)
+    return _judged(own, runs, racers, near, left_out, of, whole, losses=losses)
+
+
+def _cards(base: Scenario, shown: Sent) -> tuple[Scenario, ...]:
+    """Return the mirror, and another of what the capture does not show: whether packets of several segments cross the path
+    whole, as between virtual machines; or, if single segments show, whether a card has cut them before the capture.
+    """
+    return (base, base.set("hosts", WHOLE) if shown.large > LARGE else base.set_all(CUT))
 
 
 def _in_race(near: dict[str, float], times: float, clearly: float) -> list[str]:
@@ -254,13 +289,14 @@ def _begins(
     """
     part = max(int(cells * FIRST_PART), min(cells, -(-LEAST_SEGMENTS * found.mss * cells // whole)))
     length = whole * part // cells
-    base = mirrored(found, controller="reno", most_bytes=length)
+    bases = _cards(mirrored(found, controller="reno", most_bytes=length), shown)
     seen = Curve(logs=own.logs[:part], reached=1.0)
-    near = {}
-    for name in names:
-        made = _run(base, name, 0, whole=length, cells=part, mss=found.mss, shown=shown)
-        near[name] = _apart(seen, made)
-    return near
+    return {
+        name: min(
+            _apart(seen, _run(card, name, 0, whole=length, cells=part, mss=found.mss, shown=shown)) for card in bases
+        )
+        for name in names
+    }
 
 
 def _compared(found: Diagnosis) -> int:
@@ -336,6 +372,16 @@ def _apart(one: Curve, other: Curve) -> float:
     return float(np.abs(one.logs - other.logs).mean()) + missing
 
 
+def _mostly(one: Curve, other: Curve) -> float:
+    """Return the mean relative difference of the flights where they are nearest, over `MOST` of the data: a single
+    episode of a few losses takes another course in a host that is a little different, and both are equal again behind it.
+    """
+    import numpy as np
+
+    off = np.sort(np.abs(one.logs - other.logs))
+    return float(off[: max(int(MOST * len(off)), 1)].mean()) + abs(one.reached - other.reached)
+
+
 def _likely(own: Curve, other: Curve, scale: float) -> float:
     """Return the mean log-likelihood of a part of the data."""
     import numpy as np
@@ -351,19 +397,26 @@ def _floor(own: Curve) -> float:
     return float((FLOOR + FLOOR_SEGMENTS / np.exp(own.logs)).mean())
 
 
-def _spreads(made: Sequence[Curve]) -> list[float]:
+def _spreads(made: Sequence[Curve], apart: Callable[[Curve, Curve], float]) -> list[float]:
     """Return the distance of each run to the nearest of the others."""
-    return [min(_apart(a, b) for b in made if b is not a) for a in made]
+    return [min(apart(a, b) for b in made if b is not a) for a in made]
 
 
 def _likelihoods(own: Curve, runs: dict[str, list[Curve]], racers: Sequence[str], *, losses: int) -> dict[str, float]:
-    """Return the log-likelihood of each racer over the whole data."""
+    """Return the log-likelihood of each racer over the whole data: of its nearest run, as a host that does the same by
+    chance, or of one that differs as its own runs do.
+    """
     import numpy as np
 
     pieces = min(len(own.logs), ROUNDS * (losses + 1) + 10)
     floor = _floor(own)
     return {
-        name: pieces * max(_likely(own, one, floor + float(np.mean(_spreads(runs[name])))) for one in runs[name])
+        name: pieces
+        * max(
+            _likely(own, one, scale)
+            for scale in (floor, floor + float(np.mean(_spreads(runs[name], _apart))))
+            for one in runs[name]
+        )
         for name in racers
     }
 
@@ -374,19 +427,17 @@ def _judged(
     racers: Sequence[str],
     near: dict[str, float],
     left_out: Sequence[tuple[str, str]],
-    base: Scenario,
+    of: Mapping[str, Scenario],
     whole: int,
     *,
     losses: int,
 ) -> Identity:
     import numpy as np
 
-    floor = _floor(own)
     likely = _likelihoods(own, runs, racers, losses=losses)
-    spread, distance, most = {}, {}, {}
+    spread, distance = {}, {}
     for name in racers:
-        nearest = _spreads(runs[name])
-        spread[name], most[name] = float(np.mean(nearest)), max(nearest)
+        spread[name] = float(np.mean(_spreads(runs[name], _apart)))
         distance[name] = min(_apart(own, one) for one in runs[name])
     order = sorted(racers, key=lambda name: -likely[name])
     best = order[0]
@@ -398,8 +449,25 @@ def _judged(
         if name not in ratios
     ]
     same = [name for name in order if _same(runs[best], runs[name])]
-    others = [name for name in order if name not in same and ratios[name] < DECIDED]
-    far = distance[best] > FAR * (most[best] + floor) or distance[best] > NAMED
+    mostly = {name: min(_mostly(own, one) for one in runs[name]) for name in racers}
+    others = [
+        name
+        for name in order
+        if name not in same
+        and (ratios[name] < DECIDED or distance[name] < distance[best] or mostly[name] < mostly[best])
+    ]
+    rest = [name for name in near if name not in same]
+    apart = (
+        bool(of[best].flows[0].stack.tso)
+        and mostly[best] <= LOOSELY
+        and all(
+            mostly.get(name, math.inf) >= ALONE * mostly[best]
+            and distance.get(name, near[name]) >= ALONE_ON_AVERAGE * distance[best]
+            for name in rest
+        )
+    )
+    agrees = mostly[best] <= max(AGREES, *_spreads(runs[best], _mostly))
+    far = distance[best] > NAMED or not (agrees or apart)
     curves = {"": np.exp(own.logs), **{name: np.exp(made[0].logs) for name, made in runs.items() if made}}
     return Identity(
         names=() if far else tuple(same),
@@ -408,7 +476,7 @@ def _judged(
         candidates=tuple(ranked),
         left_out=tuple(left_out),
         curves=curves,
-        scenario=base.set("flows.0.congestion_control", best),
+        scenario=of[best].set("flows.0.congestion_control", best),
         whole_bytes=whole,
     )
 
