@@ -130,9 +130,9 @@ def sent(packets: pl.DataFrame, *, server: bool, mss: int) -> Sent:
 NEIGHBOURS = 4
 """ACKs on either side, of which one in four has to show how many segments an ACK usually covers."""
 
-LEAST_NUMBERED, IN_A_ROW, MOST_LOST, WRAP = 20, 0.5, 1000, 1 << 16
-"""Packets, share of them with successive numbers, and largest gap, from which and up to which numbers of IP headers count
-a host's packets; numbers in all.
+LEAST_NUMBERED, IN_A_ROW, ODD, MOST_LOST, WRAP = 20, 0.9, 0.01, 100, 1 << 16
+"""Packets, and share of them with successive numbers, from which on numbers of IP headers count a host's packets; share
+that may have a number of another kind; largest gap that is a loss; numbers in all.
 """
 
 MOST_ACKS = 200_000
@@ -195,11 +195,13 @@ def _missing_numbers(numbers: Sequence[int]) -> tuple[tuple[int, ...], int] | No
         return None
     first = 1 if numbers[0] == 0 else 0  # Linux gives a SYN/ACK the number 0
     gaps = [(now - before) % WRAP for before, now in pairwise(numbers[first:])]
-    if sum(gap == 1 for gap in gaps) < IN_A_ROW * len(gaps) or any(not 0 < gap <= MOST_LOST for gap in gaps):
+    odd = sum(gap > MOST_LOST for gap in gaps)  # a RST has a number of its own
+    if sum(gap == 1 for gap in gaps) < IN_A_ROW * len(gaps) or odd > ODD * len(gaps):
         return None
     lost: list[int] = []
     for number, gap in enumerate(gaps, first + 2):
-        lost += [number + len(lost) + i for i in range(gap - 1)]
+        missing = gap - 1 if gap <= MOST_LOST else 0
+        lost += [number + len(lost) + i for i in range(missing)]
     return tuple(lost), len(numbers)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ackclock.diagnose._curve import Curve, Sent, curve, run_curve
 from ackclock.diagnose._mirror import CUT, mirrored
+from ackclock.diagnose._score import apart, likelihoods, mostly, same, spreads
 from ackclock.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,9 +46,6 @@ RATE_OFF, DELAY_OFF = 3e-4, 1e-3
 OFF = ((0, 0), (0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (-1, -1))
 """Paths of a candidate in the race: multiples of `RATE_OFF` and `DELAY_OFF` beside the fitted path."""
 
-FLOOR, FLOOR_SEGMENTS = 0.005, 0.25
-"""Relative and absolute change, in segments, that a lost ACK or another detail of the path causes in a flight."""
-
 IN_RACE = 4.0
 """Candidates at more than this multiple of the smallest distance, and above `CLEARLY`, run to the end only once."""
 
@@ -68,10 +66,9 @@ NAMED = 0.1
 own way looks like another controller.
 """
 
-MOST, AGREES = 0.7, 0.013
-"""Part of the data in which a candidate has to agree with the capture, and largest relative deviation of the flights
-there, unless its own runs differ by more: hosts differ in when they cut, join and wake, which changes an episode, and
-not the growth between losses or the decrease at each.
+AGREES = 0.013
+"""Largest relative deviation of a candidate's flights from the capture's in most of the data, unless its own runs differ by
+more.
 """
 
 LOOSELY, ALONE, ALONE_ON_AVERAGE = 0.05, 4.0, 3.0
@@ -82,13 +79,11 @@ as far, there and on average: what a card and its driver do is known roughly.
 WHOLE = [{"name": "sender", "cuts_packets": False}]
 """Host whose packets cross the path as they are."""
 
+HYSTART = ("cubic",)
+"""Candidates whose slow start HyStart ends by default."""
+
 LARGE = 0.1
 """Share of packets with several segments from which on the capture shows what the sender leaves to its card."""
-
-OTHERWISE, WIDE = 0.2, 0.5
-"""Share of the parts in which a candidate may deviate, because after a lost ACK many take another course, and the size
-of that deviation.
-"""
 
 DECIDED = 20.0
 """Likelihood ratio from which on the better candidate is named."""
@@ -98,9 +93,6 @@ KIN = {
     "westwood-plus": "Linux calls it `westwood`",
 }
 """Names that others have for a controller, and controllers elsewhere that do the same."""
-
-ROUNDS = 3
-"""Independent parts of the data between two losses."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -240,11 +232,10 @@ def identify(
     own = curve(shown.ends, shown.flights, whole=whole, cells=cells, mss=found.mss)
     runs: dict[str, list[Curve]] = {name: [] for name in names}
     total = len(names) // 2 + 3 * (len(OFF) - 1)
-    bases = _cards(base, shown)
     of = dict.fromkeys(names, base)
 
-    def run(card: Scenario, name: str, at: int) -> Curve:
-        return _run(card, name, at, whole=whole, cells=cells, mss=found.mss, shown=shown)
+    def run(host: Scenario, name: str, at: int) -> Curve:
+        return _run(host, name, at, whole=whole, cells=cells, mss=found.mss, shown=shown)
 
     def add(racers: Sequence[str], first: int, last: int) -> None:
         for name in racers:
@@ -255,24 +246,34 @@ def identify(
 
     near = _begins(found, names, own, whole=whole, cells=cells, shown=shown)
     for name in _in_race(near, FIRST_IN_RACE, FIRST_CLEARLY):
-        made = [run(card, name, 0) for card in bases]
-        nearest = min(range(len(made)), key=lambda at: _mostly(own, made[at]))
-        of[name], runs[name] = bases[nearest], [made[nearest]]
-    near |= {name: _apart(own, made[0]) for name, made in runs.items() if made}
+        hosts = _hosts(base, shown, found, name)
+        made = [run(host, name, 0) for host in hosts]
+        nearest = min(range(len(made)), key=lambda at: mostly(own, made[at]))
+        of[name], runs[name] = hosts[nearest], [made[nearest]]
+    near |= {name: apart(own, made[0]) for name, made in runs.items() if made}
     racers = _in_race({name: near[name] for name, made in runs.items() if made}, IN_RACE, CLEARLY)
     add(racers, 1, FIRST_OFF)
     losses = len(shown.lost)
-    likely = _likelihoods(own, runs, racers, losses=losses)
+    likely = likelihoods(own, runs, racers, losses=losses)
     best = max(likely.values())
     add([name for name in racers if best - likely[name] <= math.log(HOPELESS)], FIRST_OFF, len(OFF))
     return _judged(own, runs, racers, near, left_out, of, whole, losses=losses)
 
 
-def _cards(base: Scenario, shown: Sent) -> tuple[Scenario, ...]:
-    """Return the mirror, and another of what the capture does not show: whether packets of several segments cross the path
-    whole, as between virtual machines; or, if single segments show, whether a card has cut them before the capture.
+def _hosts(base: Scenario, shown: Sent, found: Diagnosis, name: str) -> list[Scenario]:
+    """Return the mirror, and others of what the capture does not show.
+
+    Packets of several segments may cross the path whole, as between virtual machines; or, where single segments show, a card may have cut them before the
+    capture. HyStart ends slow start by microseconds, or not at all; and a slow start that ended early may have had a threshold from before.
     """
-    return (base, base.set("hosts", WHOLE) if shown.large > LARGE else base.set_all(CUT))
+    made = [base, base.set("hosts", WHOLE) if shown.large > LARGE else base.set_all(CUT)]
+    starts: list[dict[str, Any]] = []
+    if name in HYSTART:
+        starts.append({"flows.0.stack.slow_start": {"kind": "classic"}})
+    if found.early_bytes:
+        threshold = {"flows.0.stack.initial_ssthresh": max(found.early_bytes // found.mss, 2)}
+        starts.append({"flows.0.stack.slow_start": {"kind": "classic"}, **threshold})
+    return made + [one.set_all(start) for start in starts for one in made]
 
 
 def _in_race(near: dict[str, float], times: float, clearly: float) -> list[str]:
@@ -289,11 +290,12 @@ def _begins(
     """
     part = max(int(cells * FIRST_PART), min(cells, -(-LEAST_SEGMENTS * found.mss * cells // whole)))
     length = whole * part // cells
-    bases = _cards(mirrored(found, controller="reno", most_bytes=length), shown)
+    base = mirrored(found, controller="reno", most_bytes=length)
     seen = Curve(logs=own.logs[:part], reached=1.0)
     return {
         name: min(
-            _apart(seen, _run(card, name, 0, whole=length, cells=part, mss=found.mss, shown=shown)) for card in bases
+            apart(seen, _run(host, name, 0, whole=length, cells=part, mss=found.mss, shown=shown))
+            for host in _hosts(base, shown, found, name)
         )
         for name in names
     }
@@ -364,63 +366,6 @@ def _run(base: Scenario, name: str, at: int, *, whole: int, cells: int, mss: int
     return run_curve(ackclock.run(scenario, seed=at + 1), whole=whole, cells=cells, mss=mss)
 
 
-def _apart(one: Curve, other: Curve) -> float:
-    """Return the mean relative difference of the flights; data not sent at all counts fully."""
-    import numpy as np
-
-    missing = abs(one.reached - other.reached)
-    return float(np.abs(one.logs - other.logs).mean()) + missing
-
-
-def _mostly(one: Curve, other: Curve) -> float:
-    """Return the mean relative difference of the flights where they are nearest, over `MOST` of the data: a single
-    episode of a few losses takes another course in a host that is a little different, and both are equal again behind it.
-    """
-    import numpy as np
-
-    off = np.sort(np.abs(one.logs - other.logs))
-    return float(off[: max(int(MOST * len(off)), 1)].mean()) + abs(one.reached - other.reached)
-
-
-def _likely(own: Curve, other: Curve, scale: float) -> float:
-    """Return the mean log-likelihood of a part of the data."""
-    import numpy as np
-
-    off = np.abs(own.logs - other.logs) + abs(own.reached - other.reached)
-    usual = (1 - OTHERWISE) * np.exp(-off / scale) / scale
-    return float(np.log(usual + OTHERWISE * np.exp(-off / WIDE) / WIDE).mean())
-
-
-def _floor(own: Curve) -> float:
-    import numpy as np
-
-    return float((FLOOR + FLOOR_SEGMENTS / np.exp(own.logs)).mean())
-
-
-def _spreads(made: Sequence[Curve], apart: Callable[[Curve, Curve], float]) -> list[float]:
-    """Return the distance of each run to the nearest of the others."""
-    return [min(apart(a, b) for b in made if b is not a) for a in made]
-
-
-def _likelihoods(own: Curve, runs: dict[str, list[Curve]], racers: Sequence[str], *, losses: int) -> dict[str, float]:
-    """Return the log-likelihood of each racer over the whole data: of its nearest run, as a host that does the same by
-    chance, or of one that differs as its own runs do.
-    """
-    import numpy as np
-
-    pieces = min(len(own.logs), ROUNDS * (losses + 1) + 10)
-    floor = _floor(own)
-    return {
-        name: pieces
-        * max(
-            _likely(own, one, scale)
-            for scale in (floor, floor + float(np.mean(_spreads(runs[name], _apart))))
-            for one in runs[name]
-        )
-        for name in racers
-    }
-
-
 def _judged(
     own: Curve,
     runs: dict[str, list[Curve]],
@@ -434,11 +379,11 @@ def _judged(
 ) -> Identity:
     import numpy as np
 
-    likely = _likelihoods(own, runs, racers, losses=losses)
+    likely = likelihoods(own, runs, racers, losses=losses)
     spread, distance = {}, {}
     for name in racers:
-        spread[name] = float(np.mean(_spreads(runs[name], _apart)))
-        distance[name] = min(_apart(own, one) for one in runs[name])
+        spread[name] = float(np.mean(spreads(runs[name], apart)))
+        distance[name] = min(apart(own, one) for one in runs[name])
     order = sorted(racers, key=lambda name: -likely[name])
     best = order[0]
     ratios = {name: float(np.exp(min(likely[best] - likely[name], 700.0))) for name in racers}
@@ -448,29 +393,28 @@ def _judged(
         for name in sorted(near, key=lambda name: near[name])
         if name not in ratios
     ]
-    same = [name for name in order if _same(runs[best], runs[name])]
-    mostly = {name: min(_mostly(own, one) for one in runs[name]) for name in racers}
+    equal = [name for name in order if same(runs[best], runs[name])]
+    off = {name: min(mostly(own, one) for one in runs[name]) for name in racers}
     others = [
         name
         for name in order
-        if name not in same
-        and (ratios[name] < DECIDED or distance[name] < distance[best] or mostly[name] < mostly[best])
+        if name not in equal and (ratios[name] < DECIDED or distance[name] < distance[best] or off[name] < off[best])
     ]
-    rest = [name for name in near if name not in same]
-    apart = (
+    alone = (
         bool(of[best].flows[0].stack.tso)
-        and mostly[best] <= LOOSELY
+        and off[best] <= LOOSELY
         and all(
-            mostly.get(name, math.inf) >= ALONE * mostly[best]
+            off.get(name, math.inf) >= ALONE * off[best]
             and distance.get(name, near[name]) >= ALONE_ON_AVERAGE * distance[best]
-            for name in rest
+            for name in near
+            if name not in equal
         )
     )
-    agrees = mostly[best] <= max(AGREES, *_spreads(runs[best], _mostly))
-    far = distance[best] > NAMED or not (agrees or apart)
+    agrees = off[best] <= max(AGREES, *spreads(runs[best], mostly))
+    far = distance[best] > NAMED or not (agrees or alone)
     curves = {"": np.exp(own.logs), **{name: np.exp(made[0].logs) for name, made in runs.items() if made}}
     return Identity(
-        names=() if far else tuple(same),
+        names=() if far else tuple(equal),
         others=() if far else tuple(others),
         nearest=best,
         candidates=tuple(ranked),
@@ -479,11 +423,3 @@ def _judged(
         scenario=of[best].set("flows.0.congestion_control", best),
         whole_bytes=whole,
     )
-
-
-def _same(some: Sequence[Curve], others: Sequence[Curve]) -> bool:
-    import numpy as np
-
-    if len(some) != len(others):  # one of them was left on the way
-        return False
-    return all(np.array_equal(one.logs, other.logs) for one, other in zip(some, others, strict=True))
