@@ -331,3 +331,19 @@ def test_acks_of_many_segments_with_numbers_in_a_row_are_all(tmp_path):
     acks = packets.filter((pl.col("from_server") != server) & (pl.col("kind") == "ack"))["ack"]
     assert (acks.diff().drop_nulls() >= 4 * 1448).sum() > 10
     assert found.sent.lost_acks == ()
+
+
+def test_a_slow_start_that_no_hystart_ended_is_cubics_too(tmp_path):
+    """HyStart did not fire in a host whose ACKs came late: the mirror's did, and illinois was named."""
+    scenario = ackclock.Scenario.from_dict(PATH).set_all(
+        {
+            "flows.0.congestion_control": "cubic",
+            "flows.0.stack.slow_start": {"kind": "classic"},
+            "network.bottleneck.queue.limit": "80 packets",
+        }
+    )
+    _, path = captured(tmp_path, scenario)
+    told = identify(diagnose(path), among=["cubic", "illinois", "reno", "htcp"])
+    assert told.names == ("cubic",)
+    assert told.scenario is not None
+    assert told.scenario.flows[0].stack.slow_start.kind == "classic"
