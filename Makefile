@@ -62,6 +62,7 @@ check: setup $(VENV)/.dev ## lints, types, import contracts, sizes, stubs, docs
 	$(BIN)/python tools/lint_page.py
 	$(BIN)/python tools/notices.py --check
 	$(BIN)/python tools/licences.py
+	$(BIN)/python tools/plotly_js.py --check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -127,7 +128,8 @@ site: setup lab-maybe $(VENV)/.dev $(VENV)/.docs ## the documentation as a site,
 dist: setup lab-maybe ## wheel (for every CPython from 3.11 on) and source distribution, in dist/
 	rm -rf dist
 	$(BIN)/python tools/linux_sources.py
-	$(BIN)/python tools/train.py $(DIST_PROFILE) $(BIN)/maturin build --profile $(DIST_PROFILE) --locked --out dist
+	$(BIN)/python tools/man_pages.py
+	$(BIN)/python tools/train.py $(DIST_PROFILE) $(BIN)/maturin build --profile $(DIST_PROFILE) --strip --locked --out dist
 	$(BIN)/maturin sdist --out dist
 
 dist-test: dist ## install both into an empty environment and run a scenario there
@@ -144,7 +146,7 @@ lock: setup ## choose the newest versions of all Python packages anew
 	$(BIN)/python tools/lock.py
 
 clean: ## remove everything that was built
-	rm -rf $(VENV) target report site dist docs/gallery python/ackclock/linux/sources.tar.xz .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis python/ackclock/*.so
+	rm -rf $(VENV) target report site dist docs/gallery python/ackclock/linux/sources.tar.xz ackclock._engine.data .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis python/ackclock/*.so
 	find python tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.packages: requirements.lock tools/toolchain.sh

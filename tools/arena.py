@@ -42,7 +42,7 @@ OF_PAGES = (
 """Pages with a controller, and the name under which a reader saves it."""
 
 LEFT_OUT = ("pcc-allegro-", "pcc-proteus-h", "quinn:ours-")
-"""Variants of others, by how their names begin."""
+"""Variants of other entries, by the beginnings of their names."""
 
 KNOWN = 0.95
 

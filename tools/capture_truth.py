@@ -128,7 +128,9 @@ class Verdict:
     wrong_at_times: float = 0.0
     """Share wrong within the times between two samples: mistakes that make up for each other in the shares of the whole do not here."""
     blamed: float | None = None
-    """Share told as the application's of the time up to the last write; None if the kernel had nothing to send at one of the samples in it."""
+    """Share attributed to the application, of the time up to the last write; None if at one of its samples the kernel
+    had nothing to send.
+    """
 
     @property
     def wrong(self) -> float:
@@ -137,8 +139,9 @@ class Verdict:
 
 
 def judged(file: Path, rows: Sequence[Mapping[str, Any]]) -> Verdict:
-    """A diagnosis beside the truth. What a diagnosis says it cannot tell apart counts as one: the send buffer with the window or the application,
-    or, where it says that pacing, the window, a queue in the host and a program are not told apart, as not told.
+    """A diagnosis beside the truth. Causes that a diagnosis cannot tell apart count as one: the send buffer with the
+    window or the application. If it cannot tell pacing, the window, a queue in the host and a program apart, they count
+    as unknown.
     """
     from ackclock.diagnose import diagnose
 
@@ -226,7 +229,7 @@ def _between(said: Sequence[tuple[float, float, str]], times: Sequence[tuple[flo
 
 
 def _late(rows: Sequence[Mapping[str, Any]], acked: Sequence[tuple[float, float]]) -> float:
-    """By how much the kernel's clock is ahead of the capture's: what an ACK tells of lies in the sample behind it, and not in the one before."""
+    """Lead of the kernel's clock over the capture's, s: the sample after an ACK shows its effect, the sample before it does not."""
     least, most, at = [], [], 0
     for before, now in itertools.pairwise(rows):
         if _acked(now) > _acked(before):

@@ -71,7 +71,7 @@ CIRCLES = {
     ("guest", ""): 1,
     ("guest", "flows"): 1,
 }
-"""Circles that are still there: so many in a folder, and no more."""
+"""Known circles: this many in a folder, and no more."""
 
 
 def main() -> int:

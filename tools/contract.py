@@ -224,7 +224,7 @@ def js(flag: bool) -> str:
 
 
 def wanted() -> list[Row]:
-    """Flags that no hook says: attributes `wants_...`."""
+    """Flags that no hook implies: attributes `wants_...`."""
     return [row for row in NEEDS if row["bit"] is not None and not row["hook"]]
 
 
@@ -297,7 +297,7 @@ def need(row: Row) -> str:
 
 
 def inside(path: Path, *texts: str) -> str:
-    """A file with what stands between its marks replaced, one text for each pair of marks."""
+    """A file with the text between its marks replaced, one text for each pair of marks."""
     whole = path.read_text(encoding="utf-8")
     marks = re.compile(rf"^([^\n]*{re.escape(BEGIN)}[^\n]*\n).*?^([^\n]*{re.escape(END)})", re.MULTILINE | re.DOTALL)
     new = iter(texts)

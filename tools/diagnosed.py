@@ -115,7 +115,9 @@ def one(kind: str, name: str, scenario: ackclock.Scenario, way: str, seed: int) 
 
 
 def _as_far(run: ackclock.Run, flow: int, found: Diagnosis, whole: dict[str, float]) -> dict[str, float]:
-    """The causes as far as the capture goes: to its last packet; at the receiver, what left within the last round trip had not come then."""
+    """The causes up to the capture's last packet; at the receiver, packets of the last round trip had not arrived by
+    then.
+    """
     assert found.replay is not None
     instants = found.replay.instants
     life = instants[-1].t - instants[0].t
@@ -175,7 +177,9 @@ def _losses(run: ackclock.Run, found: Diagnosis, flow: int, again: dict[int, int
 
 
 def _segments(run: ackclock.Run, flow: int, mss: int, packets: dict[tuple[int, int], int]) -> set[tuple[int, int]]:
-    """Packets of several segments as segments, by offset, and which transmission of each it was: lost as a whole, or behind a card that has cut them."""
+    """Packets of several segments as single segments, by offset, each with the number of its transmission: lost as a
+    whole, or behind a card that cut them.
+    """
     sent = run.acks.filter((pl.col("flow") == flow) & pl.col("event").is_in(["send", "rtx"]))
     times: dict[int, int] = {}
     made = set()

@@ -12,7 +12,7 @@ sdist=$(ls dist/ackclock-*.tar.gz)
 "${PYTHON:-python3}" - "$wheel" <<'PY'
 import sys, zipfile
 names = zipfile.ZipFile(sys.argv[1]).namelist()
-for wanted in ("ackclock/linux/sources.tar.xz", "licenses/LICENSE-MIT", "licenses/LICENSE-APACHE", "licenses/THIRD-PARTY.txt", ".cyclonedx.json"):
+for wanted in ("ackclock/linux/sources.tar.xz", "licenses/LICENSE-MIT", "licenses/LICENSE-APACHE", "licenses/THIRD-PARTY.txt", ".cyclonedx.json", ".data/data/share/man/man1/ackclock-run.1"):
     if not any(name.endswith(wanted) for name in names):
         sys.exit(f"dist-test: {sys.argv[1]}: found no {wanted}")
 PY
@@ -34,6 +34,7 @@ here=$(.venv/bin/ackclock run scenarios/first.toml | sed -n 's/.*digest //p')
 pip=("$work/venv/bin/python" -m pip --quiet --disable-pip-version-check)
 "${pip[@]}" install --no-compile -c "$work/versions" "$top/$wheel"
 same "$wheel" "$(digest)"
+test -s "$work/venv/share/man/man1/ackclock-run.1" # where man looks for a command of venv/bin
 empty "$work/venv/bin/ackclock" run mahimahi --set "duration=1 s" --report run.html --out run >/dev/null
 test -s "$work/run.html" -a -s "$work/run/flows.parquet"
 key='from ackclock.linux import _cache; print(_cache.guest_key())' # of the sources that the wheel holds packed

@@ -14,8 +14,8 @@ from ackclock import _engine
 from ackclock.conform import conform, names, pack
 from ackclock.conform.harness import SYMBOLS as CASE_SYMBOLS
 from ackclock.evaluate import Arm, Evaluation, Plan, evaluate
-from ackclock.evaluate.harness import REFERENCE
 from ackclock.evaluate.page import mean
+from ackclock.evaluate.plan import REFERENCE
 from ackclock.evaluate.verdict import SYMBOLS
 from ackclock.sweep import Threads, engine_identity
 from book import record_markdown

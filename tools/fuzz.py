@@ -84,7 +84,7 @@ def main() -> int:
 
 
 def fed(command: list[str], target: str, *, drawn: bool) -> bool:
-    """Run it, and add up the inputs that it says it took; whether it found nothing."""
+    """Run the target, and add up its inputs; returns whether it found nothing."""
     inputs, before = 0, resource.getrusage(resource.RUSAGE_CHILDREN)
     with subprocess.Popen(command, cwd=WORK, stderr=subprocess.PIPE, text=True, errors="replace") as process:
         assert process.stderr is not None

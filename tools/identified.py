@@ -201,7 +201,7 @@ def tables(rows: list[dict[str, Any]]) -> str:
 
 
 def main() -> int:
-    """All controllers in turn, so that a part of the work says something of all."""
+    """Run all controllers in turn, so that a part of the work covers all of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seed", type=int)
     parser.add_argument("runs", type=int)

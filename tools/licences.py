@@ -99,7 +99,9 @@ def fits(expression: str, allow: set[str]) -> bool:
 
 
 def linked_into(name: str, target: str) -> set[str]:
-    """Crates in what is built of one of ours for a target, ours among them; without what only builds or tests it."""
+    """Crates in the build of one of our crates for a target, ours included; without those used only to build or test
+    it.
+    """
     command = [
         "cargo",
         "tree",

@@ -1,5 +1,5 @@
 """Writes what wheels carry of the crates that are linked into the engine: THIRD-PARTY.txt, their notices, and sbom.cyclonedx.json, the list
-of them (CycloneDX 1.5). `--check` only compares.
+of them (CycloneDX 1.5), in which the drawing library of reports stands, too. `--check` only compares.
 
 maturin could write the list too, but with the time, a random number and the folder in it, so that no two wheels would be equal.
 
@@ -9,6 +9,7 @@ scripts, tests). Texts are those in the crates' own archives.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
@@ -16,6 +17,8 @@ import sys
 import tomllib
 from pathlib import Path
 from typing import Any
+
+from ackclock.report import packed
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / "THIRD-PARTY.txt"
@@ -46,7 +49,6 @@ PYTHON_REASONS = {
     "markupsafe": "what in it is markup already",
     "matplotlib": "figures for paper",
     "numpy": "columns from the engine, resampling",
-    "plotly": "figures to look closer at, in reports",
     "polars": "tables, Parquet",
     "rich": "tables and progress on a terminal",
     "scipy": "quantiles of Student's t and of the binomial distribution",
@@ -126,8 +128,25 @@ def bill(crates: list[dict[str, Any]], needs: dict[str, list[str]]) -> str:
         }
         for crate in crates
     ]
+    drawing = f"pkg:npm/plotly.js-dist-min@{packed.VERSION}"
+    parts.append(
+        {
+            "type": "library",
+            "bom-ref": drawing,
+            "name": "plotly.js",
+            "version": packed.VERSION,
+            "hashes": [
+                {"alg": "SHA-256", "content": hashlib.sha256(packed.unpack(packed.plotly()).encode()).hexdigest()}
+            ],
+            "licenses": [{"expression": "MIT"}],
+            "purl": drawing,
+        }
+    )
     whole = {"type": "library", "bom-ref": refs[""], "name": "ackclock", "version": version, "purl": refs[""]}
-    graph = [{"ref": refs[i], "dependsOn": sorted(refs[to] for to in own)} for i, own in needs.items()]
+    graph = [
+        {"ref": refs[i], "dependsOn": sorted([*(refs[to] for to in own), *([] if i else [drawing])])}
+        for i, own in needs.items()
+    ]
     told = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",

@@ -124,7 +124,7 @@ def more_timeouts(cases: Sequence[prove.Cases]) -> Any:
 
 
 def one_more_is_faster(cases: Sequence[prove.Cases]) -> Any:
-    """A case without one of its losses takes longer."""
+    """Check that a case without one of its losses takes longer."""
     took, answers = prove.numbers.times(cases[0]), cases[0]["answers"].astype("i8")
     place = np.argsort(answers)
     faster = np.zeros(len(took), dtype=bool)
@@ -447,7 +447,7 @@ def table(record: dict[str, Any], study: str | None = None) -> str:
 
 
 def pages(record: dict[str, Any]) -> dict[Path, str]:
-    """Each page as the record wants it."""
+    """Each page in the form of the record."""
     made = {PAGE: TABLE.sub(lambda _: f"<!-- proofs all -->\n{table(record)}<!-- . -->", PAGE.read_text())}
     for place in sorted(STUDIES.glob("*.md")):
         made[place] = TABLE.sub(

@@ -53,7 +53,7 @@ def add(repository: str, clone: Path, folder: Path) -> None:
 
 
 def found(folders: list[Path]) -> Iterator[tuple[str, str, Path]]:
-    """Repository, path, and where the file lies, of those that are there."""
+    """Repository, path and place of each file that is there."""
     rows = listed()
     sizes = {size for _, size, _, _ in rows}
     here: dict[str, Path] = {}

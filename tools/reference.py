@@ -35,7 +35,7 @@ the same names. Times are in seconds from the start of the run, windows in segme
 The column "null" says when a value is null. A table without rows has no file. The tables of `run_batch` have a first column `seed`.
 `ackclock tables NAME` prints one of these tables. `make docs` writes this page from the descriptions in the engine.
 
-| table | what it holds |
+| table | content |
 | --- | --- |
 """
 

@@ -17,7 +17,8 @@ for name in one another/deeper; do
     # paths of the sources are in messages of panics
     export RUSTFLAGS="--remap-path-prefix=$PWD=. --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo"
     "$top/.venv/bin/python" tools/linux_sources.py
-    CARGO_TARGET_DIR="$work/$name/target" "$top/.venv/bin/maturin" build --quiet --profile "${REPRODUCIBLE_PROFILE:-quick}" --locked --out "$work/$name/out"
+    "$top/.venv/bin/python" tools/man_pages.py
+    CARGO_TARGET_DIR="$work/$name/target" "$top/.venv/bin/maturin" build --quiet --strip --profile "${REPRODUCIBLE_PROFILE:-quick}" --locked --out "$work/$name/out"
   )
   rm -rf "$work/$name/target"
 done

@@ -1,4 +1,4 @@
-// Where a scenario comes from and goes to: addresses, and files. `begun(mistaken)`: the text stands; what was wrong with the link, or nothing.
+// Sources and destinations of a scenario: addresses, and files. `begun(mistaken)`: called when the text is in place, with the link's error or nothing.
 "use strict";
 
 function addresses({ at, state, mine, source, scenarios, lessons, own: given, longest, coded, decoded, squeezed, unsqueezed, teach, put, begun }) {
@@ -59,7 +59,7 @@ function addresses({ at, state, mine, source, scenarios, lessons, own: given, lo
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
   }
 
-  // This page as one file, with the scenario in it. In a script, "<" would end it.
+  // This page as one file that contains the scenario. In a script, "<" could end it.
   function whole() {
     const copy = source.cloneNode(true);
     const own = JSON.stringify({ text: at("text").value, seed: at("seed").value, controller: mine.value, lessons: given?.lessons });

@@ -1,11 +1,12 @@
-// Completion at the cursor of a scenario: keys of the table that it is in, names that a key takes. From the schema of scenarios.
+// Completion at the cursor in a scenario: keys of the surrounding table, names that a key takes. From the schema of scenarios.
 "use strict";
 
 const WORD = /[A-Za-z0-9_.-]/;
 const MOST_OFFERS = 12;
 
-// Where a place of a TOML text is: {mode: "key" | "value" | "header", path, prefix, start, quoted, table}. `start` is where the prefix begins, `table`
-// what stands around it: [from, to] of the table's text. No place that can be completed: null.
+// Position in a TOML text: {mode: "key" | "value" | "header", path, prefix, start, quoted, table}. `start` is the
+// beginning of the prefix, `table` the range [from, to] of the surrounding table's text. Null if nothing can be
+// completed there.
 function contextOf(text, caret) {
   let path = [];
   let table = 0;
@@ -108,7 +109,7 @@ function offersAt(schema, text, caret) {
   const known = (names) => names.filter((name) => schema[name]).map((name) => schema[name]);
   const below = (tables, key) => known([...new Set(tables.flatMap((table) => table[key]?.[1] ?? []))]);
   const own = shallow(text, at.table);
-  // tables of the kind that is written there, if there are several
+  // tables of the kind that the text names, if there are several
   const fitting = (tables) => {
     for (const key of ["kind", "topology"]) {
       const kind = new RegExp(`\\b${key}\\s*=\\s*"([^"]+)"`).exec(own)?.[1];
@@ -141,7 +142,7 @@ function offersAt(schema, text, caret) {
   return { ...at, offers: [...found].map(([name, about]) => ({ name, put: at.mode === "key" ? `${name} = ` : name, about })), about: "" };
 }
 
-// Shows them below the cursor; arrow keys choose, Enter or Tab takes, Escape closes.
+// List of offers below the cursor; arrow keys choose, Enter or Tab takes, Escape closes.
 class Completer {
   constructor(text, list, schema) {
     Object.assign(this, { text, list, schema, found: null, chosen: 0 });

@@ -1,4 +1,4 @@
-// A field of text with numbers of lines, and marks under what is to be seen.
+// A text field with line numbers, and marks under the text in question.
 "use strict";
 
 // Offset in the text of a line and column, both counted from 1 in characters.

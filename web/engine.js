@@ -1,10 +1,10 @@
-// The simulator's module, for the page's worker and for Node. Values that cross: crates/wasm/src/abi.rs.
+// The simulator's module, for the page's worker and for Node. Values at the boundary: crates/wasm/src/abi.rs.
 "use strict";
 
 const ARRAYS = { f8: Float64Array, i8: BigInt64Array, u4: Uint32Array, n4: Uint32Array, u1: Uint8Array, bool: Uint8Array, str: Uint32Array };
 
 class Engine {
-  // An instance of a compiled module. `tell(part)` hears which part of a run is done, and returns whether to stop. `classes`: controllers in
+  // An instance of a compiled module. `tell(part)` receives the fraction of a run that is done, and returns whether to stop. `classes`: controllers in
   // JavaScript, by name.
   static async open(module, tell = () => false, classes = {}) {
     const engine = new Engine();
@@ -52,13 +52,13 @@ class Engine {
     return this.answer(this.wasm.conform(...this.give(new TextEncoder().encode(name))));
   }
 
-  // Run what was read; see `Lab::run`. Tables stay in the module's memory: `column` looks at one, until the next run.
-  // `whole`: with all columns of the trace, not only those that figures draw.
+  // Run the scenario read last; see `Lab::run`. Tables stay in the module's memory: `column` reads one, until the next
+  // run. `whole`: with all columns of the trace, not only those of the figures.
   run(seed, { watch = true, whole = false, memory = 2 ** 30 } = {}) {
     return this.answer(this.wasm.run(BigInt(seed), watch ? 1 + whole : 0, memory));
   }
 
-  // Where the packets of what was read are, from a time on; see `Lab::film`.
+  // Return the positions of the packets from a time on, for the scenario read last; see `Lab::film`.
   film(seed, from, { most, memory = 2 ** 30 }) {
     return this.answer(this.wasm.film(BigInt(seed), from, most, memory));
   }

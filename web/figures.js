@@ -1,4 +1,4 @@
-// Figures over one axis of time: lines, points and bands on canvas, with a cursor and a zoom that all share.
+// Figures over one axis of time: lines, points and bands on canvas, with a common cursor and zoom.
 "use strict";
 
 const LEFT = 52;
@@ -33,7 +33,7 @@ function lower(values, x) {
   return low;
 }
 
-// Round steps of an axis: at most `most` of them.
+// Return round steps of an axis, at most `most` of them.
 function ticks(low, high, most) {
   const raw = (high - low) / Math.max(most, 1);
   if (!(raw > 0) || !Number.isFinite(raw)) return [low];
@@ -47,13 +47,13 @@ function ticks(low, high, most) {
 function short(value) {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
-  if (size < 1e-6) return "0"; // a mean of whole nanoseconds can be less than anything that is measured
+  if (size < 1e-6) return "0"; // a mean of whole nanoseconds can be less than any single value
   if (size >= 1e6) return `${+(value / 1e6).toPrecision(4)} M`;
   if (size >= 1e4) return `${+(value / 1e3).toPrecision(4)} k`;
   return String(+value.toPrecision(4));
 }
 
-// A canvas context that writes SVG: what `Panel.draw` uses of one.
+// A canvas context that writes SVG: the methods that `Panel.draw` uses.
 class SvgContext {
   constructor() { this.out = []; this.path = ""; this.dash = []; this.clips = 0; this.lineWidth = 1; this.globalAlpha = 1; }
   static escaped(text) { return String(text).replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`); }
@@ -90,7 +90,7 @@ class Panel {
     let high = -Infinity;
     for (const one of this.series) {
       if (one.kind === "bands") continue;
-      const beside = one.kind === "line" ? 1 : 0; // a line comes from outside
+      const beside = one.kind === "line" ? 1 : 0; // a line enters from outside
       const first = Math.max(lower(one.x, from) - beside, 0);
       const last = Math.min(lower(one.x, to) + beside, one.x.length);
       for (let i = first; i < last; i += 1) {
@@ -160,7 +160,7 @@ class Panel {
     this.legend(context, legend, colours);
   }
 
-  // The title, and each series with its value at the cursor; entries go on in further lines.
+  // Draw the title, and each series with its value at the cursor; entries continue on further lines.
   entries(context, width, cursor) {
     const title = this.unit ? `${this.title}, ${this.unit}` : this.title;
     const found = [];
@@ -218,7 +218,7 @@ class Panel {
     const last = Math.min(lower(x, to) + 1, x.length);
     let pen = false;
     let before = 0;
-    // points in one column of pixels are drawn as four: first, least, most, last
+    // points in one column of pixels are drawn as four: first, minimum, maximum, last
     for (let i = first; i < last;) {
       const column = Math.floor(across(x[i]));
       let least = Infinity;
@@ -250,7 +250,7 @@ class Panel {
     context.strokeStyle = context.fillStyle = one.colour;
     context.lineWidth = 1.4;
     const last = lower(one.x, to);
-    const seen = new Set(); // one mark a pixel
+    const seen = new Set(); // one mark per pixel
     for (let i = lower(one.x, from); i < last; i += 1) {
       const px = Math.round(across(one.x[i]));
       const py = Math.round(up(one.y[i]));

@@ -1,15 +1,15 @@
 // The path as teachers draw it: packets wait, cross links and come back as ACKs, at a speed that the viewer chooses, at the time of the figures' cursor.
-// What it shows is what the engine noted at each link (crates/sim/src/runs/film.rs); nothing is made up in between but the steady move along a link. What an
-// AQM drops from the head of its queue is seen when it falls, not while it waits.
+// The source is the engine's record of each link (crates/sim/src/runs/film.rs); only the steady move along a link is interpolated. Packets that an
+// AQM drops from the head of its queue appear when they fall, not while they wait.
 "use strict";
 
-const LEGS = 300_000; // most of one film
+const LEGS = 300_000; // legs of one film at most
 const MARGIN = 14;
 const LANE = 9; // distance of each direction from the middle of a link
 const BOX = 6; // size of a waiting packet
-const FALL_S = 0.7; // time that a dropped packet is seen, seconds of the viewer
+const FALL_S = 0.7; // time for which a dropped packet is visible, in seconds of the viewer
 
-// The place of the last value that is not above x in a sorted array; -1 if there is none.
+// Index of the last value that is not above x in a sorted array; -1 if there is none.
 function upto(values, x) {
   let low = 0;
   let high = values.length;
@@ -22,7 +22,7 @@ function upto(values, x) {
 }
 
 class Reel {
-  // `film`: what the worker answers.
+  // `film`: the worker's answer.
   constructor(film) {
     Object.assign(this, { from: film.from, until: film.until_s, names: film.names, ways: film.ways });
     const columns = Object.fromEntries(Object.entries(film.tables.legs.columns).map(([name, { values }]) => [name, values]));
@@ -39,14 +39,14 @@ class Reel {
       link.crossing = 0;
       link.delay = Infinity;
       link.longest = 0;
-      link.data = 0; // packets with data, to tell which link is which
+      link.data = 0; // packets with data, to identify the links
       for (let i = 0; i < link.count; i += 1) {
         const takes = link.delivery_s[i] - link.leaves_s[i];
         link.crossing = Math.max(link.crossing, takes);
         link.delay = Math.min(link.delay, takes);
       }
       if (!link.count) link.delay = 0;
-      // packets leave in order; those that arrived by a time are not always a beginning of them, so take what an order of arrivals gives
+      // departures are in order, arrivals need not be: count them in an order of their own
       link.order = Uint32Array.from({ length: link.count }, (_, i) => i);
       let sorted = true;
       for (let i = 1; i < link.count; i += 1) if (link.arrived_s[i] < link.arrived_s[i - 1]) sorted = false;
@@ -58,7 +58,7 @@ class Reel {
     this.falls = { t_s: falls.t_s.values, link: falls.link.values, flow: falls.flow.values };
   }
 
-  // Packets on a link at a time: waiting, and under way with the part of the link that is behind them.
+  // Packets on a link at a time: waiting, and in flight with the fraction of the link that they have crossed.
   on(number, t) {
     const link = this.links[number];
     const waiting = [];
@@ -74,7 +74,7 @@ class Reel {
     return { waiting, underway };
   }
 
-  // The most that waits at a link, looked at now and then.
+  // The maximum that waits at a link, sampled from time to time.
   deepest(number) {
     const link = this.links[number];
     if (link.deepest !== undefined) return link.deepest;
@@ -85,7 +85,7 @@ class Reel {
   }
 }
 
-// Where links lie: [{link, column, x0, x1, y, back, queue}] for the ways of these flows.
+// Positions of links: [{link, column, x0, x1, y, back, queue}] for the paths of these flows.
 function layout(reel, flows, width, height) {
   const columns = Math.max(...flows.map((flow) => reel.ways[flow][0].length));
   const placed = new Map();
@@ -123,7 +123,7 @@ function layout(reel, flows, width, height) {
 }
 
 class FilmView {
-  // `ask(from)`: wants a film from that time on; `moved(t)`: the time has changed by play.
+  // `ask(from)` requests a film from that time on; `moved(t)` reports a time that play has changed.
   constructor(canvas, { ask, moved, said }) {
     Object.assign(this, { canvas, ask, moved, said, reel: null, flows: [], t: 0, whole: [0, 1], speed: 0.01, playing: false, wanted: null, before: 0 });
     new ResizeObserver(() => this.draw()).observe(canvas);
@@ -138,7 +138,7 @@ class FilmView {
     this.draw();
   }
 
-  // Go to a time; a film that does not hold it is asked for.
+  // Go to a time; a film that does not contain it is requested.
   at(t) {
     this.t = Math.min(Math.max(t, this.whole[0]), this.whole[1]);
     const outside = !this.reel || this.t < this.reel.from || (this.t > this.reel.until && this.reel.until < this.whole[1]);
@@ -230,7 +230,7 @@ class FilmView {
     const [start, end] = back ? [x1 - room, x0] : [x0 + room, x1];
     for (const packet of underway) this.packet(context, packet, start + packet.part * (end - start), lane, colours);
     if (!room) { waiting.slice(0, 1).forEach((packet) => this.packet(context, packet, start, lane, colours)); return; }
-    // the head of the queue stands next to the link; rows grow away from it
+    // the head of the queue is next to the link; rows grow away from it
     const row = Math.max(1, Math.floor((room - 6) / (BOX + 1)));
     const rows = 4;
     const away = back ? 1 : -1;

@@ -1,10 +1,10 @@
-// Controllers in JavaScript: what the module calls (crates/wasm/src/controller.rs), and what their hooks are given: the contract stands in
-// contract.js. Names and units are those of Python's controllers (`ackclock.controllers`): windows in segments, times in seconds, rates in bytes
-// per second; null where Python has None.
+// Controllers in JavaScript: the functions that the module calls (crates/wasm/src/controller.rs), and the arguments of
+// their hooks; contract.js holds the contract.
 "use strict";
 
 const STATE_NAMES = ["Open", "Disorder", "CWR", "Recovery", "Loss"];
-// Numbers that cross with a call: the window, what the hook returned, what it is told; of an ACK, the rate sample behind it.
+// Numbers that cross with a call: the window, the hook's result, its arguments; for an ACK, followed by the rate
+// sample.
 const WINDOW = ["cwnd", "ssthresh", "pacing_rate", "cwnd_cnt", "prior_cwnd", "cwnd_clamp"];
 const SET = 4; // values of the window that a hook may set: the first ones
 const RETURNED = WINDOW.length;
@@ -79,7 +79,7 @@ class Hooks {
     return this.view;
   }
 
-  // Leave a text, whose place two slots tell.
+  // Store a text, whose address is in two slots.
   say(address, from, text) {
     const bytes = new TextEncoder().encode(text.slice(0, 2000));
     const place = bytes.length ? this.wasm.room(bytes.length) >>> 0 : 0;
@@ -89,14 +89,14 @@ class Hooks {
     slots[from + 1] = bytes.length;
   }
 
-  // The number of an object, and in the slots what it needs; below 0: it is no controller, and why.
+  // Return the number of an object, with its needs in the slots; below 0: it is not a controller, with the reason.
   take(address, made) {
     try {
       const object = made();
       const methods = [];
       for (const { name, place } of HOOKS) {
         const method = object[name];
-        // an attribute may be called as a hook is that is not told of events
+        // an attribute may have the name of a hook that is no event
         if (typeof method === "function") methods[place] = method;
         else if (method !== undefined && name.startsWith("on_")) throw new TypeError(`${name} is ${written(method)}; allowed: a method`);
       }
@@ -132,7 +132,7 @@ class Hooks {
     return this.take(address, () => new this.classes[number].own());
   }
 
-  // By its method `copy`, else its properties, which must be such as a page can hand on.
+  // Copy by its method `copy`, else its properties, which must be of types that a page can copy.
   copy(number, address) {
     const { object } = this.instances.get(number);
     return this.take(address, () => (typeof object.copy === "function" ? object.copy() : Object.assign(Object.create(Object.getPrototypeOf(object)), structuredClone({ ...object }))));

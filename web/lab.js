@@ -1,15 +1,15 @@
-// The page: an editor, a worker that runs what stands in it, and what came out. Text of others gets on the page as text only. This file joins the
-// parts; each of them is a function in a file of its own, which is given what it needs and hands out what others use.
+// The page: an editor, a worker that runs its text, and the results. Foreign text enters the page as text only. This file joins the
+// parts, each a function in a file of its own: its arguments are what it needs, its result what other parts use.
 "use strict";
 
 const at = (id) => document.getElementById(id);
-const SOURCE = document.documentElement.cloneNode(true); // as it came, for "this page"
+const SOURCE = document.documentElement.cloneNode(true); // unchanged, for "this page"
 const DATA = JSON.parse(at("data").textContent);
 const OWN = JSON.parse(at("own").textContent);
 const LESSONS = lessonsOf(OWN?.lessons ?? DATA.lessons);
 const LONGEST = 2 ** 20; // characters of a scenario
 const MEMORY = 2 ** 30; // bytes of a run
-const PAUSE_MS = 0; // time without typing until the run starts: text typed meanwhile takes its place
+const PAUSE_MS = 0; // pause in typing after which a run starts; newer text replaces the older
 const CHECK_MS = 60_000; // longest check of a controller
 
 const state = { beside: [], lesson: null, done: new Set(), places: [], sliders: [], result: null, kept: null, refusals: [] };
@@ -24,7 +24,7 @@ const { paint, refusals, places, sliders, slideHere } = slidersOf({ at, state, p
 
 const runner = new Runner(heard);
 const further = new Seeds(() => runner.address, () => runner.opening);
-const cameraman = new Seeds(() => runner.address, () => runner.opening); // a worker of its own, for the tables of the run stay where they are
+const cameraman = new Seeds(() => runner.address, () => runner.opening); // a separate worker, so that the tables of the run stay in the first
 const mine = new OwnController({ text: at("mine-text"), gutter: at("mine-gutter"), marks: at("mine-marks"), state: at("mine-state"), trust: at("mine-trust"), example: at("mine-example"), box: at("mine") }, (own) => {
   runner.use(own);
   if (runner.module) changed(0);
@@ -61,7 +61,7 @@ function refuse(text) {
 }
 
 function say(text, bad = false) {
-  // A link may bring anything: control characters, and marks that turn the direction of writing, are shown as text.
+  // Text of a link, untrusted: control characters, and marks that turn the direction of writing, are shown as text.
   // eslint-disable-next-line no-control-regex
   at("state").textContent = text.replace(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
   at("state").classList.toggle("bad", bad);
@@ -72,7 +72,7 @@ function busy(on) {
   at("progress").hidden = !on;
 }
 
-// Whether a job is of the text that stands in the editor; places of an older text would be wrong.
+// Whether a job belongs to the text in the editor; positions of an older text would be wrong.
 const current = (job) => job?.text === at("text").value;
 
 function heard(data) {
@@ -124,7 +124,7 @@ function heard(data) {
   address();
 }
 
-// Run the further seeds that are asked for, and show what they have in common with the first.
+// Run the requested further seeds, and show what they have in common with the first.
 function besides(job) {
   const count = Number(at("seeds").value);
   at("beside").replaceChildren();
@@ -180,9 +180,9 @@ function put(text, seed = at("seed").value) {
   at("sliders").replaceChildren();
 }
 
-// A text stands in the editor, with what was wrong with the link that brought it.
+// Show a text in the editor, with the errors of the link that brought it.
 function begun(mistaken) {
-  clearTimeout(pause); // the scenario of the lesson is not run
+  clearTimeout(pause); // the lesson's scenario does not start by itself
   if (mistaken) refuse(mistaken);
   else ask();
 }
@@ -254,7 +254,7 @@ at("save-page").addEventListener("click", () => save(new Blob([whole()], { type:
 at("save-csv").addEventListener("click", () => { if (at("csv").value) runner.worker.postMessage({ csv: at("csv").value }); });
 at("lessons").append(...LESSONS.map(({ id, title }) => new Option(title, id)));
 at("lessons").addEventListener("change", () => teach(LESSONS.find(({ id }) => id === at("lessons").value) ?? null));
-addEventListener("hashchange", ({ newURL }) => begin(new URL(newURL).hash)); // `address` may have changed it again at the end of a run
+addEventListener("hashchange", ({ newURL }) => begin(new URL(newURL).hash)); // the fragment of the event: `address` may have set a newer one at the end of a run
 figures.recolour = () => { show(); filming.draw(); };
 new Completer(at("text"), at("offers"), DATA.schema);
 say("opens the simulator");

@@ -10,7 +10,8 @@ const OVER = {
   mean: (values) => OVER.sum(values) / values.length,
 };
 
-// One side of a condition: a number, or that many times a value of the run. What is missing is NaN, which nothing holds for.
+// One side of a condition: a number, or that multiple of a value of the run. A missing value is NaN, for which nothing
+// holds.
 function side(run, [factor, table, row, column]) {
   if (!table) return factor;
   const values = run.values(table, column);
@@ -19,13 +20,13 @@ function side(run, [factor, table, row, column]) {
   return known.length ? factor * OVER[row](known) : NaN;
 }
 
-// A value as it is written, without what makes no difference.
+// A value in normal form.
 const told = (written) => {
   const bare = written.replace(/^(["'])(.*)\1$/s, "$2").replace(/\s/g, "");
   return bare === written && /^[0-9]/.test(bare) ? String(Number(bare.replaceAll("_", ""))) : bare;
 };
 
-// Keys whose values are others than in the lesson.
+// Keys whose values differ from the lesson's.
 function changes(run, { written }) {
   const lines = run.text.split("\n");
   const leaves = run.places.filter(([key]) => !run.places.some(([other]) => other.startsWith(`${key}.`)));
@@ -43,5 +44,5 @@ function done(run, lesson, { holds, change, keep }) {
   return holds.every(([left, sign, right]) => COMPARED[sign](side(run, left), side(run, right)));
 }
 
-// The lessons with what their tasks ask. `solved`: what to put in place of what, for the test that puts it in.
+// The lessons with their tasks. `solved`: replacements, for the test that applies them.
 const lessonsOf = (data) => data.map((lesson) => ({ ...lesson, tasks: lesson.tasks.map((task) => ({ ...task, holds: (run) => done(run, lesson, task) })) }));

@@ -57,10 +57,10 @@ class Steady {
 `,
 };
 
-// The names of the classes that stand in it, at the beginning of lines.
+// Names of the classes in the text, at the beginning of lines.
 const classesIn = (text) => [...new Set(Array.from(text.matchAll(/^class[ \t]+([A-Za-z_]\w*)/gm), ([, name]) => name))];
 
-// The worker's text with a controller's behind it, and how many lines stand before that.
+// The worker's text followed by a controller's, and the number of lines before that.
 function workerWith(worker, own) {
   if (!own) return [worker, 0];
   const given = classesIn(own).map((name) => `${name}: typeof ${name} === "function" ? ${name} : undefined`).join(", ");
@@ -68,13 +68,13 @@ function workerWith(worker, own) {
 }
 
 class OwnController {
-  // `changed(text)`: another text is to be used.
+  // `changed(text)`: called with the text that flows may use from then on.
   constructor(parts, changed) {
     Object.assign(this, { ...parts, changed, used: "", trusted: true, bad: new Set() });
     this.paper = new Paper(parts.text, parts.gutter, parts.marks);
     let pause = 0;
     parts.text.addEventListener("input", () => {
-      this.trusted = true; // who changes it has seen it
+      this.trusted = true; // a user who changes it has seen it
       this.bad = new Set();
       this.paint();
       clearTimeout(pause);
@@ -88,7 +88,7 @@ class OwnController {
 
   get value() { return this.text.value; }
 
-  // Another text; one that came with a link waits until the reader says so.
+  // Another text; one from a link waits for the user's consent.
   put(text, trusted = true) {
     this.text.value = text;
     this.trusted = trusted;
@@ -118,7 +118,7 @@ class OwnController {
     this.state.classList.toggle("bad", bad);
   }
 
-  // The controller could not be taken.
+  // Report a controller that could not be loaded.
   refuse(message, line) {
     this.bad = line > 0 ? new Set([line]) : new Set();
     this.paint();

@@ -17,7 +17,7 @@ function packing() {
     return new Uint8Array(await new Blob(parts).arrayBuffer());
   }
 
-  // Inflated bytes come slice by slice, and the next one waits until it was counted: 1 KiB becomes 1 MiB at most.
+  // Inflated bytes arrive in slices, each counted before the next one: 1 KiB becomes 1 MiB at most.
   const SLICE = 1024;
   function sliced(data) {
     let at = 0;

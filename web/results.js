@@ -50,7 +50,7 @@ function results() {
       return found;
     }
 
-    // As tasks of lessons ask.
+    // In the form that tasks of lessons use.
     get places() { return this.read.places; }
     values(table, column) { return Array.from(this.columns(table)[column] ?? [], Number); }
 
@@ -95,7 +95,7 @@ function results() {
     return found;
   }
 
-  // CUBIC's curve (RFC 9438 §4.2, with the fast convergence of §4.7) from the windows before and after each reduction alone, and where it is at K.
+  // CUBIC's curve (RFC 9438 §4.2, with the fast convergence of §4.7) computed from the windows before and after each reduction alone, and its point at K.
   function curve(result, flow, whole) {
     const { series: colours } = palette();
     const rows = result.of("recoveries", "flow", flow, "t_enter_s");

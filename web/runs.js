@@ -1,4 +1,4 @@
-// Runs, one at a time, in a worker; a worker that does not answer is ended, and another comes.
+// Runs, one at a time, in a worker; a worker that does not answer is ended and replaced.
 "use strict";
 
 function runs({ at, files, bytes, unsqueezed }) {
@@ -11,7 +11,7 @@ function runs({ at, files, bytes, unsqueezed }) {
       this.take("");
     }
 
-    // Workers hold this controller from now on.
+    // Give this controller to all later workers.
     take(own) {
       const [text, before] = workerWith(at("worker").textContent, own);
       Object.assign(this, { own, before });
@@ -41,7 +41,7 @@ function runs({ at, files, bytes, unsqueezed }) {
       if (this.own) setTimeout(() => { if (worker === this.worker && !this.ready) this.refuse("it did not end", 0); }, OPENS_MS);
     }
 
-    // The controller's text cannot be taken: go on without it.
+    // The controller's text cannot be used: continue without it.
     refuse(message, line) {
       this.worker.terminate();
       clearTimeout(this.guard);
@@ -51,14 +51,14 @@ function runs({ at, files, bytes, unsqueezed }) {
       this.heard({ refused: message, line });
     }
 
-    // Another controller; workers that have the one before go.
+    // Another controller; workers with the previous one are ended.
     use(own) {
       if (own === this.own) return;
       this.take(own);
       if (this.module) this.drop();
     }
 
-    // Run this as soon as may be; a run that is under way ends first, or is ended.
+    // Run this as soon as possible; a current run finishes first, or is ended.
     ask(job) {
       this.number += 1;
       this.next = { ...job, number: this.number };
@@ -77,13 +77,13 @@ function runs({ at, files, bytes, unsqueezed }) {
       this.guard = setTimeout(() => { if (this.job?.number === number) this.end(why); }, budget + 3000);
     }
 
-    // The request is wanted no more: an answer that is still under way would be shown over later messages.
+    // Cancel the request: its late answer would cover later messages.
     forget() {
       this.next = null;
       if (this.job && !this.job.check) this.drop();
     }
 
-    // End what runs: its worker goes, and another comes.
+    // End the current run: its worker is replaced.
     drop() {
       this.worker.terminate();
       clearTimeout(this.guard);

@@ -1,13 +1,13 @@
-// Further seeds of a scenario, in workers beside one another: one for each core.
+// Further seeds of a scenario, in parallel workers, one per core.
 "use strict";
 
 const MOST_WORKERS = 8;
 
 class Seeds {
-  // `address` gives the worker's, `opening` what it is sent first.
+  // `address` returns the worker's address, `opening` its first message.
   constructor(address, opening) { Object.assign(this, { address, opening, workers: [], number: 0 }); }
 
-  // Run `job` with each of these seeds; `heard(data, done)` after each, `done` being how many have ended.
+  // Run `job` with each of these seeds; `heard(data, done)` after each, with `done` the number of finished ones.
   run(job, seeds, heard) {
     this.stop();
     const number = this.number;
@@ -47,7 +47,7 @@ class Seeds {
   }
 }
 
-// Mean, half of its 95 % interval (Student's t), least and greatest of finite values; fewer than two: no interval.
+// Mean, half of its 95 % interval (Student's t), minimum and maximum of finite values; with fewer than two no interval.
 function summed(values) {
   const finite = values.filter(Number.isFinite);
   const n = finite.length;

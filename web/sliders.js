@@ -1,4 +1,4 @@
-// The text of the scenario: marks under its mistakes, and sliders for its numbers. `changed(wait)`: the text is another.
+// The text of the scenario: marks under its mistakes, and sliders for its numbers. `changed(wait)`: called after each change of the text.
 "use strict";
 
 function slidersOf({ at, state, paper, changed }) {
@@ -40,7 +40,7 @@ function slidersOf({ at, state, paper, changed }) {
 
   const NUMBER = /^("?\s*)([0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(\s*[A-Za-z%/]*\s*"?)$/;
 
-  // The number at a place of the text: what is before it, itself, what is behind.
+  // The number at a position of the text: the text before, the number, the text after.
   function numberAt([, line, column, length]) {
     const { value } = at("text");
     const from = offset(value, line, column);
@@ -58,7 +58,7 @@ function slidersOf({ at, state, paper, changed }) {
     return true;
   }
 
-  // A slider for each number that was asked for: a tenth to ten times of what it was, or 0 to 10.
+  // A slider for each requested number: a tenth to ten times of its value, or 0 to 10.
   function sliders() {
     if (!state.places.length) return;
     const known = new Map(state.places.map((place) => [place[0], place]));
@@ -107,7 +107,7 @@ function slidersOf({ at, state, paper, changed }) {
     const place = state.places.find(([own]) => own === key);
     const found = place && numberAt(place);
     if (!found) return;
-    const least = whole && COUNTED.test(found.behind) ? 0 : 10; // from which a number that was whole stays whole
+    const least = whole && COUNTED.test(found.behind) ? 0 : 10; // least value from which a whole number stays whole
     const rounded = Number(wanted.toPrecision(3));
     const text = String(whole && rounded >= least ? Math.max(Math.round(rounded), number > 0 ? 1 : 0) : rounded);
     const written = `${found.before}${text}${found.behind}`;

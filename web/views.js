@@ -1,4 +1,4 @@
-// Views of the last run, of the one that is kept and of further seeds: figures, tables, and the choices of the controls.
+// Views of the last run, of the kept one and of further seeds: figures, tables, and the choices of the controls.
 "use strict";
 
 function views({ at, state, figures, STATES, STATE_COLOURS, bands, linesOf, sequence }) {

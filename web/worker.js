@@ -1,8 +1,8 @@
-// Runs scenarios beside the page. One message in, one answer out; progress between them. Stands in one function, behind lockdown.js, hooks.js
-// and engine.js; a controller of the reader's stands behind that function, and reaches nothing in it.
+// Runs scenarios beside the page. One message in, one answer out; progress between them. One function holds lockdown.js, hooks.js, engine.js
+// and this file; a controller of the reader's comes after that function, and reaches nothing in it.
 "use strict";
 
-// Columns that the page draws or lists, and tables that lessons' conditions may name (`TABLES`, python/ackclock/_course/condition.py); the rest stays here until it is asked for as CSV.
+// Columns that the page draws or lists, and tables that lessons' conditions may name (`TABLES`, python/ackclock/_course/condition.py); the rest stays here until a CSV file is requested.
 const DRAWN = {
   flows: null,
   links: null,
@@ -18,7 +18,7 @@ const DRAWN = {
   drops: ["t_s", "link", "flow"],
   acks: ["t_s", "flow", "event", "seq", "sack0_end", "cwnd", "ssthresh", "ca_state", "srtt_s"],
 };
-const PARTLY = "acks"; // the run makes only these columns of it
+const PARTLY = "acks"; // table of which a run makes only these columns
 const BESIDE = { flows: null, links: null, samples: ["t_s", "flow", "cwnd"] }; // columns of further seeds
 const EVERY_MS = 100;
 
@@ -90,7 +90,7 @@ function run(job) {
   post({ number, read, ran: { ok, digest, message, stopped, wall_ms, names }, tables: found }, buffers);
 }
 
-// A table as CSV; one that was made in part is made once more, whole.
+// A table as CSV; a partial one is made again, whole.
 function saved(name) {
   if (name === PARTLY) {
     const { text, seed, budget_ms, memory } = last;
@@ -102,7 +102,8 @@ function saved(name) {
   post({ csv: table ? opened.csv(table) : "", name });
 }
 
-// Where the packets are, from a time on. The tables of the run before are gone then, so the page asks another worker.
+// Return the packets' positions from a time on. That discards the tables of the last run, so the page uses another
+// worker.
 function film({ number, text, seed, budget_ms, memory, film: { from, most } }) {
   const read = opened.read(text);
   if (!read.ok) { post({ number, film: { ok: false, message: "the scenario has a mistake" } }); return; }
@@ -156,7 +157,7 @@ async function heard({ data }) {
 
 listen("message", heard);
 const left = lockdown(globalThis);
-// The code behind this function calls it once, with its classes by name.
+// The code after this function calls it once, with its classes by name.
 Object.defineProperty(globalThis, "ackclock_classes", {
   configurable: true,
   value: (given) => { delete globalThis.ackclock_classes; classes = left.length ? {} : given; },

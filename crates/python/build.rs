@@ -1,5 +1,5 @@
-//! Names the build: a hash of the engine's sources, so that stored runs are not taken for those of other code that
-//! carries the same version.
+//! Names the build: a hash of the engine's sources, so that stored runs of other code with the same version are not
+//! confused with it.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};

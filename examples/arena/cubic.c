@@ -50,7 +50,7 @@ static void ours_init(struct sock *sk)
 		tcp_snd_cwnd_set(tcp_sk(sk), FIRST);
 }
 
-/* whether the queue is below so much of the least RTT, of 1024 */
+/* whether the queue is below this part of the least RTT, in 1/1024 */
 static bool below(const struct ours *ca, u32 much)
 {
 	return ca->rtt_us && (u64)(ca->rtt_us - ca->least_us) * 1024 <= (u64)ca->least_us * much;

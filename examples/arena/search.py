@@ -58,7 +58,7 @@ class Server:
 
 
 def value(answer: Mapping[str, Any]) -> float:
-    """What is climbed: the score, and nothing for who starves others."""
+    """Objective of the search: the score, and zero for entries that starve others."""
     return 0.0 if answer.get("starves") or answer.get("score") is None else float(answer["score"])
 
 

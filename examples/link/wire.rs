@@ -66,7 +66,7 @@ impl Wire {
         self.forget_dropped();
     }
 
-    /// When to look at it again.
+    /// Time of the next event.
     pub(super) fn next_event(&self) -> Option<Instant> {
         if self.flying.is_empty() {
             return None;

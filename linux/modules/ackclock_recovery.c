@@ -48,7 +48,7 @@ struct controller {
 	enum rule rule;
 };
 
-/* Ours stands at the end of the private area, behind what the base keeps there. */
+/* Our state is at the end of the private area, after that of the base. */
 struct recovery {
 	u64 entered;	/* time of the segment that began the episode, if one did */
 	u32 una;	/* snd_una at the last ACK */
@@ -96,7 +96,7 @@ static u32 recover_fs(const struct tcp_sock *tp, enum rule rule)
 }
 
 #ifndef HAS_UPDATE_PACING_RATE
-/* The kernel has this for itself alone: twice cwnd in an RTT while cwnd is below half of ssthresh, 1.2 times later. */
+/* The kernel does not export this: twice cwnd in an RTT while cwnd is below half of ssthresh, 1.2 times later. */
 static void tcp_update_pacing_rate(struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -196,7 +196,8 @@ static void on_ack(struct sock *sk, u32 ack, int flag, const struct rate_sample 
 }
 
 #ifndef CONTROL_HAS_FLAG
-/* Before Linux 6.10 a controller is not told the ACK, nor what it did: snd_una tells both, but a DSACK counts as progress. */
+/* Before Linux 6.10 a controller does not receive the ACK or its effects: both follow from snd_una, but a DSACK counts
+ * as progress. */
 static void on_bare_ack(struct sock *sk, const struct rate_sample *rs)
 {
 	u32 una = tcp_sk(sk)->snd_una;
@@ -207,7 +208,7 @@ static void on_bare_ack(struct sock *sk, const struct rate_sample *rs)
 #define on_ack on_bare_ack
 #endif
 
-/* Nothing has come since the last ACK, so it is the reordering timer that begins recovery: one segment may leave. */
+/* Nothing has arrived since the last ACK, so the reordering timer begins recovery: one segment may leave. */
 static void on_timer(struct sock *sk, struct recovery *r)
 {
 	struct rate_sample one = { .acked_sacked = 1, .losses = 1 };

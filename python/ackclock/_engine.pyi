@@ -187,7 +187,7 @@ class Rate:
         """Segments delivered over `interval`: a flight, not this ACK alone."""
     @property
     def interval(self) -> float:
-        """The longer one of the times that sending and acknowledging them took; zero if the sample is not valid: shorter than the least RTT, which only a wrong ACK can cause."""
+        """The longer one of the times that sending and acknowledging them took; zero if the sample is not valid: shorter than the minimum RTT, which only a wrong ACK can cause."""
     @property
     def send_elapsed(self) -> float:
         """Time over which they were sent."""
@@ -199,13 +199,13 @@ class Rate:
         """Delivered count of the connection when the newest segment that the ACK covers was sent (P.delivered)."""
     @property
     def prior_time(self) -> float:
-        """When that count was reached."""
+        """Time when that count was reached."""
     @property
     def total_delivered(self) -> int:
         """Delivered count of the connection now (C.delivered)."""
     @property
     def total_lost(self) -> int:
-        """Segments marked lost on the connection, again and again if so (C.lost)."""
+        """Segments marked lost on the connection; a segment marked twice counts twice (C.lost)."""
     @property
     def delivered_ce(self) -> int:
         """Segments of `delivered` that carried a mark."""
@@ -237,7 +237,7 @@ class Ack:
         """Time of arrival."""
     @property
     def newly_acked(self) -> int:
-        """Segments delivered by this ACK, before losses are looked for: cumulatively acknowledged or newly SACKed, each once."""
+        """Segments delivered by this ACK, before loss detection: cumulatively acknowledged or newly SACKed, each once."""
     @property
     def newly_acked_ce(self) -> int:
         """Delivered segments to which an echo of congestion applies: all of them under ECE, else none."""
@@ -246,10 +246,10 @@ class Ack:
         """Segments delivered since the newest segment that this ACK covers was sent; zero where rates are not kept."""
     @property
     def covered(self) -> int:
-        """Segments that the cumulative ACK covers, those SACKed before included: what a counter of ACKs sees. After a recovery far more than were delivered."""
+        """Segments that the cumulative ACK covers, those SACKed before included, as a counter of ACKs sees them. After a recovery far more than were delivered."""
     @property
     def sacked(self) -> int:
-        """Segments that stand SACKed above the cumulative ACK."""
+        """SACKed segments above the cumulative ACK."""
     @property
     def acked_bytes(self) -> int:
         """Bytes by which the cumulative ACK advanced; after a recovery it jumps."""
@@ -261,13 +261,13 @@ class Ack:
         """Smoothed RTT; zero before the first sample."""
     @property
     def min_rtt(self) -> float:
-        """Least RTT of the connection so far; without end before the first sample."""
+        """Minimum RTT of the connection so far; infinite before the first sample."""
     @property
     def prior_in_flight(self) -> int:
         """Segments in flight before this ACK."""
     @property
     def left_in_flight(self) -> int:
-        """Segments in flight after it, before losses are looked for."""
+        """Segments in flight after this ACK, before loss detection."""
     @property
     def snd_una(self) -> int:
         """First unacknowledged offset after this ACK."""
@@ -279,7 +279,7 @@ class Ack:
         """The window limited the sender since the last ACK (RFC 7661). A controller must not grow the window when this is false."""
     @property
     def window_held(self) -> bool:
-        """The window itself held data back in this round trip or the last, in slow start too, where `cwnd_limited` is content with half of it."""
+        """The window itself held data back in this round trip or the last, in slow start too, where `cwnd_limited` asks for half of it only."""
     @property
     def paced(self) -> bool:
         """The sender paces its packets."""
@@ -300,7 +300,7 @@ class Ack:
         """Duplicate ACK: it acknowledges nothing new, carries no data and leaves the window as it is (RFC 5681 §2)."""
     @property
     def slow_path(self) -> bool:
-        """SACK blocks, another window than before or ECE: the header is not what Linux's header prediction expects."""
+        """SACK blocks, a changed window or ECE: the header differs from the one that Linux's header prediction expects."""
     @property
     def acked(self) -> int:
         """Segments that count for growth: those delivered, or 1 in a stack that counts ACKs."""
@@ -312,13 +312,13 @@ class Ack:
         """Delivered segments that carried a mark: their exact number with exact or accurate ECN, else all of them under ECE."""
     @property
     def newly_lost(self) -> int:
-        """Segments newly marked lost, retransmissions found lost included. Before losses are looked for 0."""
+        """Segments newly marked lost, retransmissions found lost included; 0 before loss detection."""
     @property
     def in_flight(self) -> int:
         """Segments in flight after the ACK, without those newly marked lost."""
     @property
     def ca_state(self) -> str:
-        """Congestion state after this ACK; before losses are looked for the one before it."""
+        """Congestion state after this ACK; before loss detection, the state before it."""
     @property
     def rate(self) -> Rate | None:
         """Delivery rate, where the controller needs it and this ACK gives a sample."""

@@ -97,7 +97,7 @@ def begin() -> None:
 
 
 def end() -> None:
-    """The command has ended: a program that called it may write what it has read."""
+    """Note the end of a command: a program that called it may overwrite the files that it has read."""
     global _inputs, _leave  # noqa: PLW0603 - a command is one process
     _inputs = None
     _leave = True
@@ -295,7 +295,9 @@ def _parts(folder: Path) -> list[Path]:
 
 
 def _is_part(folder: Path) -> bool:
-    """Whether a folder is a part of ours: by its mark, or because its writer was killed before it had written that and anything else."""
+    """Whether a folder is a part of ours: by its mark, or because its writer was killed before it had written the mark
+    or anything else.
+    """
     try:
         if folder.is_symlink() or not folder.is_dir():
             return False
@@ -408,7 +410,7 @@ def contents(path: Path, most: int) -> str:
 
 @contextmanager
 def staged(folder: Path, *, marks: Sequence[str], what: str = "") -> Iterator[Path]:
-    """Collect files beside their place, and move them there only if all of them could be written.
+    """Collect files next to their destination, and move them there only if all of them could be written.
 
     Parameters
     ----------
@@ -594,7 +596,7 @@ def _remove_unheld(rest: Path) -> None:
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _remove(rest)
-        if _inputs is not None and sys.stderr is not None:  # a command reports what it does to its user's folders
+        if _inputs is not None and sys.stderr is not None:  # a command reports every change in its user's folders
             sys.stderr.write(f"ackclock: {shown(str(rest))}: removed; a command that was killed had left it\n")
     except BlockingIOError:
         pass  # the writer is at work

@@ -50,7 +50,7 @@ class ControllerError(AckclockError, RuntimeError):
 
 
 class UnavailableError(AckclockError, RuntimeError):
-    """The environment cannot do what was asked."""
+    """The environment lacks something that the request needs."""
 
     exit_code = 3
 
@@ -106,7 +106,7 @@ class ScenarioError(InputError):
         return self._changed(key=key, more=[one.within(prefix) for one in self.more])
 
     def read_from(self, source: str, places: Mapping[str, Placed] | None = None) -> ScenarioError:
-        """The error with the file that holds it, and its place there."""
+        """The error with its file, and its place there."""
         place = None if places is None else placed(self.key, places, name=self.found.startswith("an unknown key"))
         return self._changed(source=source, place=place, more=[one.read_from(source, places) for one in self.more])
 
@@ -158,7 +158,7 @@ def placed(key: str, places: Mapping[str, Placed], *, name: bool = False) -> Pla
 
 
 def said(error: BaseException) -> str:
-    """Type and text of any exception, which may raise another one when it is asked for its text.
+    """Type and text of any exception; asking for the text may raise another one.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def quote(value: object) -> str:
 
 
 MOST_BESIDE = 60
-"""Characters of a list of names that stands beside the nearest of them."""
+"""Number of characters of a list of names printed beside the nearest of them."""
 
 
 def one_of(found: str, names: Iterable[str]) -> str:

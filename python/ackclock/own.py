@@ -158,7 +158,7 @@ class OwnClass:
             heard(folder) as later,
             _wall.doing(f"making {self.file}:{self.name}"),
             suppress(Exception, SystemExit, GeneratorExit),
-        ):  # the run reports what is wrong with it
+        ):  # the run reports the fault of the file
             made(**json.loads(self.options))
         data = declared(getattr(made, "reads", ()), folder, whose=f"{self.file}:{self.name}")
         return sorted({path for path in (*read, *later, *data) if path != self.file}), {}
@@ -244,8 +244,8 @@ def described(text: str, options: Mapping[str, Any]) -> OwnClass:
 
 
 def planned(own: Iterable[OwnClass]) -> str:
-    """Return hashes of everything else on which runs depend, besides the files named by their scenarios; empty if that
-    is all. Own code is run to determine them.
+    """Return hashes of everything else on which runs depend, besides the files named by their scenarios; empty if there
+    is nothing else. Own code is run to determine them.
     """
     return "".join(f"+{one.name}@{one.whole}" for one in own if one.whole)
 
@@ -256,7 +256,7 @@ def remember(one: OwnClass, whole: str, read: Mapping[str, str | None]) -> None:
 
 
 def remembered(one: OwnClass) -> dict[str, str | None]:
-    """The content of each file that this code reads, as it was when it was planned; nothing if it was not."""
+    """Contents of the files that this code reads, as they were when it was planned; empty if it was not."""
     known = _wholes.get((one.file, one.name, one.options, one.digest))
     return {} if known is None else dict(known[1])
 
@@ -304,8 +304,10 @@ def _digest(file: str) -> str:
         return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16]
     except OSError as error:
         why = (error.strerror or str(error)).lower()
+        prefix, colon, _ = Path(file).name.partition(":")
+        allowed = f'FILE.py:CLASS without "{prefix}:", in flows of TCP only' if colon else "FILE.py:CLASS"
         raise ScenarioError(
-            key="congestion_control", found=f"{file}, which cannot be read ({why})", allowed="FILE.py:CLASS"
+            key="congestion_control", found=f"{file}, which cannot be read ({why})", allowed=allowed
         ) from None
 
 
@@ -327,7 +329,7 @@ def _module(file: str, digest: str) -> tuple[Any, dict[str, str | None]]:
         raise InputError(f"{file}: found no Python module; allowed: FILE.py:CLASS")
     module = importlib.util.module_from_spec(spec)
     with heard(Path(file).parent) as read, _wall.doing(f"loading {file}"):
-        sys.modules[name] = module  # so that its dataclasses and pickles find it
+        sys.modules[name] = module  # so that dataclasses and pickles of the module find it
         try:
             spec.loader.exec_module(module)
         except BaseException as error:  # sys.exit at the end of a program, too

@@ -35,7 +35,7 @@ PATIENCE_S = 120.0
 """Wall time that one check may take; the longest takes about a second of CPU."""
 
 SHORT_S = 10.0
-"""... once one of them has found no end."""
+"""... once one of them has not returned."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,7 +154,7 @@ def identity(of: Sequence[Stack] | None = None) -> str:
 
 
 def missing(texts: Iterable[str]) -> str | None:
-    """The first controller of these compiled scenarios whose stack this process has not loaded, if there is one."""
+    """First controller of these compiled scenarios whose stack this process has not loaded, if there is one."""
     there = {stack.name for stack in loaded()}
     for text in texts:
         for found in re.finditer(r'"(stack:([^":]+)[^"]*)"', text):
@@ -164,7 +164,7 @@ def missing(texts: Iterable[str]) -> str | None:
 
 
 def bring(wanted: Sequence[Stack]) -> None:
-    """Load in this process what another one has loaded: a worker takes the same file from the same place.
+    """Load in this process the libraries of another one: a worker takes the same files from the same places.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ def installed() -> dict[str, EntryPoint]:
         try:
             name = str(package.name)
             listed = [] if name in seen else list(package.entry_points.select(group=GROUP))
-        except Exception:  # another package's file is broken, of which its installer would say more
+        except Exception:  # a broken file of another package, which its installer would report in detail
             continue
         seen.add(name)
         for one in listed:

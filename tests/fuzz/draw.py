@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Draw:
-    """The bytes that are left."""
+    """Remaining bytes of the input."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

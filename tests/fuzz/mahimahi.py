@@ -18,7 +18,7 @@ _PLACE = Path(_FOLDER.name, "x.trace")
 
 
 def play(data: bytes) -> bool:
-    """Whether it was taken."""
+    """Whether the reader took the input."""
     _PLACE.write_bytes(data)
     try:
         read = _mahimahi._read.__wrapped__(str(_PLACE))

@@ -64,7 +64,7 @@ EXAMPLES = [bytes([kind, 0, 0, 0, 0]) for kind in range(2 * len(_EXAMPLES))]
 
 
 def play(data: bytes) -> bool:
-    """Whether it was taken."""
+    """Whether the reader took the input."""
     draw = Draw(data)
     which = draw.byte()
     text = _EXAMPLES[which // 2 % len(_EXAMPLES)]
@@ -102,7 +102,7 @@ def _altered(told: Any, draw: Draw) -> str:
                 del node[key]
                 break
             else:
-                node[key] = copy.deepcopy(draw.one(_VALUES))  # it may be altered in its turn
+                node[key] = copy.deepcopy(draw.one(_VALUES))  # a copy, because a later step may change it
                 break
     return json.dumps(told)
 

@@ -53,7 +53,7 @@ EXAMPLES = [bytes([0, kind, 1, 2, 3]) for kind in range(8)]
 
 
 def play(data: bytes) -> bool:
-    """Whether it was taken."""
+    """Whether the reader took the input."""
     draw = Draw(data)
     on_disk = draw.byte() == 255
     tables = dict(_TABLES)
@@ -99,7 +99,7 @@ def _alter(about: Any, draw: Draw) -> None:
             del node[key]
             return
         else:
-            node[key] = copy.deepcopy(draw.one(_VALUES))  # it may be altered in its turn
+            node[key] = copy.deepcopy(draw.one(_VALUES))  # a copy, because a later step may change it
             return
 
 

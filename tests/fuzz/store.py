@@ -138,7 +138,7 @@ def _read(db: sqlite3.Connection) -> bool:
     try:
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except (sqlite3.DatabaseError, UnicodeDecodeError):
-        return False  # so it is not opened
+        return False  # so that it is not opened
     try:
         check(db, _WHOLE)
         for line in _described(db):

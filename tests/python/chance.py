@@ -1,9 +1,6 @@
 """Values with the small variation that independent runs have. The judge treats runs that are all equal specially: up to
 three of n runs may differ although none did (rule of three). Made-up tables for claims therefore get a little variation
 in every run.
-
-Runs that are all alike are a matter of their own to the judge: one of three runs in n may differ where none of n does. So tables that are made
-up for what a claim reads of them have a little chance in every run.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def tool(name: str) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(ROOT / "tools"))  # as for the program itself: one may import another
+    sys.path.insert(0, str(ROOT / "tools"))  # as in the program itself: each may import another
     try:
         spec.loader.exec_module(module)
     finally:

@@ -152,7 +152,9 @@ class Truth:
         return sum(row["bytes_acked"] - self.early[row["flow"]] for row in rows)
 
     def after(self, rows):
-        """What flows got after the warm-up, from the first start to the last end; None for a single one that did not run then."""
+        """Goodput of flows after the warm-up, from the first start to the last end; None for a single one that did not
+        run then.
+        """
         ran = [row for row in rows if row["stop_s"] > self.warm]
         if not ran:
             return 0 if len(rows) > 1 else None
@@ -188,7 +190,7 @@ class Truth:
 
 
 def sentences(truth: Truth) -> list[tuple[str, Callable[..., list[float | None]]]]:
-    """Each sentence, and what its numbers are, given the words of it that name something."""
+    """Each sentence with the meaning of its numbers, given the words in it that name something."""
     flows = {truth.name(row): row for row in truth.rows}
 
     def flow(number, label, *_):
@@ -305,7 +307,7 @@ def performance_columns(truth: Truth):
 
 
 def check_table(cells: list[list[str]], truth: Truth) -> int:
-    """Each cell of a table is what its column and its row say."""
+    """Check each cell of a table against its column and its row."""
     header, *body = cells
     kinds = {
         "flow": (truth.rows, flow_columns), "link": ([row for row in truth.links if row["arrivals"]], link_columns),
@@ -327,7 +329,7 @@ def check_table(cells: list[list[str]], truth: Truth) -> int:
 
 
 def terminal_tables(printed: str) -> tuple[str, list[list[list[str]]]]:
-    """The tables on a terminal, and what stands around them."""
+    """Check the tables on a terminal, and the lines around them."""
     words, tables = [], []
     for line in printed.splitlines():
         if line.startswith(("┃", "│")):

@@ -1,8 +1,5 @@
 """Rings of tests, and the cost of each test. A ring reports at its end what it left out, and names its slowest tests by
 CPU time, child processes included: wall time means little on a busy machine.
-
-Each ring says at its end what it has left out, and names its slowest tests by CPU time, that of their children included: on a busy
-machine the clock says little.
 """
 
 from __future__ import annotations

@@ -25,11 +25,11 @@ const LATE_NS: i64 = 500_000;
 /// Capture point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// At the end that opened the connection.
+    /// The host that opened the connection.
     Client,
-    /// At the end that accepted it.
+    /// The host that accepted it.
     Server,
-    /// On the path between.
+    /// A point on the path between the hosts.
     Between,
     /// The place is unknown without the handshake.
     Unknown,
@@ -50,19 +50,19 @@ impl Place {
 /// A connection.
 #[derive(Clone, Debug)]
 pub struct Connection {
-    /// Number of the interface on which it was seen.
+    /// Number of the interface that captured the connection.
     pub interface: u32,
-    /// The end that has opened it, or whose packet was seen first.
+    /// End that opened the connection, or else the sender of the first captured packet.
     pub client: End,
-    /// The other one.
+    /// End that accepted the connection, or else the receiver of the first captured packet.
     pub server: End,
-    /// From the client, and from the server.
+    /// Data from the client, and data from the server.
     pub ways: [Way; 2],
-    /// Nanoseconds since 1970 of its first and last packet.
+    /// Times of the first and last packet, nanoseconds since 1970.
     pub span_ns: (i64, i64),
     /// Times of SYN, SYN/ACK and the following ACK.
     pub handshake_ns: [Option<i64>; 3],
-    /// Whether it was reset.
+    /// Whether a reset ended the connection.
     pub reset: bool,
 }
 
@@ -87,8 +87,8 @@ impl Connection {
         Some(done - syn)
     }
 
-    /// Where it was captured: the part of the handshake's round trip that lies behind the capture. A host that answers late within a short round trip
-    /// is told by what its packets have not met yet: a router, or the padding of short frames.
+    /// Capture point: the part of the handshake's round trip behind the capture. If a host answers late within a short round trip, the untouched
+    /// parts of its packets show the place: hops, or the padding of short frames.
     pub fn place(&self) -> Place {
         let [Some(syn), Some(answer), Some(done)] = self.handshake_ns else {
             return self.fresh().unwrap_or(Place::Unknown);
@@ -205,11 +205,11 @@ pub struct Row {
     pub length: u32,
     /// Offset of the other side's data that it acknowledges.
     pub ack: Option<i64>,
-    /// Bytes that it offers.
+    /// Bytes of the offered window.
     pub window: u64,
     /// Flags of the header.
     pub flags: u16,
-    /// Timestamp and echo; 0 where there are none.
+    /// Timestamp and echo; 0 without the option.
     pub timestamps: (u32, u32),
     /// Identification of the IPv4 header; 0 for IPv6.
     pub ip_id: u16,
@@ -218,9 +218,9 @@ pub struct Row {
 /// Contents of a capture.
 #[derive(Clone, Debug, Default)]
 pub struct Connections {
-    /// In the order of their first packets.
+    /// All connections, in the order of their first packets.
     pub all: Vec<Connection>,
-    /// The packets of one of them.
+    /// Packets of the requested connection.
     pub rows: Vec<Row>,
     /// Frames.
     pub frames: u64,
@@ -228,7 +228,7 @@ pub struct Connections {
     pub segments: u64,
     /// Parts of packets after the first.
     pub fragments: u64,
-    /// Frames that were cut within their headers, or whose lengths contradict each other.
+    /// Frames that end within their headers, or whose lengths contradict each other.
     pub short: u64,
     /// Frames of a link layer that is not known here.
     pub unknown_links: u64,
@@ -240,11 +240,11 @@ pub struct Connections {
     pub unknown_link: Option<u16>,
     /// Segments that are in the file a second time, as of a capture on several devices of a host.
     pub copies: u64,
-    /// Whether these were left out.
+    /// Whether copies were left out.
     pub without_copies: bool,
     /// Largest step back of the clock, nanoseconds.
     pub back_ns: i64,
-    /// Frames that the capturing program says it has missed.
+    /// Frames that the capturing program reports as missed.
     pub dropped: u64,
     /// Whether the file ends within a frame.
     pub cut: bool,
@@ -252,7 +252,7 @@ pub struct Connections {
 
 type Key = (u32, End, End);
 
-/// Part of the segments that are there twice, from which on the file is one of copies: a network makes fewer.
+/// A file counts as one of copies if one segment in this many is there twice: a network makes fewer.
 const COPIED: u64 = 4;
 
 /// Time within which copies arrive: at most a router's queue is between them.

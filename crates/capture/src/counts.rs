@@ -49,7 +49,8 @@ pub const KINDS: [&str; 13] = [
     "dsack",
 ];
 
-/// Numbers of one direction. Segments are what left as a packet: a capture above the card shows several as one, which counts as so many.
+/// Counts of one direction. A segment is a packet as sent: a packet of several segments, as captured above the card, counts as that
+/// many.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Counts {
     /// Packets.
@@ -64,9 +65,9 @@ pub struct Counts {
     pub spurious: u64,
     /// Bytes of data sent again.
     pub retransmitted_bytes: i64,
-    /// Segments that others had overtaken.
+    /// Segments overtaken by others.
     pub reordered: u64,
-    /// Segments that a DSACK names and that were sent once: the network has made two of one.
+    /// Segments sent once that a DSACK names: the network has duplicated them.
     pub duplicated: u64,
     /// Bytes that were acknowledged and never seen: the capture has missed them.
     pub unseen_bytes: i64,
@@ -88,11 +89,11 @@ pub struct Counts {
     pub first_flight: i64,
     /// Round trips that were measured.
     pub rtts: u64,
-    /// Their sum, nanoseconds.
+    /// Sum of the round trips, nanoseconds.
     pub rtt_sum_ns: i128,
-    /// The shortest, nanoseconds.
+    /// Shortest round trip, nanoseconds.
     pub rtt_min_ns: i64,
-    /// The longest, nanoseconds.
+    /// Longest round trip, nanoseconds.
     pub rtt_max_ns: i64,
     /// Nanoseconds of the first and the last segment with data.
     pub data_ns: Option<(i64, i64)>,

@@ -60,7 +60,7 @@ pub struct Frames<R> {
     frames: u64,
     /// Whether the last frame is cut off, as of a capture that was killed.
     pub cut: bool,
-    /// Packets that the capturing program says it has missed.
+    /// Packets that the capturing program reports as missed.
     pub dropped: u64,
     /// Frames without a time, which are left out.
     pub without_time: u64,
@@ -223,7 +223,7 @@ impl<R: Read> Frames<R> {
         }
     }
 
-    /// The rest of a section header, after its type.
+    /// Read the rest of a section header, after its type.
     fn section(&mut self) -> Result<(), Error> {
         let mut head = [0; 8];
         if !self.fill(&mut head)? {

@@ -17,7 +17,7 @@ pub mod way;
 pub use connection::{read, read_once, Connection, Connections, Place, Row};
 pub use file::{Frame, Frames};
 
-/// Errors in a file. The texts say what was found and what is allowed.
+/// Errors in a file. The texts give the found and the allowed value.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file cannot be read.
@@ -26,7 +26,7 @@ pub enum Error {
     /// The file is not a capture, or a broken one.
     #[error("{0}")]
     Format(String),
-    /// The caller wants no answer any more.
+    /// The caller has cancelled.
     #[error("stopped")]
     Stopped,
 }

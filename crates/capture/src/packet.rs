@@ -54,7 +54,7 @@ pub struct Segment {
     pub ip_id: u16,
     /// The ECN field of the IP header: 0 cannot be marked (Not-ECT), 3 is marked (CE).
     pub ecn: u8,
-    /// Hops that it may still take.
+    /// Remaining hops of the packet.
     pub ttl: u8,
     /// Bytes of its frame on the wire, of Ethernet; else 0.
     pub frame: u32,

@@ -42,7 +42,7 @@ impl Ranges {
         self.all.get(at).is_some_and(|&(s, e)| s <= start && end <= e)
     }
 
-    /// Take a range out; the number of bytes of it that were there.
+    /// Remove a range; returns the number of removed bytes.
     pub fn take(&mut self, start: i64, end: i64) -> i64 {
         if start >= end {
             return 0;
@@ -73,7 +73,7 @@ impl Ranges {
         }
     }
 
-    /// Whether there is nothing in it.
+    /// Whether there are no ranges.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }

@@ -280,7 +280,7 @@ impl Way {
         self.counts.spurious = (self.counts.spurious + segments).min(self.counts.retransmitted);
     }
 
-    /// Return whether a segment that fills a hole had left before the packets that opened it: by its
+    /// Return whether a segment that fills a hole was sent before the packets that opened it, according to its
     /// timestamp, its number, or the time.
     fn was_overtaken(&mut self, from: i64, end: i64, t_ns: i64, seg: &Segment) -> bool {
         let Some(at) = self.holes.iter().position(|hole| hole.start < end && from < hole.end) else {
@@ -322,8 +322,8 @@ impl Way {
         self.settled.push_back(sent);
     }
 
-    /// The other side tells what it has got. `wscale`: its shift, where both have one. `block` is called with each SACK block, in
-    /// offsets, and whether it is a DSACK.
+    /// Process an acknowledgment of the other side. `wscale`: its window shift, if both sides have one. `block` is called with
+    /// each SACK block, in offsets, and whether it is a DSACK.
     pub fn is_told(
         &mut self,
         seg: &Segment,

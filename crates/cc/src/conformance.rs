@@ -57,7 +57,7 @@ impl fmt::Display for Violation {
 pub const SEQUENCES: u32 = 60;
 /// Steps of a sequence.
 const STEPS: u32 = 400;
-/// Sequences in whose middle a copy takes over.
+/// Sequences in which a copy takes over half-way.
 const COPIES: u32 = 5;
 /// Sequences that are drawn from the table of hooks.
 const DRAWN: u32 = 24;
@@ -434,7 +434,7 @@ impl<C: CongestionControl> Path<C> {
         self.take_target(ssthresh)
     }
 
-    /// The window that a reduction is to go to, if it is one.
+    /// Check and keep the target window of a reduction.
     fn take_target(&mut self, ssthresh: u32) -> Result<(), Violation> {
         let cwnd = self.window.cwnd;
         if ssthresh < 2 {

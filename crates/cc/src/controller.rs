@@ -111,14 +111,14 @@ pub struct Entry {
     pub name: &'static str,
     /// Description in one line.
     pub about: &'static str,
-    /// The options that it takes.
+    /// Options of the controller.
     pub options: &'static Table,
     /// Options of a scenario that gives none.
     pub usual: fn() -> Value,
     maker: fn(&Value, Shared) -> Result<Make, Refusal>,
 }
 
-/// An entry: name, one line, and, if it takes options, their table and defaults; then its constructor.
+/// An entry: name, one line, options with their defaults if there are any, and the constructor.
 macro_rules! entry {
     ($name:literal, $about:literal, $options:ty, $usual:expr, $make:expr) => {
         Entry {

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use crate::time::Time;
 
-/// Threads with a room of their own; further ones share them.
+/// Number of threads with a room of their own; further threads share them.
 pub const ROOMS: usize = 64;
 /// Words of a room: count, seed of the run + 1, time in ns, 3 with the hook's name, 10 with that of the code.
 pub const WORDS: usize = 16;

@@ -12,13 +12,13 @@ pub const UDP_IP_BYTES: u32 = 28;
 pub enum Datagram {
     /// From the side that sends the data; a request comes from the other one.
     Data(Data),
-    /// From the other side: a report of arrivals.
+    /// A report of arrivals, from the other side.
     Report(Report),
     /// Datagram of a stack that others have written: only its size is known here.
     Opaque(Opaque),
 }
 
-/// A datagram whose bytes wait elsewhere until it arrives.
+/// A datagram whose bytes are kept elsewhere until it arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Opaque {
     /// Number of the datagram of this end, from 1.

@@ -46,7 +46,7 @@ pub struct EventQueue {
     at: u64,
     /// Slots `at + 1` to `at + TURN`.
     fine: Wheel,
-    /// Turns of the fine wheel behind the one that holds `at`, as many.
+    /// Number of turns of the fine wheel after the one that holds `at`.
     coarse: Wheel,
     /// Later still.
     late: Heap,

@@ -25,7 +25,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// By number, 0 meaning none.
+    /// Names by number; 0 means none.
     pub const NAMES: [&'static str; 6] =
         ["", "idle timeout", "too many gaps", "error of the stack", "closed by the peer", "refused"];
 
@@ -58,7 +58,7 @@ pub struct Stats {
     pub rtt_sum_ns: u128,
     /// Number of them.
     pub rtt_samples: u64,
-    /// The least of them.
+    /// Minimum of these times.
     pub min_rtt: Span,
 }
 
@@ -80,7 +80,7 @@ pub struct Sample {
 /// Bytes that an end wrote and received, to be compared with its peer's reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Accounts {
-    /// Bytes that its application wrote; none: without an end, or it stopped.
+    /// Bytes that its application wrote; `None`: writes never end, or have stopped.
     pub written: Option<u64>,
     /// The end writes no more.
     pub closes: bool,
@@ -121,7 +121,7 @@ pub trait Foreign: DatagramEndpoint + Send {
     fn connect(&mut self, now: Time);
     /// Hand over this many bytes.
     fn write(&mut self, now: Time, bytes: u64);
-    /// From now on there is always data to send.
+    /// Make data available without end from now on.
     fn write_forever(&mut self, now: Time);
     /// Everything is written: finish afterwards.
     fn close(&mut self, now: Time);
@@ -136,7 +136,7 @@ pub trait Foreign: DatagramEndpoint + Send {
     fn acked(&self) -> u64;
     /// Bytes read by the application.
     fn received(&self) -> u64;
-    /// The peer has sent all of its data, and it is here, or it has closed.
+    /// Whether all data of the peer has arrived, or the peer has closed.
     fn peer_closed(&self) -> bool;
     /// The application has closed this end.
     fn is_closing(&self) -> bool;
@@ -203,7 +203,7 @@ impl Carried {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keep these bytes; where they wait.
+    /// Keep these bytes; returns their place.
     pub fn put(&self, bytes: &[u8]) -> u32 {
         let mut all = self.all();
         let place = all.free.pop().unwrap_or_else(|| {
@@ -239,7 +239,7 @@ impl Carried {
         self.all().fault.get_or_insert(said);
     }
 
-    /// The first fault reported.
+    /// First reported fault.
     pub fn fault(&self) -> Option<String> {
         self.all().fault.clone()
     }

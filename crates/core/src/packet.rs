@@ -264,7 +264,7 @@ pub struct Packet {
     pub header: Header,
     /// The flow it belongs to, as in the tables.
     pub flow: FlowId,
-    /// The connection that it belongs to: a flow that fetches repeatedly opens many, one after another.
+    /// Connection of the packet: a flow that fetches repeatedly opens many, one after another.
     pub conn: u32,
     /// Bytes that links charge: IP packet plus the scenario's framing, and the headers of each segment beyond the first.
     pub bytes: u32,
@@ -330,7 +330,7 @@ impl Packet {
         Load::new(self.class(), self.segments(), self.bytes)
     }
 
-    /// Segments in it; a packet of another kind counts as one.
+    /// Number of segments in the packet; a packet of another kind counts as one.
     #[inline]
     pub fn segments(&self) -> u32 {
         1 + self.more as u32

@@ -46,19 +46,19 @@ impl Span {
     /// Longer than any run.
     pub const MAX: Span = Span(u64::MAX);
 
-    /// From nanoseconds.
+    /// Span of this many nanoseconds.
     pub const fn from_ns(ns: u64) -> Span {
         Span(ns)
     }
-    /// From microseconds.
+    /// Span of this many microseconds.
     pub const fn from_us(us: u64) -> Span {
         Span(us * 1_000)
     }
-    /// From milliseconds.
+    /// Span of this many milliseconds.
     pub const fn from_ms(ms: u64) -> Span {
         Span(ms * 1_000_000)
     }
-    /// From whole seconds.
+    /// Span of this many whole seconds.
     pub const fn from_secs(s: u64) -> Span {
         Span(s * 1_000_000_000)
     }

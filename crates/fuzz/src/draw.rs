@@ -1,6 +1,6 @@
 //! Values drawn from an input's bytes, followed by zeros, so that every input has a meaning.
 
-/// The bytes that are left.
+/// Remaining bytes of an input.
 pub struct Draw<'a>(&'a [u8]);
 
 impl<'a> Draw<'a> {
@@ -9,7 +9,7 @@ impl<'a> Draw<'a> {
         Draw(data)
     }
 
-    /// Whether nothing is left.
+    /// Whether all bytes are used up.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -18,7 +18,7 @@ pub fn play(data: &[u8]) -> bool {
     capture::play(&file(data))
 }
 
-/// The capture that the bytes draw: one of pcap, whose frames have one link layer.
+/// A capture drawn from the bytes: of pcap, whose frames have one link layer.
 pub fn file(data: &[u8]) -> Vec<u8> {
     let mut draw = Draw::new(data);
     let link = *draw.one(&LINKS);

@@ -3,7 +3,7 @@
 
 use ackclock_script::{parse, play as run, Limits, Pos, Profile, Script, Setup};
 
-/// Read the bytes as a script and play it; whether it could be read.
+/// Read the bytes as a script and play it; returns whether it could be read.
 pub fn play(data: &[u8]) -> bool {
     let text = String::from_utf8_lossy(data);
     let limits = Limits { events: 1_000, ..Limits::default() };

@@ -1,6 +1,6 @@
 //! One endpoint against a peer who sends anything: valid and invalid segments, calls of the application and time, in any
-//! order. Nothing may panic; the books of the sender and of the receiver must be those that counting anew gives; what is
-//! acknowledged is never taken back, and what leaves lies within what the application wrote.
+//! order. Nothing may panic; the books of the sender and of the receiver must equal a recount; acknowledged data is
+//! never taken back, and sent data lies within the written data.
 
 use ackclock_cc::controller::{Recipe, REGISTRY};
 use ackclock_cc::{recovery, Rule};
@@ -19,7 +19,7 @@ const MOST_IN_WINDOW: u32 = 1_000;
 const MOST_POLLED: u32 = 100_000;
 /// Timers that may expire at one instant: each must be armed for later.
 const MOST_TIMERS: u32 = 1_000;
-/// Inputs that one connection gets.
+/// Inputs of one connection.
 const MOST_INPUTS: u32 = 300;
 /// Bytes of the send buffer that the application sets.
 const MOST_BUFFERED: u64 = 1 << 20;
@@ -30,7 +30,7 @@ const MOST_WORK: u64 = 10_000;
 /// Outcome.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
-    /// Segments that left.
+    /// Departed segments.
     pub left: u32,
     /// Whether the handshake was completed.
     pub established: bool,
@@ -349,7 +349,7 @@ impl End {
         }
     }
 
-    /// A timer that was due is not due again at the same instant for ever.
+    /// No timer may be due again and again at one instant.
     fn expire(&mut self) {
         for again in 0.. {
             self.conn.on_timer(self.now);

@@ -331,8 +331,8 @@ impl Link {
         self.sole.offer(Time(now), held).map_err(Lost::from)
     }
 
-    /// When the link has something to do next, ns; none: it is empty. Call [`dequeue`](Link::dequeue) then. It may lie in the past if
-    /// you have not asked for what has arrived.
+    /// Time of the link's next event, ns; `None` for an empty link. Call [`dequeue`](Link::dequeue) then. The time may be in the past
+    /// if you have not asked for what has arrived.
     pub fn next_event(&self) -> Option<u64> {
         let next = self.sole.next_event();
         let first = self.arrived.front().map(|(at, _)| *at);
@@ -354,14 +354,15 @@ impl Link {
             if at > Time(now) || at == Time::NEVER {
                 return None;
             }
-            // each event at its own time, however late the call: what comes out does not depend on when it is asked for
+            // each event at its own time, however late the call: the output does not depend on the times of calls
             if let Some(packet) = self.sole.poll(at) {
                 return Some((at.0, own(&packet)));
             }
         }
     }
 
-    /// A packet that the queue had taken and dropped since the last call, and why; call it until there is none. When it fell is not told.
+    /// A packet that the queue had accepted and dropped since the last call, and the reason; call it until there is none. The time of the
+    /// drop is not reported.
     pub fn take_dropped(&mut self) -> Option<(Packet, Lost)> {
         self.sole.take_head_drops().map(|(packet, why)| (own(&packet), why.into()))
     }

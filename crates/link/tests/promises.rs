@@ -29,7 +29,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Packets of 1,500 bytes every `gap` ns, `packets` of them after `first`; what came out, and what was lost.
+/// Packets of 1,500 bytes every `gap` ns, `packets` of them after `first`; returns the delivered and the lost ones.
 fn drive(
     link: &mut Link,
     first: u64,

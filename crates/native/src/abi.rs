@@ -220,7 +220,7 @@ macro_rules! controller {
         )* }
         itself { $($itself:tt)* }
     ) => {
-        /// Hooks that are null stand as `None`.
+        /// Hooks; null ones are `None`.
         #[derive(Clone, Copy)]
         #[repr(C)]
         pub struct CController {

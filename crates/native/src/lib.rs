@@ -121,7 +121,7 @@ impl NativeController {
         calls::enter(self.library.name, hook, self.run.now)
     }
 
-    /// Why a hook failed, as the library says it.
+    /// Reason of a failed hook, in the library's words.
     fn said(&self) -> String {
         let text = self.library.hooks.said.map_or(std::ptr::null(), |said| {
             // SAFETY: an open controller.
@@ -134,7 +134,7 @@ impl NativeController {
         }
     }
 
-    /// Whether the hook went well; if not, why is noted.
+    /// Whether the hook succeeded; otherwise the reason is stored.
     fn went(&mut self, hook: &'static str, status: c_int) -> bool {
         if status != 0 {
             let said = self.said();

@@ -16,7 +16,7 @@ pub(crate) struct Chance {
 }
 
 impl Chance {
-    /// `None` if it can never happen.
+    /// A chance of this probability; `None` if it is zero.
     pub(crate) fn new(probability: f64, stream: Stream) -> Option<Chance> {
         (probability > 0.0).then(|| Chance { threshold: threshold(probability), stream })
     }

@@ -13,7 +13,7 @@ pub(crate) struct Jitter {
 }
 
 impl Jitter {
-    /// `None` if there is no jitter, so that it costs one branch.
+    /// Generator of the jitter; `None` without jitter, which then costs one branch.
     pub(crate) fn new(jitter: Span, stream: Stream) -> Option<Jitter> {
         let values = jitter.0.saturating_add(1);
         (jitter > Span::ZERO).then_some(Jitter { values, stream, last: Time::ZERO })

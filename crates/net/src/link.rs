@@ -110,7 +110,7 @@ impl Link {
         self.kind = Kind::More;
     }
 
-    /// Packets that wait are stored one by one, which changes nothing but the time it takes.
+    /// Store waiting packets one by one, which takes longer and changes nothing else.
     pub fn store_single_packets(&mut self) {
         self.crowd().backlog.store_single_packets();
     }
@@ -385,7 +385,7 @@ impl Link {
         Some(id)
     }
 
-    /// The packet on the wire that leaves next, and when.
+    /// The packet on the wire that leaves next, and its time.
     #[inline]
     pub fn first<'a>(&self, pool: &'a Pool) -> Option<(Time, &'a Packet)> {
         self.rest.as_ref()?.wire.first(pool)
@@ -417,7 +417,7 @@ impl Link {
         }
     }
 
-    /// The next event, where not only the wire has some.
+    /// Recompute the next event of a link that has more than those of the wire.
     fn renew_next_with_more(&mut self, pool: &Pool) {
         let others = self.next_departure().min(self.card_due());
         let rest = self.rest();

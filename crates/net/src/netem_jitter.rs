@@ -98,7 +98,7 @@ impl Shape {
 }
 
 impl NetemJitter {
-    /// The longest delay that it adds.
+    /// Longest delay that the jitter adds.
     pub fn longest(&self) -> Span {
         let times = if self.distribution == Shape::Uniform { 1 } else { 4 };
         Span(self.deviation.0.saturating_mul(times))
@@ -161,7 +161,7 @@ impl Drawn {
     /// Find the place of a packet among the `waiting` ones: the predecessor, if any.
     pub(crate) fn place(&mut self, id: PacketId, delivery: Time, waiting: u32) -> Option<PacketId> {
         let order = self.order.as_mut().expect("invariant: packets overtake");
-        let gone = order.len() - waiting as usize; // the first ones have left since
+        let gone = order.len() - waiting as usize; // packets that have left since
         order.drain(..gone);
         let at = order.partition_point(|&(due, _)| due <= delivery);
         order.insert(at, (delivery, id));

@@ -86,7 +86,7 @@ impl Outages {
     }
 }
 
-/// The outages one after another.
+/// Walk through the outages.
 #[derive(Clone)]
 struct Walk {
     from: Time,

@@ -46,7 +46,7 @@ struct Slot {
     due: Time,
     /// Time of the offer to the link.
     offered: Time,
-    /// The packet behind it on the link, or the link to which it goes, or the next free place.
+    /// The next packet on the link, or the destination link, or the next free place.
     next: u32,
 }
 
@@ -62,7 +62,7 @@ impl Pool {
         self.adversary = Some(Box::new(adversary));
     }
 
-    /// The adversary, if there is one.
+    /// The adversary; `None` without one.
     pub fn adversary(&mut self) -> Option<&mut Adversary> {
         self.adversary.as_deref_mut()
     }
@@ -233,7 +233,7 @@ impl Chain {
         }
     }
 
-    /// Take the first one.
+    /// Take the first packet.
     #[inline]
     pub(crate) fn pop(&mut self, pool: &Pool) -> Option<PacketId> {
         let id = self.head;

@@ -71,7 +71,7 @@ impl Qdisc {
         self
     }
 
-    /// Bytes that follow them.
+    /// Append bytes to the head.
     pub fn bytes(mut self, bytes: &[u8]) -> Qdisc {
         self.head.extend(bytes);
         self
@@ -108,9 +108,9 @@ impl Qdisc {
 
 /// Number in an attribute.
 pub trait Number {
-    /// In the kernel's form.
+    /// Bytes in the kernel's form.
     fn bytes(&self) -> Vec<u8>;
-    /// In the form of `tc`.
+    /// Text in the form of `tc`.
     fn text(&self) -> String;
 }
 
@@ -174,7 +174,7 @@ impl Netem {
         seed: None,
     };
 
-    /// In the form of netlink and `tc`.
+    /// Discipline in the form of netlink and `tc`.
     pub fn qdisc(&self) -> Qdisc {
         let percent = |share: u32| format!("{}%", general(100.0 * share as f64 / 4_294_967_296.0, 7));
         // latency in us is superseded by LATENCY64

@@ -22,12 +22,13 @@ struct Waiting {
 }
 
 impl Thinner {
-    /// One ACK stands for at most this many; `None` if only for itself.
+    /// Thinner in which an ACK replaces up to this many; `None` if it replaces no other.
     pub(crate) fn new(most: u32) -> Option<Thinner> {
         (most > 1).then(|| Thinner { most, waiting: Vec::new() })
     }
 
-    /// Whether a packet that arrives now takes the place of one that waits. Then `id` is the older one, which is to go.
+    /// Whether a packet that arrives now replaces a waiting one. If so, the packet at `id` is
+    /// then the older one, which is to be dropped.
     pub(crate) fn replaces(&mut self, pool: &mut Pool, now: Time, id: PacketId) -> bool {
         self.waiting.retain(|w| w.start > now);
         let Some(newer) = pure_ack(&pool[id]) else { return false };

@@ -27,7 +27,7 @@ impl Wire {
         self.late.push(pool, id, delivery, offered);
     }
 
-    /// Put a packet on the wire that others overtake, which all lie among those held back: behind this one, or at the front.
+    /// Put a packet on the wire that others overtake: behind this held-back packet, or at the front.
     pub(crate) fn put_behind(
         &mut self,
         pool: &mut Pool,
@@ -39,7 +39,7 @@ impl Wire {
         self.late.insert(pool, before, id, delivery, offered);
     }
 
-    /// The earliest delivery, and when that packet was offered to the link.
+    /// The earliest delivery, and the time at which that packet was offered to the link.
     #[inline]
     pub(crate) fn next(&self, pool: &Pool) -> (Time, Time) {
         let first = self.in_order.first(pool).unwrap_or(NOTHING);

@@ -33,7 +33,7 @@ impl PathView {
     }
 }
 
-/// The next interval.
+/// Plan of the next interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Plan {
     /// bit/s of IP packets.
@@ -44,8 +44,8 @@ pub struct Plan {
     pub purpose: u32,
 }
 
-/// The contract. Intervals follow one another without a gap; the result of each comes about one RTT after its end, in
-/// order. Between the two others are planned, so a controller says what to send while it waits.
+/// The contract. Intervals follow one another without a gap; the result of each arrives about one RTT after its end, in
+/// order. Further intervals are planned in between, so a controller must name a rate while it waits.
 pub trait RateControl {
     /// An interval begins.
     fn begin(&mut self, path: &PathView) -> Plan;
@@ -64,7 +64,7 @@ pub trait RateControl {
 /// Effect of a result.
 #[derive(Clone, Copy, Debug)]
 pub struct Judged {
-    /// The rate is another one now.
+    /// Whether the rate has changed.
     pub changed: bool,
     /// NaN if the interval was not judged.
     pub utility: f64,
@@ -89,7 +89,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Reason why there is no copy of it, if there is one.
+    /// Reason for the lack of a copy, if there is none.
     pub fn cannot_copy(&self) -> Option<String> {
         matches!(self.utility, Kind::Custom(_)).then(|| "found a user's own utility".to_string())
     }

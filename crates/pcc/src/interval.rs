@@ -34,7 +34,7 @@ pub struct Measured {
     pub gradient_error: f64,
     /// Standard deviation of the RTT, s.
     pub rtt_deviation: f64,
-    /// The sender had nothing to send for a part of it: says nothing about the path.
+    /// Whether the sender had nothing to send for a part of the interval, which then shows nothing about the path.
     pub limited: bool,
     /// x has to be the rate set, regardless of the sent packets.
     pub nominal: bool,
@@ -148,7 +148,7 @@ pub(crate) struct Intervals {
 }
 
 impl Intervals {
-    /// Begin one, which ends the one before.
+    /// Begin an interval, and end the previous one.
     pub fn begin(&mut self, now: Time, rate: f64, purpose: u32) {
         self.finish(now);
         self.ring.push_back(Interval {
@@ -181,7 +181,7 @@ impl Intervals {
         }
     }
 
-    /// The one being sent.
+    /// Interval in which datagrams are being sent.
     #[inline]
     pub fn current(&mut self) -> Option<&mut Interval> {
         self.ring.back_mut().filter(|i| i.end == Time::NEVER)
@@ -218,7 +218,7 @@ impl Intervals {
         }
     }
 
-    /// The oldest interval's result, if it is complete.
+    /// Take the oldest interval's result, if it is complete.
     #[inline]
     pub fn take_result(&mut self, now: Time, nominal: bool) -> Option<(Measured, u32)> {
         let front = self.ring.front()?;

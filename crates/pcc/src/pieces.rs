@@ -7,10 +7,10 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub len: u32,
-    /// The last one of the stream.
+    /// Whether this is the last piece of the stream.
     pub last: bool,
     pub delivered: bool,
-    /// In the queue for retransmission.
+    /// Whether the piece is in the queue for retransmission.
     pub queued: bool,
     /// Transmissions so far, minus one.
     pub rexmit: u8,
@@ -122,7 +122,7 @@ impl Outgoing {
 /// Pieces at the receiver.
 #[derive(Clone, Default)]
 pub(crate) struct Incoming {
-    /// Length plus one of those that arrived, 0 for those that did not; the first is always missing.
+    /// Length plus one of each piece that arrived, 0 for the others; the first one is always missing.
     ring: VecDeque<u32>,
     next: u64,
     bytes: u64,
@@ -150,7 +150,7 @@ impl Incoming {
         self.last.is_some_and(|last| self.next > last)
     }
 
-    /// A piece arrived; whether it is the first time.
+    /// Note that a piece arrived; returns whether it is the first time.
     #[inline]
     pub fn insert(&mut self, number: u64, len: u32, last: bool) -> bool {
         if last {

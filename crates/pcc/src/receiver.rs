@@ -15,7 +15,7 @@ pub struct Receiver {
     header: u32,
     requests: Requests,
     data: Incoming,
-    /// Largest datagram number that arrived, and when.
+    /// Largest datagram number that arrived, and its time of arrival.
     largest: Option<(u64, Time)>,
     /// See [`Report::received`].
     received: [u64; REPORT_WORDS],

@@ -1,6 +1,6 @@
-//! Requests on the way back: what lets the receiving end be a client. One datagram each, sent again after a second, then
-//! two, and so on, until new data answers it. A client asks when it has all that it asked for before: then the first new
-//! piece of data can only be the answer.
+//! Requests on the return path, with which the receiving end becomes a client. Each is one datagram, repeated after a
+//! second, then two, and so on, until new data answers it. A client asks when it has everything that it asked for
+//! before: then the first new piece of data must be the answer.
 //!
 //! Differs: the paper's transport carries data one way and leaves requests to others (its tools use a TCP connection).
 

@@ -21,11 +21,11 @@ use crate::request::{FIRST_WAIT, TRIES};
 pub struct Stats {
     /// Data datagrams, retransmissions included.
     pub sent: u64,
-    /// Their payload bytes.
+    /// Payload bytes of these datagrams.
     pub sent_bytes: u64,
     /// Data datagrams sent again.
     pub retransmissions: u64,
-    /// Taken as lost.
+    /// Datagrams considered lost.
     pub lost: u64,
     /// Reports received.
     pub reports: u64,
@@ -58,7 +58,7 @@ pub struct Sender {
     config: Config,
     controller: Controller,
     pieces: Outgoing,
-    /// Bytes to send in all; `u64::MAX` = as many as there is time for.
+    /// Total bytes to send; `u64::MAX` = without end.
     written: u64,
     taken: u64,
     /// Bytes of the peer's requests.
@@ -77,7 +77,7 @@ pub struct Sender {
     due: Time,
     /// Scheduled departure of the last one.
     last_due: Time,
-    /// There was nothing to send when it was due.
+    /// Whether there was nothing to send at the last due time.
     idle: bool,
     /// Position at which filling up continues.
     cursor: u64,
@@ -88,7 +88,8 @@ pub struct Sender {
     /// Time when the oldest outstanding datagram is considered lost; while connecting, when the hello is
     /// repeated.
     timeout: Time,
-    /// Datagrams below this one were taken as lost in silence, if they were not reported before; when the last of them left.
+    /// Datagrams below this number were considered lost after silence, unless reported before; and the time at which the
+    /// last of them left.
     given_up: (u64, Time),
     srtt: Span,
     rttvar: Span,
@@ -106,7 +107,7 @@ struct Sent {
 }
 
 impl Sender {
-    /// Reason why there is no copy of it, if there is one.
+    /// Reason for the lack of a copy, if there is none.
     pub fn cannot_copy(&self) -> Option<String> {
         self.controller.cannot_copy()
     }
@@ -158,7 +159,7 @@ impl Sender {
         }
         self.written = self.written.saturating_add(bytes);
     }
-    /// From now on there is always something to send.
+    /// Make data available without end from now on.
     pub fn write_forever(&mut self) {
         self.written = u64::MAX;
     }
@@ -182,7 +183,7 @@ impl Sender {
     pub fn take_rows(&mut self) -> Vec<IntervalRow> {
         self.rows.as_mut().map(std::mem::take).unwrap_or_default()
     }
-    /// The other end has answered.
+    /// Whether the other end has answered.
     pub fn is_established(&self) -> bool {
         self.established
     }
@@ -287,7 +288,7 @@ impl Sender {
         }
     }
 
-    /// There is something to send again, and all that was sent is accounted for: the interval in which the data ran out
+    /// There is something to retransmit, and everything sent is accounted for: the interval in which the data ran out
     /// ended with its data. The controller knows its result before it plans the next one.
     #[inline(never)]
     fn resume(&mut self, now: Time) {

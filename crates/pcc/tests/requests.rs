@@ -22,7 +22,7 @@ struct Path {
     now: Time,
     /// Requests that the path loses, counted from 0 over all transmissions.
     lost: Vec<u64>,
-    /// Data as it left.
+    /// Data, with the time at which it left.
     sent: Vec<(Time, Data)>,
     requests: Vec<Time>,
 }

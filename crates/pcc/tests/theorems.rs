@@ -49,7 +49,7 @@ fn least_stable_share() -> f64 {
     g(0.0) / ((g(0.0) - g(h)) / h)
 }
 
-/// Each in turn goes a part of the way to its best rate.
+/// Move each rate in turn a part of the way to its best value, until all rest.
 fn settle(mut rates: Vec<f64>, alpha: f64) -> Vec<f64> {
     for _ in 0..400 {
         let mut moved: f64 = 0.0;

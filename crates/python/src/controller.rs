@@ -18,7 +18,7 @@ use pyo3::types::{PyBool, PyFloat, PyInt, PyTuple};
 
 use crate::native::PyLibrary;
 
-/// The first error.
+/// First error of a controller.
 pub struct Failure {
     pub class: String,
     pub hook: &'static str,
@@ -27,7 +27,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// In a line.
+    /// Description of the error, in a line.
     pub fn told(&self) -> String {
         let seconds = self.time.as_secs();
         // An exception may raise another one when its text is requested.
@@ -261,8 +261,8 @@ macro_rules! wanted {
 
 ackclock_cc::needs!(wanted);
 
-/// A controller of `class`; if it cannot be made, the failure is noted and the controller does nothing. Nor does one that comes after a
-/// failure: its hooks may never end, as those of the first.
+/// A controller of `class`; if it cannot be made, the failure is noted and the controller does nothing. So does any later one, because
+/// its hooks might never end either.
 fn made(class: &Py<PyAny>, slot: &Slot) -> Own<PyBridge> {
     Python::attach(|py| {
         let name = class.getattr(py, "__name__").and_then(|name| name.extract(py));
@@ -298,7 +298,7 @@ impl PyBridge {
         }
     }
 
-    /// Take over an object, and its description of itself.
+    /// Bind an object's methods, and read its description of itself.
     fn bind(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Said> {
         for row in methods() {
             let method = object.getattr_opt(row.own)?;

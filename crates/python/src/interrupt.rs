@@ -56,7 +56,7 @@ impl Interrupt {
         self.stop.is_set() || self.raised.lock().is_ok_and(|raised| raised.is_some())
     }
 
-    /// The same; asks the interpreter too, if `asked` lies back long enough, and then tells Python what there is to tell.
+    /// Same check; if `asked` is old enough, it also asks the interpreter, and then passes the news to Python.
     pub fn comes(&self, asked: &Cell<Instant>, tell: impl FnOnce(Python<'_>) -> PyResult<()>) -> bool {
         if asked.get().elapsed() > EVERY {
             asked.set(wall_clock());
@@ -87,7 +87,7 @@ impl Interrupt {
     }
 }
 
-/// Threads that are in Python code of the user's, perhaps for ever.
+/// Threads inside a user's Python code, which may never return.
 #[derive(Default)]
 pub struct Hooked(Mutex<Vec<u64>>);
 

@@ -120,14 +120,14 @@ impl PyTrace {
         read.map(PyTrace).map_err(|(line, refusal)| raised(refusal.within(line)))
     }
 
-    /// As a tuple.
+    /// Counts as a tuple.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.0.iter())
     }
 }
 
-/// As Python's exception.
+/// The refusal as Python's exception.
 pub fn raised(Refusal { key, found, allowed }: Refusal) -> PyErr {
     crate::Refusal::new_err((key, found, allowed))
 }
@@ -159,7 +159,7 @@ impl PyScenario {
         written_object(py, &self.written)
     }
 
-    /// In base units, without names for readers.
+    /// Values in base units, without names for readers.
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         object(py, &self.compiled.canonical())
     }

@@ -28,7 +28,7 @@ enum Ask {
 /// Answers of a thread.
 enum Answer {
     Begun(Result<(), Error>),
-    /// Rows of its runs in their order, and the finished ones.
+    /// Rows of the runs in their order, and the finished runs.
     Stepped(Vec<f64>, Vec<u8>),
     Digest(Option<String>),
     Failed(String),

@@ -95,7 +95,7 @@ impl PyTables {
         }
     }
 
-    /// For `pickle` and copies: a plain dict.
+    /// Plain dict, for `pickle` and copies.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyDict>,))> {
         Ok((py.get_type::<PyDict>().into_any(), (self.dict(py)?,)))
     }

@@ -29,7 +29,7 @@ pub fn read_toml<'py>(
     }
 }
 
-/// A value as it is written, in Python's types.
+/// A value in its written form, in Python's types.
 pub fn written_object<'py>(py: Python<'py>, written: &Written) -> PyResult<Bound<'py, PyAny>> {
     Ok(match written {
         Written::Nothing => py.None().into_bound(py),

@@ -48,7 +48,7 @@ pub struct End {
     /// Finish the stream when everything is written.
     closes: bool,
     has_finished: bool,
-    /// The peer has all of it, or nothing more will come.
+    /// Whether the peer has everything, or nothing more will come.
     is_through: bool,
     received: u64,
     peer_finished: bool,
@@ -220,7 +220,7 @@ impl End {
         let _ = chunks.finalize(); // data to send is asked for in any case
     }
 
-    /// Write what the stack accepts; returns whether it took something.
+    /// Write the data that the stack accepts; returns whether it accepted any.
     fn feed(&mut self, connection: &mut Connection) -> bool {
         if self.blocked || self.has_finished || self.is_through {
             return false;
@@ -253,7 +253,7 @@ impl End {
         self.written > before
     }
 
-    /// Close the connection when neither end needs it any more. True if that is now.
+    /// Close the connection when neither end needs it any more; returns whether it closed now.
     fn leave(&mut self, connection: &mut Connection, now: Time) -> bool {
         // a client with its answer waits for nothing more; a server's data must have arrived
         let over = match (self.dir, self.side) {

@@ -19,8 +19,8 @@ pub use end::End;
 pub use registry::{build, Entry, Recipe, ENTRIES, REGISTRY};
 pub use seal::Clock;
 
-/// Releases on which the behaviour of a flow depends: the stack, and where its random numbers come from. They stand here so that
-/// the engine's build, which tells stored runs apart, changes with them.
+/// Releases on which the behaviour of a flow depends: the stack, and the source of its random numbers. They are listed here so
+/// that they enter the engine's build, which identifies stored runs.
 pub const RELEASES: &[(&str, &str)] =
     &[("quinn-proto", "0.11.19"), ("rand", "0.10.3"), ("chacha20", "0.10.2"), ("rustc-hash", "2.1.3")];
 

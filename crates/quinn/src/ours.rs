@@ -19,7 +19,7 @@ use quinn_proto::RttEstimator;
 
 use crate::seal::Clock;
 
-/// Segments below which no reduction goes.
+/// Minimum window after a reduction, segments.
 const LEAST: u32 = 2;
 
 /// Makes them.
@@ -243,7 +243,7 @@ impl Controller for Inside {
         metrics
     }
 
-    /// For another path, which starts anew.
+    /// New controller for another path.
     fn clone_box(&self) -> Box<dyn Controller> {
         Box::new(Inside::new(self.made.clone(), self.mtu))
     }

@@ -37,7 +37,7 @@ enum Algorithm {
     Cubic,
     NewReno,
     Bbr,
-    /// One of ours, by its own name.
+    /// One of our controllers, by its name.
     Ours(&'static str),
 }
 
@@ -101,7 +101,7 @@ table! {
         initial_rtt_ms: u32 = Takes::Whole(1, 10_000), 333;
         /// a connection ends when nothing has arrived for so long, s; 0: never
         idle_timeout_s: u32 = Takes::Whole(0, 100_000), 30;
-        /// a packet counts as lost when so many newer ones were acknowledged
+        /// a packet counts as lost when this many newer ones were acknowledged
         packet_threshold: u32 = Takes::Whole(3, 1000), 3;
         /// a packet counts as lost when a newer one was acknowledged and it is older than this many RTTs
         time_threshold: f64 = Takes::Number(1.0, 10.0), 1.125;

@@ -1,4 +1,4 @@
-//! The tables of distributions. What one is of, the key that holds it says.
+//! The tables of distributions. The key that holds one determines its quantity.
 
 use crate::{Absent, Family, Key, Table, Takes};
 

@@ -36,7 +36,7 @@ pub enum Value {
     Text(String),
     List(Vec<Value>),
     Table(Vec<(String, Value)>),
-    /// A list of as many whole numbers as a trace has milliseconds.
+    /// A list of whole numbers, one for each millisecond of a trace.
     Counts(Arc<[u32]>),
     /// A multiple of the bandwidth-delay product, while that is not known yet (`front`).
     Pending(usize),
@@ -146,7 +146,7 @@ pub struct Key {
     pub compiled: &'static str,
     /// Description.
     pub about: &'static str,
-    /// Values that the key takes.
+    /// Values of the key.
     pub takes: Takes,
     /// Value of an absent key.
     pub absent: fn() -> Absent,
@@ -181,7 +181,7 @@ pub enum Absent {
 /// A table of a scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// `kind` of the table in its family, or its own name if it is in none.
+    /// `kind` of the table in its family, or its own name without a family.
     pub kind: &'static str,
     /// Description; lists show its first line.
     pub about: &'static str,
@@ -192,7 +192,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table of which this is all that is known.
+    /// A table without further places for its keys.
     pub const fn new(kind: &'static str, about: &'static str, keys: &'static [Key]) -> Table {
         Table { kind, about, keys, elsewhere: &[] }
     }
@@ -232,12 +232,12 @@ impl Table {
         }
     }
 
-    /// The one line that lists show.
+    /// Line that lists show.
     pub fn line(&self) -> &'static str {
         self.about.trim_start().lines().next().unwrap_or("").trim().trim_end_matches('.')
     }
 
-    /// In Python's form.
+    /// Description in Python's form.
     pub fn described(&self) -> Value {
         let text = |text: &str| Value::Text(text.to_string());
         let keys = self.keys().map(|key| {
@@ -278,7 +278,7 @@ impl Family {
         self.tables.iter().map(|table| (table.kind, table.line())).collect()
     }
 
-    /// In Python's form.
+    /// Description in Python's form.
     pub fn described(&self) -> Value {
         Value::List(self.tables.iter().map(|table| table.described()).collect())
     }
@@ -286,9 +286,9 @@ impl Family {
 
 /// A type that a scenario can hold.
 pub trait Described: Sized {
-    /// From a scenario.
+    /// Read a value of a scenario.
     fn read(value: &Value) -> Result<Self, Refusal>;
-    /// In the form of a scenario.
+    /// Value in the form of a scenario.
     fn write(&self) -> Value;
     /// Value if none is given and no default is written down; `None`: a value must be given.
     fn absent() -> Option<Self> {
@@ -327,7 +327,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A table of which nothing but its kind is given.
+/// Value of a table in which only the kind is given.
 pub fn usual<T: Described>(kind: &str) -> T {
     let table = Value::table([("kind", Value::Text(kind.to_string()))]);
     T::read(&table).expect("invariant: a kind whose keys all have defaults")
@@ -349,9 +349,9 @@ fn absent_as(default: Option<Value>) -> Absent {
 /// Most that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// In packets.
+    /// A number of packets.
     Packets(u32),
-    /// In bytes.
+    /// A number of bytes.
     Bytes(u64),
 }
 

@@ -20,9 +20,9 @@ pub struct Dimension {
     pub units: &'static [(&'static str, u64)],
     /// Notation of a unit.
     pub example: &'static str,
-    /// The largest, in base units.
+    /// Largest value, in base units.
     pub largest: u64,
-    /// The largest as text.
+    /// Largest value as text.
     pub shown: &'static str,
     /// Whether fractions of a base unit are refused: half a packet is, half a nanosecond is rounded.
     pub indivisible: bool,
@@ -131,7 +131,7 @@ impl<'a> Asked<'a> {
         Asked { dimensions: dimension, zero, parts: false }
     }
 
-    /// A quantity in base units, and of which kind it is.
+    /// Read a quantity in base units, with its dimension.
     pub fn read(&self, value: &Written) -> Result<(Exact, &'static Dimension), Refusal> {
         match value {
             Written::Text(text) => self.parse(text),
@@ -142,7 +142,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// A text in base units, and of which kind it is.
+    /// Read a text as a quantity in base units, with its dimension.
     pub fn parse(&self, text: &str) -> Result<(Exact, &'static Dimension), Refusal> {
         let shown = || quoted(text);
         let (number, unit) = match split(text) {
@@ -487,7 +487,7 @@ mod tests {
             let (decimal, _) = split(&text).expect("a number");
             assert_eq!(decimal.times(1).to_f64(), text.parse::<f64>().expect("a number"), "{text}");
         }
-        // a tie goes to the even one, what is beyond it by a part of 10^36 does not
+        // a tie goes to the even number; a number 10^-36 beyond it does not
         let tie = Exact::whole((1 << 53) + 1);
         assert_eq!(tie.to_f64(), 9_007_199_254_740_992.0);
         let beyond = Exact {

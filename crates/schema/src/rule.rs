@@ -149,7 +149,7 @@ impl<'a> Rules<'a> {
         self.place.given(key)
     }
 
-    /// Whether the author gave a text under this key, and which.
+    /// Text that the author gave under this key, if there is one.
     pub fn text(&self, key: &str) -> Option<&str> {
         self.place.written(key).and_then(Text::text)
     }

@@ -76,7 +76,7 @@ pub struct Registry {
     pub files: bool,
 }
 
-/// Names outside a registry: what they begin with, the pattern of what follows, and whether that follows.
+/// Names outside a registry: their beginning, the pattern of the rest, and a function that checks the rest.
 pub type Other = (&'static str, &'static str, fn(&str) -> bool);
 
 impl Registry {
@@ -214,7 +214,7 @@ impl Takes {
         self.refuses(&Value::Table(Vec::new())).unwrap_or_default()
     }
 
-    /// In Python's form: its type and bounds.
+    /// Description in Python's form: type and bounds.
     pub(crate) fn described(&self) -> Value {
         let of = |name: &str, more: Vec<(&str, Value)>| {
             let named = ("takes", Value::Text(name.to_string()));

@@ -8,7 +8,7 @@ use crate::{Table, Takes, Unit, Value, Written};
 const MOST_SHOWN: usize = 60;
 /// Names that a message lists, characters of each, and of all.
 const MOST_NAMES: usize = 50;
-/// Characters of a list of names that stands beside the nearest of them.
+/// Number of characters of a list of names printed beside the nearest of them.
 const MOST_BESIDE: usize = 60;
 const MOST_OF_NAME: usize = 60;
 const MOST_OF_LIST: usize = 600;
@@ -55,7 +55,7 @@ pub fn spelled(value: &Written) -> String {
     }
 }
 
-/// A number in as few digits as distinguish it from all others, as Python writes it.
+/// A number with the fewest digits that distinguish it from all others, as Python writes it.
 pub fn float(x: f64) -> String {
     if x.is_nan() {
         return "nan".to_string();

@@ -1,10 +1,10 @@
 //! A scenario as its author wrote it: quantities are texts with their unit.
 
-/// A value as it is written.
+/// A value in its written form.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Written {
-    /// Python's `None`; TOML has nothing like it.
+    /// Python's `None`; TOML has no counterpart.
     Nothing,
     Flag(bool),
     Whole(i64),
@@ -27,7 +27,7 @@ impl Written {
         }
     }
 
-    /// The text, if it is one.
+    /// The text; `None` if the value is no text.
     pub fn text(&self) -> Option<&str> {
         match self {
             Written::Text(text) => Some(text),

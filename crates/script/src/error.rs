@@ -55,7 +55,7 @@ pub enum Error {
     Limit {
         /// Position.
         at: Pos,
-        /// Things of which there are too many.
+        /// Items of which there are too many.
         what: &'static str,
         /// The limit.
         limit: u64,

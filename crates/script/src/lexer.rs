@@ -58,7 +58,7 @@ impl Token<'_> {
     pub fn is_word(&self, w: &str) -> bool {
         self.kind == Kind::Word && self.text == w
     }
-    /// For a message.
+    /// The token as messages show it.
     pub fn shown(&self) -> String {
         let text = shorten(self.text);
         match self.kind {
@@ -85,7 +85,7 @@ impl<'s> Lexer<'s> {
         Lexer { rest: text.strip_prefix('\u{feff}').unwrap_or(text), at: Pos { line: 1, column: 1 } }
     }
 
-    /// The next token.
+    /// Take the next token.
     pub fn next(&mut self) -> Result<Token<'s>, Error> {
         self.skip_blank()?;
         let at = self.at;
@@ -97,8 +97,8 @@ impl<'s> Lexer<'s> {
         Ok(Token { kind, text, at })
     }
 
-    /// The value of an option: a text in quotation marks, or everything up to the next blank or comment. Addresses
-    /// stand nowhere else, so nothing else in the language has to tell them from sequence numbers.
+    /// Value of an option: a text in quotation marks, or everything up to the next blank or comment. Only options hold
+    /// addresses, so the rest of the language need not tell them from sequence numbers.
     pub fn next_value(&mut self) -> Result<Token<'s>, Error> {
         self.skip_blank()?;
         let text = unquoted(&mut { self.rest }).unwrap_or("");

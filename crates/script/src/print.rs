@@ -75,7 +75,7 @@ impl Display for Packet {
     }
 }
 
-/// With a blank after it, if there is anything.
+/// Text with a blank after it, unless it is empty.
 impl Display for IpInfo {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let mark = match self.ecn {
@@ -154,7 +154,7 @@ impl Display for TcpFlags {
     }
 }
 
-/// With a blank before it, if there is anything.
+/// Text with a blank before it, unless it is empty.
 impl Display for TcpOptions {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {

@@ -260,7 +260,7 @@ impl<M: Machine> Player<'_, M> {
         Ok(())
     }
 
-    /// Return the next packet, and those behind it as far as the expectation reaches: their times may differ.
+    /// Return the next packet, and later ones as far as the expectation reaches: their times may differ.
     fn take(&mut self, wanted: &TcpPacket, give_up: Time) -> Result<Captured, Stop> {
         let queue = &mut self.machine.tap().queue;
         let mut taken = compare::Taken::first(queue).expect("invariant: the caller saw a packet");

@@ -79,7 +79,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// A host as it is when the kernel has booted.
+    /// State of a host right after the kernel has booted.
     pub fn kernel() -> Setup {
         Setup {
             sysctls: Sysctls::kernel(),

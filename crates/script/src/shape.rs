@@ -26,7 +26,7 @@ pub enum Shape {
     Timestamp,
 }
 
-/// Structure, the field that it always has, all its fields.
+/// Structure, its mandatory field, all its fields.
 const FIELDS: &[(Shape, &str, &[&str])] = &[
     (
         Shape::Sockaddr,

@@ -21,7 +21,7 @@ pub use ids::Noted;
 /// A packet as one of the hosts saw it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Captured {
-    /// Time when it left or reached the host.
+    /// Time of its departure or arrival at the host.
     pub t: Time,
     /// Host: 0 sends the data, 1 receives it.
     pub host: u8,
@@ -288,7 +288,7 @@ fn tcp_options(out: &mut Vec<u8>, seg: &Segment, ack: u32) {
     if syn {
         out.extend([NOP, OPT_WINDOW_SCALE, 3, seg.syn.wscale]);
     } else if !seg.sack.is_empty() {
-        out.extend((bytes.saturating_sub(padded)..2).map(|_| NOP)); // unless the option has taken their place
+        out.extend((bytes.saturating_sub(padded)..2).map(|_| NOP)); // fewer if the option itself takes their place
         out.extend([OPT_SACK, 2 + 8 * seg.sack.len() as u8]);
         for edge in seg.sack.as_slice().iter().flat_map(|block| [block.start, block.end]) {
             out.extend(ack.wrapping_add(edge as u32).to_be_bytes());

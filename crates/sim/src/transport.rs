@@ -111,7 +111,7 @@ impl TransportConfig {
         matches!(self, TransportConfig::Pcc(_))
     }
 
-    /// Whether others have written its stack.
+    /// Whether its stack is a foreign one.
     pub fn is_foreign(&self) -> bool {
         matches!(self, TransportConfig::Foreign(_))
     }
@@ -241,7 +241,7 @@ impl Transport {
         [SENDER, RECEIVER].map(|host| Transport::new(config, flow, host, initiator, seed, None))
     }
 
-    /// Return one of them, at `host`; it may reuse the memory of one that is `over`.
+    /// Make an end at `host`; it may reuse the memory of one that is `over`.
     #[inline]
     pub fn new(
         config: &TransportConfig,
@@ -505,7 +505,7 @@ impl Transport {
         }
     }
 
-    /// From now on there is always data to send.
+    /// Make data available without end from now on.
     pub fn write_forever(&mut self, now: Time) {
         match self {
             Transport::Tcp(tcp) => tcp.write_forever(now),

@@ -90,7 +90,7 @@ macro_rules! workloads {
         }
 
         impl Driver {
-            /// Clients that come and go: the stop does not affect those already there.
+            /// Whether clients come and go: the stop then spares those already there.
             pub fn keeps_no_stop(&self) -> bool {
                 matches!(self, Driver::Fetch(_) | Driver::Transactions(_))
             }
@@ -184,7 +184,7 @@ pub trait Params {
 /// Protocols that can carry a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
-    /// TCP, whose two directions it needs.
+    /// TCP: the workload needs both of its directions.
     ByTcp,
     /// TCP or PCC: data flows one way, or requests are datagrams.
     ByTcpOrPcc,
@@ -227,7 +227,7 @@ pub struct Member {
 /// Facts on the scenario that a workload needs to know about its group.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// Rate of the bottleneck of the group's path, bit/s; `None` where it has none.
+    /// Rate of the bottleneck of the group's path, bit/s; `None` for a path without one.
     pub bottleneck_bps: Option<u64>,
     /// Bytes that links add to each packet.
     pub framing_bytes: u32,

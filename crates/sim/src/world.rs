@@ -117,7 +117,7 @@ impl World {
         self.net.freight = freight.clone();
     }
 
-    /// Impossible report of a stack of others, if one made it.
+    /// Impossible report of a foreign stack, if one was made.
     pub fn fault(&self) -> Option<String> {
         self.net.freight.fault()
     }
@@ -247,7 +247,7 @@ impl World {
     /// Rows of dropped packets, if requested.
     pub fn take_drops(&mut self) -> Vec<Dropped> {
         let mut drops = self.net.drops.take().unwrap_or_default();
-        drops.sort_by_key(|dropped| (dropped.t, dropped.link)); // links may be ahead of one another, or behind
+        drops.sort_by_key(|dropped| (dropped.t, dropped.link)); // links may be ahead of one another
         drops
     }
 

@@ -1,4 +1,5 @@
-//! What ends a run before its time: memory, time that stands still, the caller; and that watching changes nothing.
+//! Reasons for which a run ends before its time: memory, time that stands still, the caller; and a check that watching
+//! changes nothing.
 
 use std::cell::Cell;
 

@@ -44,7 +44,7 @@ impl Bench {
         }
     }
 
-    /// The server of `i` sends what it may.
+    /// Let the server of `i` send everything that it may.
     fn send(&mut self, now: Time, i: usize) {
         while let Some(seg) = self.ends[i][0].poll_transmit(now) {
             assert_eq!(seg.rexmit, 0, "nothing is sent again");
@@ -101,7 +101,7 @@ fn burst(iw: u32, batches: usize, spacing_s: u64) -> (u32, u32) {
         max_rto: Span::from_secs(1000),
         ..Config::profile("linux-6").expect("a profile")
     };
-    config.switches.reordering = 300; // no hole is a loss, and what is SACKed opens the window
+    config.dup_thresh = 300; // no hole is a loss, and what is SACKed opens the window
     let mut bench = Bench::new(5 * batches, &config);
     let bursts: Vec<Time> = (0..batches as u64).map(|k| Time((1 + k * spacing_s) * SECOND)).collect();
     bench.run(&bursts);

@@ -64,7 +64,7 @@ fn a_stopped_bulk_flow_drains_and_closes() {
     let output = run(&chain(r#""workload": {"kind": "bulk"}, "stop_ns": 2000000000"#, 20), 1).expect("runs");
     let flows = output.table("flows");
     let completion = flows.floats("completion_s")[0];
-    // the queue has no bound: the window in flight takes as long again, and the send buffer holds as much
+    // the queue has no bound: the window in flight takes the same time again, and the send buffer holds an equal amount
     assert!((4.0..12.0).contains(&completion), "{completion}");
     assert_eq!(flows.floats("stop_s"), [2.0]);
     let links = output.table("links");
@@ -84,7 +84,7 @@ fn what_was_written_leaves_behind_a_stop_and_a_fin_behind_that() {
         let until_stop = (flows.floats("goodput_bps")[0] / 8.0).round() as i64;
         (flows.integers("bytes_acked")[0] - until_stop, flows.floats("completion_s")[0])
     };
-    // at most 34 segments are in flight; the send buffer holds as many
+    // at most 34 segments are in flight; the send buffer holds another 34
     for workload in [r#""kind": "bulk""#, r#""kind": "transfer", "bytes": 100000000"#] {
         let (later, completion) = stopped(workload, "linux-6");
         assert!(later > 60_000, "{workload}: {later}");

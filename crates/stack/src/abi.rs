@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int};
 pub const ABI: u32 = 1;
 pub const NONE: u64 = u64::MAX;
 
-/// One end, as the library sees it.
+/// An end of a connection, as the library sees it.
 #[repr(C)]
 pub struct Raw {
     _private: [u8; 0],
@@ -30,7 +30,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// Nothing is known.
+    /// A report in which nothing is known.
     pub const NOTHING: Told = Told {
         window: NONE,
         in_flight: NONE,

@@ -23,10 +23,10 @@ pub struct Audit {
     closed: bool,
     /// Bytes of the datagrams that arrived.
     arrived: u64,
-    /// Datagrams that left, and their bytes with headers.
+    /// Departed datagrams, and their bytes with headers.
     sent: u64,
     bytes: u64,
-    /// At this instant, and their number.
+    /// Time of the latest calls, and their number at that time.
     instant: (u64, u32),
 }
 

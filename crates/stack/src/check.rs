@@ -32,8 +32,8 @@ pub const CHECKS: &[(&str, &str)] = &[
     ("junk", "10,000 datagrams of junk are survived"),
 ];
 
-/// Run one of them; what was measured, or what is wrong. Of `repeats` it is a digest, to be compared between processes; the second
-/// one is to have `pauses`.
+/// Run a check; returns the measured value, or the fault. For `repeats` the value is a digest, to be compared between processes;
+/// the second one is to have `pauses`.
 pub fn check(
     library: &'static Library,
     controller: &str,

@@ -166,12 +166,12 @@ struct End {
     /// Calls of the timer in a row after which the deadline had still passed.
     in_vain: u32,
     told: Told,
-    /// Datagrams sent; those with data; their bytes.
+    /// Number of datagrams sent, of those with data, and their bytes.
     number: u64,
     pieces: u64,
     bytes: u64,
     reductions: u64,
-    /// Sum of round-trip times, ns, and how many.
+    /// Sum of the round-trip times, ns, and their number.
     rtts: (u128, u64),
     trace: Option<Vec<Row>>,
 }
@@ -464,7 +464,7 @@ impl DatagramEndpoint for End {
             Err(said) => {
                 self.accuse(now, &said);
                 self.failure = Some(Failure::Error);
-                self.instance = None; // none of it can be trusted
+                self.instance = None; // none of its reports can be trusted
                 self.deadline = Time::NEVER;
                 return None;
             }

@@ -61,7 +61,7 @@ pub fn loaded() -> Vec<&'static Library> {
     LOADED.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Load the library in a file; what is wrong with it, in words behind the file's name. Whatever it does when it is loaded, it does.
+/// Load the library in a file; an error names the file and the fault. Loading runs the library's own initialisers.
 pub fn load(file: &Path) -> Result<&'static Library, String> {
     // SAFETY: the user named this file as a program to be run.
     let opened = unsafe { libloading::Library::new(file) };
@@ -147,7 +147,7 @@ pub enum State {
     Failed(String),
 }
 
-/// One end of one connection.
+/// An end of a connection.
 pub struct Instance {
     library: &'static Library,
     raw: NonNull<Raw>,

@@ -253,7 +253,7 @@ pub struct Config {
     pub sack_compression: bool,
     /// New data on the first duplicate ACKs (RFC 3042).
     pub limited_transmit: bool,
-    /// Fewer duplicate ACKs for a small flight (RFC 5827).
+    /// Early retransmit: fewer duplicate ACKs suffice for a small flight (RFC 5827).
     pub early_retransmit: EarlyRetransmit,
     /// Tail loss probes (RFC 8985 §7).
     pub tlp: bool,
@@ -320,7 +320,7 @@ pub struct Config {
     pub small_queues: Option<u64>,
     /// Data is sent from buffers.
     pub buffers: Option<Buffers>,
-    /// Memory of such a buffer besides its payload, bytes (Linux `truesize`).
+    /// Memory of such a buffer beyond its payload, bytes (Linux `truesize`).
     pub buffer_overhead: u32,
     /// An application that writes without end, or one long transfer, blocks on a send buffer with one segment
     /// per buffer; none: it hands over everything at once. Without `buffers`.
@@ -342,7 +342,7 @@ pub struct Config {
     pub rule: Rule,
     /// Makes the controller of each connection.
     pub controller: Recipe,
-    /// Start of each connection; `None`: as its controller does.
+    /// Slow start of each connection; `None`: the controller's.
     pub slow_start: Option<SlowStartConfig>,
     /// The receiver processes the next segment in order on a fast path with the same outcome.
     pub predicts: bool,

@@ -118,7 +118,7 @@ impl Connection {
         Connection::sharing(flow, &Rc::new(config.clone()), true)
     }
 
-    /// Make one end or the other, with settings that it shares with other connections.
+    /// Make the initiating or the responding end, with settings that it shares with other connections.
     pub fn sharing(flow: FlowId, config: &Rc<Config>, responder: bool) -> Connection {
         let sender = Sending::Awake(Box::new(Sender::new(flow, responder, config)));
         let receiver = Receiving::Awake(Box::new(Receiver::of_end(config, responder)));
@@ -136,7 +136,7 @@ impl Connection {
         Connection::of(config, responder, Sending::Awake(sender), Receiving::Awake(receiver))
     }
 
-    /// Nothing has happened yet.
+    /// Connection in which nothing has happened yet.
     #[inline(always)]
     fn of(config: &Rc<Config>, responder: bool, sender: Sending, receiver: Receiving) -> Connection {
         let state = if responder { State::Listen } else { State::Closed };
@@ -233,7 +233,7 @@ impl Connection {
             && !self.ack_first
     }
 
-    /// The connection changes its state, and is plain no longer.
+    /// Change the state of the connection, which is then no longer plain.
     #[inline]
     fn go_to(&mut self, state: State) {
         (self.state, self.plain) = (state, false);

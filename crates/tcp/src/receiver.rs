@@ -76,7 +76,7 @@ impl Receiver {
         }
     }
 
-    /// Nothing received yet.
+    /// Receiver without any data.
     pub fn new(config: &Config, ticks: Ticks) -> Receiver {
         Receiver {
             rcv_nxt: 0,

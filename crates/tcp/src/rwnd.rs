@@ -77,7 +77,7 @@ pub struct ReceiveWindow {
     windows_since: u64,
     space: u64,
     measured_from: u64,
-    /// In whole us, as Linux's clock counts.
+    /// Measured round trip in whole us, as Linux's clock counts.
     measured_us: u64,
     /// Unit of the header's window less one, and its greatest value.
     unit: u32,

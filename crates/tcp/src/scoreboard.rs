@@ -31,7 +31,7 @@ pub const RETRANS: u8 = 4;
 pub const EVER_RETRANS: u8 = 8;
 /// Carries the FIN.
 pub const FIN: u8 = 16;
-/// Something happened to it since it was sent.
+/// Flags of a segment with any event since its transmission.
 const HISTORY: u8 = SACKED | LOST | RETRANS | EVER_RETRANS;
 /// Linked in the list by time of transmission.
 const LINKED: u8 = 32;
@@ -76,7 +76,7 @@ const EMPTY: Outstanding =
 const _: () = assert!(size_of::<Outstanding>() == 32);
 
 impl Outstanding {
-    /// Sequence space it takes.
+    /// Sequence space of the segment.
     #[inline]
     pub fn space(&self) -> u32 {
         self.len as u32
@@ -284,8 +284,8 @@ impl Scoreboard {
         self.ring = ring;
     }
 
-    /// Remove the first outstanding segments if they end at or before `ack`, and keep the counters right: one that something
-    /// happened to, or all up to the next such one.
+    /// Remove the first outstanding segments if they end at or before `ack`, and update the counters: a single segment with
+    /// a history, or all up to the next such one.
     #[inline(always)]
     pub fn pop_acked(&mut self, ack: u64) -> Option<Acked> {
         let &Outstanding { end, xmit, noted, next, flags, .. } =
@@ -605,7 +605,7 @@ impl Scoreboard {
         self.widen(self.oldest)
     }
 
-    /// The one sent next after `n`.
+    /// Segment that was sent next after `n`.
     #[inline]
     pub fn sent_after(&self, n: u64) -> Option<u64> {
         if n as u32 == self.newest {
@@ -633,7 +633,7 @@ impl Scoreboard {
     fn follow(&mut self, newest: u32, n: u32) {
         self.newest = n;
         match self.widen(newest) {
-            Some(_) if newest.wrapping_add(1) == n => {} // so its place is here
+            Some(_) if newest.wrapping_add(1) == n => {} // the new entry stays where it is
             Some(last) => self.get_mut(last).next = n,
             None => self.oldest = n,
         }

@@ -126,6 +126,8 @@ struct AckWork {
     /// Segments of `newly_acked` that an earlier ACK had SACKed.
     sacked_before: u32,
     newly_sacked: u32,
+    /// Segments that duplicate ACKs without SACK report as delivered.
+    dups_counted: u32,
     first_ackt: Option<Time>,
     last_ackt: Option<Time>,
     first_sackt: Option<Time>,

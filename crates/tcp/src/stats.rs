@@ -31,7 +31,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Nothing has happened.
+    /// Counters of a connection before its first event.
     pub const NONE: Stats = Stats {
         data_segments_sent: 0,
         retransmissions: 0,

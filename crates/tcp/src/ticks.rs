@@ -165,7 +165,7 @@ mod tests {
             assert_eq!(t.expiry(Time(3_999_999), Span::from_ms(after)), ms(3 + after));
             // a tick early
         }
-        assert_eq!(t.expiry(Time(5), Span::ZERO), ms(1)); // the next one: this one has passed
+        assert_eq!(t.expiry(Time(5), Span::ZERO), ms(1)); // the next tick, because this one has passed
     }
 
     #[test]

@@ -320,7 +320,7 @@ fn a_head_older_than_the_rto_is_lost_linux_tcp_head_timedout() {
 #[test]
 fn half_of_a_small_flight_suffices_where_nothing_can_join_it_linux_tcp_time_to_recover() {
     let mut reordering = reno("linux-3.2");
-    reordering.switches.reordering = 6;
+    reordering.dup_thresh = 6;
     let answer = |config: &Config, written: u64, arrived: u64| {
         let mut s = after_writing(config, written);
         let sent = s.ack(0, &[(1, 1 + arrived)]);

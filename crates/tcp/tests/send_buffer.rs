@@ -28,7 +28,7 @@ fn a_write_blocks_when_buffers_are_full_and_goes_on_when_a_third_is_free_linux_s
     let mut s = server(SendLimit::fixed(30_000));
     assert_eq!(s.write(100).len(), 10);
     let taken = 100_000 - s.conn.unwritten();
-    // memory is checked only before each buffer, and the first one reuses what left it
+    // memory is checked only before each buffer, and the first buffer reuses freed memory
     assert_eq!(taken, 42_000);
     let mut out = 10 + acked(&mut s, 5) as u64;
     assert_eq!(100_000 - s.conn.unwritten(), taken, "less than a third of the memory is free");

@@ -15,7 +15,7 @@ extern "C" {
     /// Make an instance of a class and return its number. Below 0: it cannot be made, see [`told`]. The slots
     /// hold its needs.
     fn make(class: u32, slots: *mut f64) -> i32;
-    /// Call a hook of an instance. Other than 0: it failed, see [`told`].
+    /// Call a hook of an instance. Any result but 0 is a failure, see [`told`].
     fn hook(instance: i32, hook: u32, slots: *mut f64) -> i32;
     /// Make another instance in the same state, as with [`make`].
     fn copy(instance: i32, slots: *mut f64) -> i32;
@@ -25,7 +25,7 @@ extern "C" {
     fn release(instance: i32);
 }
 
-/// The first error.
+/// First error of a controller.
 pub struct Failure {
     class: String,
     hook: &'static str,
@@ -34,7 +34,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// In a line, as in Python.
+    /// Description of the error, in a line, as in Python.
     pub fn told(&self) -> String {
         format!("controller {}, {} at {:.6} s: {}", self.class, self.hook, self.time.as_secs(), self.said)
     }
@@ -51,7 +51,7 @@ pub fn maker(name: &str, class: u32, slot: &Slot) -> Maker {
 
 /// An object in the page's worker whose methods are hooks.
 pub struct JsBridge {
-    /// Below 0: none.
+    /// Number of the object; below 0: none.
     instance: i32,
     class: String,
     /// Hooks that have a method. None after a failure.
@@ -59,7 +59,7 @@ pub struct JsBridge {
     slot: Slot,
 }
 
-/// An instance; if it cannot be made, the failure is noted and the controller does nothing. Nor does one that comes after a failure.
+/// An instance; if it cannot be made, the failure is noted and the controller does nothing. So does any later one.
 fn made(name: &str, class: u32, slot: &Slot) -> Own<JsBridge> {
     let mut bridge = JsBridge { instance: -1, class: name.to_string(), has: 0, slot: slot.clone() };
     if failed(slot) {

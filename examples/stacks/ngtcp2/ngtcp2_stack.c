@@ -404,7 +404,7 @@ static void fail(ack_stack *s, int error, uint64_t now) {
   }
 }
 
-/* ---- what the header asks for ---- */
+/* ---- functions of the header ---- */
 
 static ack_stack *stack_open(int is_server, const char *controller, const char *text, const uint8_t seed[32], uint64_t now, char *reason,
                              size_t room) {
@@ -463,7 +463,7 @@ static void stack_timer(ack_stack *s, uint64_t now) {
   look(s);
 }
 
-/* One packet; of data as much as there is. */
+/* One packet, with the data that there is. */
 static ngtcp2_ssize write_one(ack_stack *s, uint64_t now, uint8_t *into, size_t room, ngtcp2_pkt_info *info, int *has_data) {
   int blocked = 0;
   for (;;) {
@@ -502,7 +502,7 @@ static size_t stack_transmit(ack_stack *s, uint64_t now, uint8_t *into, size_t r
   if (!s->is_server && s->stream < 0 && s->is_open && ngtcp2_conn_open_bidi_stream(s->conn, &s->stream, NULL)) s->stream = -1;
   ngtcp2_ssize n = 0;
   for (;;) {
-    /* what leaves at one time is a quantum; then the pacer says when to go on, which may be at once */
+    /* a quantum leaves at one time; then the pacer names the next time, which may be now */
     int rests = s->burst >= ngtcp2_conn_get_send_quantum(s->conn);
     n = rests ? 0 : write_one(s, now, into, room, &info, &has_data);
     if (n > 0) break;

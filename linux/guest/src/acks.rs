@@ -126,9 +126,9 @@ fn connection(packets: &[&Row], lines: &[&Line], zero: u64) -> Vec<AckRow> {
     for packet in packets {
         let header = &packet.header;
         let now_us = (zero + packet.t) / 1000;
-        // States that changed at earlier times: a timer's doing.
-        while let Some(line) = lines.next_if(|l| l.us + 1 < now_us && matches!(l.event, Event::State(_))) {
-            let Event::State(state) = line.event else { unreachable!("invariant: looked at above") };
+        // States that changed at earlier times: a timer's doing. A probe is of a packet that is no row, such as a SYN-ACK that came again.
+        while let Some(line) = lines.next_if(|l| l.us + 1 < now_us) {
+            let Event::State(state) = line.event else { continue };
             known.ca_state = state;
             let t = (line.us * 1000).saturating_sub(zero);
             rows.push(AckRow { t, what: What::State, ..known.clone() });
@@ -178,12 +178,11 @@ fn connection(packets: &[&Row], lines: &[&Line], zero: u64) -> Vec<AckRow> {
             let Event::Probe { snd_una, snd_nxt, cwnd, ssthresh, rwnd, srtt_us } = line.event else {
                 unreachable!("invariant: looked at above")
             };
-            // The window that the ACKs before this one left.
+            // Window after the ACKs before this one.
             if let Some(before) = rows.iter_mut().rev().find(|r| r.what == What::Ack) {
                 before.cwnd = cwnd;
             }
-            // The window that this ACK leaves is what the next one finds. None finds the last one's: an ACK of nothing new
-            // takes no room away.
+            // The next ACK finds the window that this ACK leaves. An ACK of nothing new keeps the last one's.
             let found = |l: &&Line| match l.event {
                 Event::Probe { rwnd, .. } => Some(rwnd),
                 Event::State(_) => None,
@@ -231,6 +230,7 @@ mod tests {
     use super::*;
     use crate::packet::Header;
     use ackclock_core::packet::Ecn;
+    use ackclock_core::AccEcnOption;
 
     fn packet(t: u64, outgoing: bool, seq: u32, ack: u32, len: u32, syn: bool) -> Row {
         let sack = Vec::new();
@@ -246,6 +246,9 @@ mod tests {
             len,
             ecn: Ecn::NotEct,
             sack,
+            sack_permitted: false,
+            has_ts: false,
+            accecn: AccEcnOption::default(),
         };
         Row { t, flow: 0, peer: 9, outgoing, header }
     }
@@ -259,13 +262,17 @@ mod tests {
             packet(10_000, false, 7, n(1), 0, true),
             packet(10_000, true, n(1), 8, 1000, false),
             packet(10_000, true, n(1001), 8, 1000, false),
+            packet(15_000, false, 7, n(1), 0, true), // the SYN-ACK again
             packet(20_000, false, 8, n(1001), 0, false),
             packet(30_000, true, n(1001), 8, 1000, false),
         ];
         let probe =
             Event::Probe { snd_una: n(1), snd_nxt: n(2001), cwnd: 10, ssthresh: 99, rwnd: 5, srtt_us: 7 };
         let line = |us, event| Line { us, flow: 0, peer: 9, event };
-        let lines = [line(1020, probe), line(1020, Event::State(1)), line(1028, Event::State(4))];
+        let of_syn =
+            Event::Probe { snd_una: n(1), snd_nxt: n(2001), cwnd: 77, ssthresh: 99, rwnd: 5, srtt_us: 0 };
+        let lines =
+            [line(1015, of_syn), line(1020, probe), line(1020, Event::State(1)), line(1028, Event::State(4))];
         let acks = Acks::new(&lines, &packets, 1_000_000);
         let told: Vec<_> = acks
             .rows

@@ -9,6 +9,7 @@ mod stream;
 
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, MutexGuard};
 
 use ackclock_sim::scenario::spec::{TraceLevel, WorkloadConfig};
@@ -64,9 +65,10 @@ pub fn launch(job: &Job, wiring: &Wiring, shared: &Arc<Shared>) -> Result<()> {
         let listener = end.listener(side, &job.hosts[flow.group])?;
         if let Some((fetches, pace)) = &flow.fetches {
             let (server, asked, pace) = (end.clone(), fetches.clone(), *pace);
-            thread(move || server.serve(&listener, &asked, pace))?;
+            let (tell, closed) = channel();
+            thread(move || server.serve(&listener, &asked, pace, &tell))?;
             let fetches = fetches.clone();
-            thread(move || end.fetch(&fetches))?;
+            thread(move || end.fetch(&fetches, &closed))?;
             continue;
         }
         let sink = end.clone();
@@ -139,7 +141,7 @@ impl End {
         set_pushing(raw, self.pushing)?;
         if self.send_buffer > 0 {
             sys::set_option(raw, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &(self.send_buffer / 2))?;
-            // the kernel takes twice as much
+            // the kernel doubles this value
         }
         Ok(fd)
     }

@@ -16,7 +16,7 @@ pub struct Job {
     pub start_ns: u64,
     /// Who plays the network.
     pub network: Network,
-    /// By group of flows: its hosts.
+    /// Hosts, by group of flows.
     pub hosts: Vec<Host>,
     /// Write a capture.
     pub capture: bool,
@@ -33,11 +33,11 @@ pub struct Job {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Live {
-    /// No flow runs beside them: the one of the scenario stands there because a scenario has one.
+    /// Whether no flow runs beside the programs: the scenario's flow is there only because a scenario needs one.
     pub alone: bool,
     /// Pairs of hosts, with the way between them.
     pub pairs: Vec<Pair>,
-    /// In order of start.
+    /// Programs, in order of start.
     pub programs: Vec<Exec>,
     /// Folder of the machine that programs see as `/`.
     pub root: String,
@@ -80,7 +80,7 @@ pub struct Exec {
     pub env: Vec<String>,
     /// When it starts, ns of the run.
     pub start_ns: u64,
-    /// The run goes on until it has ended.
+    /// The run lasts until this program has ended.
     pub counts: bool,
 }
 
@@ -106,7 +106,7 @@ pub struct Program {
     pub receive_buffer: i32,
     /// Bytes that are read at a time; 0 = as they come.
     pub read: u64,
-    /// Before each, ns.
+    /// Pause before each read, ns.
     pub read_pause: u64,
 }
 
@@ -116,7 +116,7 @@ pub struct Program {
 pub enum Network {
     /// The simulator's links, between devices of the relay.
     Relay {
-        /// The kernel may run ahead of them; else every event takes place when it is due.
+        /// Whether the kernel may run ahead of the links; otherwise every event takes place when it is due.
         ahead: bool,
     },
     /// The kernel's queueing disciplines, between routers.
@@ -134,7 +134,7 @@ pub enum Network {
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stage {
-    /// Link whose table it fills.
+    /// Link whose table this discipline fills.
     pub link: u32,
     /// Discipline with its options.
     pub qdisc: Qdisc,
@@ -142,7 +142,7 @@ pub struct Stage {
     pub loses: bool,
     /// Packets that wait here are the link's queue.
     pub queues: bool,
-    /// The card through which packets come to it, if that merges them.
+    /// Card through which packets reach the interface, if it merges them.
     #[serde(default)]
     pub merging: Option<Card>,
 }
@@ -151,7 +151,7 @@ pub struct Stage {
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Qdisc {
-    /// The rate, if this is what limits it.
+    /// Shaper of the rate, if the rate is the limit.
     pub shaper: Option<Shaper>,
     /// The queue.
     pub leaf: Leaf,
@@ -224,7 +224,7 @@ pub struct Host {
 pub struct Card {
     /// Discipline of the packets that wait there.
     pub device: Option<Qdisc>,
-    /// Packets of several segments leave it as segments; otherwise they cross the network as one.
+    /// Whether packets of several segments leave it as segments; otherwise they cross the network whole.
     pub cuts: bool,
     /// Segments that come together are merged.
     pub gro: bool,

@@ -58,7 +58,7 @@ fn features() -> serde_json::Value {
         .map(|files| files.flatten().map(|file| file.file_name().to_string_lossy().into_owned()).collect())
         .unwrap_or_default();
     sysctls.sort();
-    // asked by setting it: nothing else says up to where it goes
+    // only a write shows whether the kernel has accurate ECN
     let accecn = std::fs::write("/proc/sys/net/ipv4/tcp_ecn", "3").is_ok();
     serde_json::json!({ "sysctls": sysctls, "accecn": accecn, "events": trace::events() })
 }
@@ -80,7 +80,7 @@ fn run() -> Result<()> {
     if job.live.as_ref().is_some_and(|live| live.alone) {
         job.scenario.flows.clear();
     }
-    // Hosts have memory of their own: the buffers of one put none of the others under pressure (`tcp_under_memory_pressure`).
+    // Hosts have separate memory: full buffers of one put no other under pressure (`tcp_under_memory_pressure`).
     std::fs::write("/proc/sys/net/ipv4/tcp_mem", [NO_BOUND; 3].join(" "))?;
     if std::path::Path::new(DRAWS).exists() {
         std::fs::write(format!("{DRAWS}/seed"), job.seed.to_string())?;

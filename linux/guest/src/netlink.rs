@@ -74,7 +74,7 @@ impl Message {
 pub struct Netlink(OwnedFd);
 
 impl Netlink {
-    /// In the namespace of the calling thread.
+    /// Open a socket in the namespace of the calling thread.
     pub fn new() -> Result<Netlink> {
         Ok(Netlink(sys::socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE)?))
     }

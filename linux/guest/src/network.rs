@@ -120,7 +120,7 @@ fn mix(workload: &WorkloadConfig) -> &[InitialWindow] {
     }
 }
 
-/// Metrics that a route tells TCP; 0 = nothing.
+/// Metrics that a route gives to TCP; 0 = none.
 #[derive(Clone, Copy, Default)]
 struct Metrics {
     initcwnd: u32,
@@ -130,7 +130,7 @@ struct Metrics {
 
 /// Everything between and including the hosts.
 pub struct Wiring {
-    /// By group: the sending and the receiving host.
+    /// Sending and receiving host of each group.
     pub hosts: Vec<[Node; 2]>,
     /// Routers, from the senders to the receivers.
     pub routers: Vec<Node>,
@@ -265,8 +265,8 @@ impl Wiring {
         Ok(())
     }
 
-    /// The devices of a router through which packets come from one side merge them. Without a router `before` they come from
-    /// hosts, whose cards cut or do not cut them up. A veth merges only what comes from a device that does.
+    /// Let the devices of a router merge packets from one side. Without a router `before`, packets come from hosts, whose
+    /// cards may cut them. A veth merges only packets of a device that merges.
     fn merge_before(
         &self,
         router: usize,

@@ -296,8 +296,8 @@ impl World<'_> {
             self.notes.samples.push(Sample {
                 t,
                 flow: flow.id,
-                bytes_acked: state.closed.acked + info.payload_acked(state.connects),
-                retransmissions: state.closed.retransmissions.wrapping_add(info.total_retrans as u64),
+                bytes_acked: state.with(&info).acked,
+                retransmissions: state.with(&info).retransmissions,
                 info,
             });
         }
@@ -366,9 +366,7 @@ impl World<'_> {
                 intervals.push((flow.id, ends.intervals()));
                 continue;
             }
-            if let Some(info) = state.open.take().and_then(|fd| Info::of(fd).ok()) {
-                let connects = state.connects;
-                state.closed.add(&info, connects);
+            if let Some(info) = state.open.and_then(|fd| state.close(fd)) {
                 let mut fetches = self.shared.fetches();
                 if let Some(row) = fetches.iter_mut().rev().find(|f| f.flow == flow.id && f.server.is_none())
                 {
@@ -452,7 +450,7 @@ struct Recurring {
 }
 
 impl Recurring {
-    /// Whether it is due; then the next one is planned.
+    /// Whether the sample is due; if so, the next one is planned.
     fn take(&mut self, now: u64) -> bool {
         let due = self.due <= now;
         if due {

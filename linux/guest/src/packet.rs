@@ -1,6 +1,7 @@
 //! Headers of IPv4 and TCP packets, as far as they are used.
 
 use ackclock_core::packet::Ecn;
+use ackclock_core::AccEcnOption;
 
 /// Fields that are read of a packet.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,13 +14,19 @@ pub struct Header {
     /// Control bits, AE included.
     pub flags: u16,
     pub window: u16,
-    /// Shift of the sender's windows, as a SYN says it.
+    /// Shift of the sender's windows, from its SYN.
     pub scale: Option<u8>,
     /// Payload, bytes.
     pub len: u32,
     pub ecn: Ecn,
     /// SACK blocks, in order.
     pub sack: Vec<(u32, u32)>,
+    /// SACK permitted, as a SYN says it.
+    pub sack_permitted: bool,
+    /// Timestamps.
+    pub has_ts: bool,
+    /// AccECN option.
+    pub accecn: AccEcnOption,
 }
 
 impl Header {
@@ -47,6 +54,9 @@ impl Header {
             sack: option(options, 5).map_or_else(Vec::new, |blocks| {
                 blocks.chunks_exact(8).map(|b| (u32_at(b, 0), u32_at(b, 4))).collect()
             }),
+            sack_permitted: option(options, 4).is_some(),
+            has_ts: option(options, 8).is_some(),
+            accecn: accecn(options),
         })
     }
 }
@@ -59,7 +69,7 @@ pub struct Udp<'a> {
     pub target: u16,
     /// ECN bits.
     pub ecn: Ecn,
-    /// Payload, as much of it as is there.
+    /// Payload, as far as it was captured.
     pub payload: &'a [u8],
 }
 
@@ -86,7 +96,7 @@ pub struct Ends {
     pub target: u16,
     /// ECN bits.
     pub ecn: Ecn,
-    /// Not a fragment.
+    /// Whether the packet is whole, not a fragment.
     pub whole: bool,
 }
 
@@ -137,6 +147,17 @@ fn option(mut options: &[u8], wanted: u8) -> Option<&[u8]> {
     None
 }
 
+fn accecn(options: &[u8]) -> AccEcnOption {
+    let (order1, bytes) = match (option(options, 174), option(options, 172)) {
+        (Some(bytes), _) => (true, bytes),
+        (None, Some(bytes)) => (false, bytes),
+        (None, None) => return AccEcnOption::default(),
+    };
+    let counters: Vec<u32> =
+        bytes.chunks_exact(3).take(3).map(|b| u32::from_be_bytes([0, b[0], b[1], b[2]])).collect();
+    AccEcnOption::new(order1, &counters)
+}
+
 fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
@@ -171,6 +192,15 @@ mod tests {
         assert_eq!((h.source, h.target, h.seq, h.ack, h.len), (20_000, 10_000, 9, 5, 0));
         assert_eq!(h.sack, [(7, 8), (10, 11)]);
         assert_eq!(h.ecn, Ecn::Ect0);
+        assert!(h.has_ts && !h.accecn.is_some());
+    }
+
+    #[test]
+    fn reads_the_counters_of_an_accecn_option() {
+        let counters = |options: &[u8]| accecn(options).by_mark().collect::<Vec<_>>();
+        assert_eq!(counters(&[1, 174, 8, 0, 0, 9, 0, 1, 0, 1]), [(Ecn::Ect1, 9), (Ecn::Ce, 256)]);
+        assert_eq!(counters(&[172, 5, 1, 0, 0, 1, 1, 1]), [(Ecn::Ect0, 1 << 16)]);
+        assert_eq!((counters(&[1, 1, 8, 10]), accecn(&[172, 2]).bytes()), (vec![], 2));
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub const LOOK: u64 = 10_000_000;
 pub struct Performance {
     /// Counters of the sockets.
     pub meter: Meter,
-    /// RTTs, and delays where no other part has them.
+    /// RTTs, and delays that no other part measures.
     pub gauges: Gauges,
 }
 
@@ -73,10 +73,8 @@ impl Performance {
 
 /// Sums of a flow so far, without its open clients.
 pub fn counts(state: &State) -> Counts {
-    let mut sums = state.closed;
-    if let Some(info) = state.open.and_then(|fd| Info::of(fd).ok()) {
-        sums.add(&info, state.connects);
-    }
+    let open = state.open.and_then(|fd| Info::of(fd).ok());
+    let mut sums = open.map_or(state.closed, |info| state.with(&info));
     if let Some(ends) = &state.datagrams {
         ends.add_to(&mut sums);
     }

@@ -59,7 +59,7 @@ enum Phase {
     Running,
     /// All programs that count have ended.
     Draining(u64),
-    /// The others were asked to end.
+    /// Since this time, the others are asked to end.
     Ending(u64),
     Over(u64),
 }
@@ -255,7 +255,7 @@ fn prepared<'a>(live: &Live, spec: &'a Exec, hosts: &[Host]) -> Result<Running<'
 /// Folders into which a host writes: it sees the names of the machine's folders there, but none of their
 /// contents.
 const INNER: [&str; 6] = ["tmp", "run", "var/tmp", "var/log", "var/cache", "var/lib/nginx"];
-/// Folders below those whose names are kept.
+/// Folders below those with kept names.
 const DEPTH: u32 = 3;
 
 /// Mount a host's view at `root`. The folder in which programs begin is visible wherever it is.

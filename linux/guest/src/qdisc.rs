@@ -153,7 +153,7 @@ const HTB: u32 = 1 << 16;
 const CLASS: u32 = 1 << 16 | 1;
 const LEAF: u32 = 2 << 16;
 
-/// Disciplines of recent kernels want nests flagged as such.
+/// Disciplines of recent kernels require nests flagged as such.
 const NLA_F_NESTED: u16 = 1 << 15;
 const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;

@@ -13,7 +13,7 @@ use std::os::fd::RawFd;
 use ackclock_core::datagram::{Datagram, Opaque, UDP_IP_BYTES};
 use ackclock_core::packet::{Ecn, Flags, SackBlock};
 use ackclock_core::{Header as Content, Packet, Segment, Span, Stream, Time};
-use ackclock_net::{LinkConfig, LossConfig, Refused, SoleLink};
+use ackclock_net::{LinkConfig, Refused, SoleLink};
 use ackclock_sim::scenario::spec::WorkloadConfig;
 use ackclock_sim::scenario::topology::Builder;
 use ackclock_sim::world::gauges::Gauges;
@@ -42,7 +42,7 @@ pub struct Relay {
     /// By link: what a packet needs at least once its transmission is over, and from the far end to its host, ns.
     least: Vec<(u64, u64)>,
     ahead: bool,
-    /// By link: packets may be offered ahead of time, for they come from one link only, and nothing looks at the clock.
+    /// Whether packets may be offered to each link ahead of time: they come from one link only, and nothing looks at the clock.
     told_ahead: Vec<bool>,
     /// Names of the links, by number.
     pub names: Vec<String>,
@@ -165,7 +165,7 @@ impl Relay {
             link.takes_ahead() && one_link(from) && !job.scenario.record.drops // which are recorded in order
         });
         let told_ahead = told_ahead.collect();
-        let scripted = layout.kinds().any(|kind| matches!(kind.loss, LossConfig::Scripted(_)));
+        let by_number = layout.kinds().any(|kind| kind.loss.looks_at_ordinals());
         Ok(Relay {
             device,
             zero: shared.zero,
@@ -181,7 +181,7 @@ impl Relay {
             pairs: job.scenario.flows.len(),
             connections: BTreeMap::new(),
             numbered: 0,
-            counts: job.scenario.record.drops || scripted || job.scenario.record.measures(),
+            counts: job.scenario.record.drops || by_number || job.scenario.record.measures(),
             seed: job.seed,
             framing: job.scenario.network.framing_bytes,
             entered: 0,
@@ -219,7 +219,7 @@ impl Relay {
             at += 1;
             at <= held || !answers(sent)
         });
-        // within a nanosecond what timers send comes first, in the order of hosts; then what answers deliveries, in their order
+        // within a nanosecond first the packets of timers, in the order of hosts; then the answers to deliveries, in their order
         sent.sort_by_key(|sent| (sent.t, sent.after, if sent.after > 0 { 0 } else { sent.host }));
         let mut restarts = shared.take_restarts().into_iter().peekable();
         for sent in &sent {
@@ -353,7 +353,7 @@ impl Relay {
             match &mut datagram {
                 Datagram::Data(data) => data.sent = Time(sent.packet),
                 Datagram::Report(report) => report.held = Span(sent.packet),
-                Datagram::Opaque(_) => return None, // nothing decodes to it
+                Datagram::Opaque(_) => return None, // no packet decodes to it
             }
             let conn = self.connection((flow, peer, 0, 0), false).number;
             return Some((flow, conn, Content::Datagram(datagram), udp.ecn));
@@ -397,8 +397,11 @@ impl Relay {
             seg_no,
             rexmit,
             flags: Flags(header.flags),
+            has_ts: header.has_ts,
+            accecn: header.accecn,
             ..Segment::default()
         };
+        seg.syn.sack_permitted = header.sack_permitted;
         for &(start, end) in &header.sack {
             let relative = |edge: u32| edge.wrapping_sub(header.ack) as i32;
             seg.sack.push(SackBlock { start: relative(start), end: relative(end) });

@@ -58,7 +58,7 @@ fn play(job: &Job) -> Result<Played> {
         .and_then(|script| ackclock_script::play_on(&mut machine, &script, &profile)))
 }
 
-/// In the form that the binding passes to Python.
+/// Outcome in the form that the binding passes to Python.
 fn told(outcome: Outcome) -> serde_json::Value {
     let (verdict, line, expected, actual, unsupported) = match outcome.verdict {
         Verdict::Pass => ("pass", 0, None, None, None),

@@ -222,7 +222,7 @@ impl Sockets {
         Id { at, serial: self.serial }
     }
 
-    /// Take one in of those who wait at the listener of a flow: it says so again while there are more.
+    /// Accept one connection that waits at the listener of a flow; further ones raise another event.
     pub fn accept(&mut self, listener: RawFd, flow: u32) -> Result<Option<Id>> {
         if let Some((fd, ip, port)) = sys::accept_now(listener)? {
             let Some(&id) = self.by_peer.get(&(flow, ip[3], port)) else { return Ok(None) }; // has given up
@@ -255,7 +255,7 @@ impl Sockets {
         pair.owner.place = place;
     }
 
-    /// One end, as the application sees it.
+    /// An end of a connection, as the application sees it.
     pub fn end(&self, id: Id, host: usize) -> End {
         let Some(socket) = &self.pair(id).ends[host] else { return End::default() };
         End { done: socket.shut && socket.seen.peer_closed, ..socket.seen }

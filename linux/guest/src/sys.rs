@@ -154,7 +154,7 @@ impl Poll {
     }
 }
 
-/// Read available data; `None` if there is none.
+/// Read available data; `None` if nothing is there.
 pub fn read(fd: RawFd, buffer: &mut [u8]) -> Result<Option<usize>> {
     let n = unsafe { libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len()) };
     if n >= 0 {
@@ -187,6 +187,14 @@ pub fn set_option<T>(fd: RawFd, level: i32, name: i32, value: &T) -> Result<()> 
 /// Set an option of a socket that is a text.
 pub fn set_option_text(fd: RawFd, level: i32, name: i32, value: &str) -> Result<()> {
     set_option_bytes(fd, level, name, value.as_ptr(), value.len())
+}
+
+/// Close a connection; return when the FIN is acknowledged.
+pub fn close_and_wait(socket: OwnedFd) -> Result<()> {
+    let for_ever = libc::linger { l_onoff: 1, l_linger: i32::MAX };
+    set_option(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, &for_ever)?;
+    drop(socket);
+    Ok(())
 }
 
 fn set_option_bytes(fd: RawFd, level: i32, name: i32, value: *const u8, len: usize) -> Result<()> {
@@ -366,8 +374,8 @@ pub struct Seen<'a> {
 const BLOCK: usize = 1 << 20;
 const BLOCKS: usize = 16;
 const KEPT: u32 = 160;
-/// After so many ms the kernel hands out a block that is not full: never. Its timer is a soft one, and whenever it goes off, so does
-/// every other soft timer within its slack, such as that of compressed SACKs.
+/// Timeout after which the kernel hands out a partly filled block, ms: never. Its soft timer would fire all other soft timers within
+/// its slack, such as that of compressed SACKs.
 const RETIRED_AFTER: u32 = 1 << 30;
 
 impl Ring {
@@ -433,7 +441,8 @@ impl Ring {
         }
     }
 
-    /// Hand out what is left, at the end: the block that the kernel still fills, too. There is one CPU, so it does not now.
+    /// Hand out the remaining blocks at the end, the one being filled included. With a single CPU the kernel is not filling
+    /// it now.
     pub fn drain_all(&mut self, mut each: impl FnMut(Seen<'_>)) {
         self.drain(&mut each);
         self.read(&mut each);

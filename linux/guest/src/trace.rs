@@ -104,7 +104,7 @@ fn printed(description: &str) -> Vec<String> {
     form.split_whitespace().filter_map(|pair| Some(pair.split_once('=')?.0.to_string())).collect()
 }
 
-/// Refuse, by name, a kernel whose tracepoints lack what is read of them.
+/// Refuse, by name, a kernel whose tracepoints lack a needed field.
 fn check(level: TraceLevel) -> Result<bool> {
     let found = events();
     for (name, wanted) in &USED[..if level == TraceLevel::None { 1 } else { 3 }] {

@@ -258,7 +258,7 @@ fn listener(host: &Host, namespace: RawFd, group: usize, flow: FlowId) -> Result
     Ok(fd)
 }
 
-/// One flow's hosts at one time.
+/// Hosts of a flow at a time.
 struct Now<'a> {
     now: Time,
     side: &'a mut Side,

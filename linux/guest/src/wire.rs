@@ -115,7 +115,7 @@ mod tests {
         let n = encode(datagram, &mut bytes);
         assert_eq!(n as u32 + UDP_IP_BYTES, datagram.ip_bytes());
         for cut in 0..n {
-            // truncated inside the payload it is a shorter one; inside the header it is none
+            // a packet truncated inside the payload is a shorter one; inside the header it is unreadable
             if let Some(Datagram::Data(data)) = decode(&bytes[..cut], cut, plain) {
                 assert!(cut >= if plain { PLAIN } else { HEADER }, "{cut} {data:?}");
             }

@@ -27,51 +27,51 @@ class Controller:
     | `on_negotiated(accurate)` | The handshake is over; `accurate`: it agreed on accurate ECN. |
     | `on_syn_acked(rtt)` | The end that connects has its SYN acknowledged, which gave this RTT. |
     | `on_start(window, now, srtt, smss)` | The connection is established, with this RTT (zero if the handshake gave no sample). |
-    | `on_sample(window, ack)` | RTT sample and delivery of every ACK, in every state, before losses are looked for. |
+    | `on_sample(window, ack)` | RTT sample and delivery of every ACK, in every state, before loss detection. |
     | `on_ecn(window, ack)` | The ACK echoes a mark of congestion. True: react as to a loss, once per window, in state CWR (RFC 3168 §6.1.2). |
-    | `on_lost(window, now, delivered, lost, tx_in_flight, is_app_limited)` | A segment is marked lost, or its retransmission is: one call each, as the marks are set. `delivered`: segments delivered on the connection so far; `lost`: segments marked lost since it was sent last, itself included; `tx_in_flight`: segments in flight when it had been sent; `is_app_limited`: the application limited the sender then. Called if it needs `losses`. |
-    | `on_repaired(window, now, delivered, is_app_limited)` | A tail loss probe has repaired a loss that nothing else saw, and a reduction follows. `delivered`: segments delivered on the connection so far; `is_app_limited`: the application limited the sender when the segment was sent first. Called if it needs `losses`. |
+    | `on_lost(window, now, delivered, lost, tx_in_flight, is_app_limited)` | A segment, or its retransmission, is marked lost: one call each, as the marks are set. `delivered`: segments delivered on the connection so far; `lost`: segments marked lost since its last transmission, itself included; `tx_in_flight`: segments in flight just after that; `is_app_limited`: the application limited the sender then. Called if the controller needs `losses`. |
+    | `on_repaired(window, now, delivered, is_app_limited)` | A tail loss probe has repaired a loss that nothing else detected, and a reduction follows. `delivered`: segments delivered on the connection so far; `is_app_limited`: the application limited the sender at the segment's first transmission. Called if the controller needs `losses`. |
     | `on_congestion_event(window, in_flight)` | Asked at a congestion event: the target window in segments, at least 2. Asked once per reduction, before `window` changes; `in_flight` is the FlightSize that RFC 5681 §3.1 halves, in segments. |
     | `on_mark_event(window, in_flight)` | Asked in place of the hook above if the reason is a mark and not a loss. |
-    | `min_cwnd(ssthresh)` | Asked for the least window of Linux's rate halving, given ssthresh, if it differs from ssthresh. |
-    | `on_timer(now)` | The retransmission timer strikes: it is later than at the last ACK, and the target window is about to be asked for. |
+    | `min_cwnd(ssthresh)` | Asked for the minimum window of Linux's rate halving, given ssthresh, if it differs from ssthresh. |
+    | `on_timer(now)` | The retransmission timer expires: time has passed since the last ACK, and `ssthresh` is asked next. |
     | `on_rto(window, now)` | A retransmission timeout: ssthresh is set, the window about to collapse. |
-    | `on_totals(delivered, lost, delivered_time)` | Segments delivered and marked lost on the connection so far, and when one was delivered last: told before the state becomes Loss, and when a segment left with nothing else outstanding, which sets that time, where rates are kept. |
-    | `on_state(window, state, now)` | The congestion state becomes `state`, which may be the state it is. |
+    | `on_totals(delivered, lost, delivered_time)` | Segments delivered and marked lost on the connection so far, and the time of the last delivery. Called before the state becomes Loss, and, where rates are kept, when a segment leaves with nothing else outstanding, which sets that time. |
+    | `on_state(window, state, now)` | The congestion state becomes `state`, which may be the present one. |
     | `on_recovered(window, now)` | A reduction ended and the rule has set the window. |
     | `undo_cwnd(window)` | The reduction was a mistake: the window to go back to, in segments. |
-    | `on_ack(window, ack)` | Grow the window for an ACK that arrived outside recovery. Called only for ACKs that deliver data, in Open, Disorder and Loss. Not called if it needs `control`. |
-    | `reduces()` | Asked after `on_ack`: reduce as for a loss, in state CWR, if that is no reduction already. Asked if it needs `reduces`. |
-    | `on_control(window, ack)` | Set window and pacing rate, on every ACK in every state, loss detection done. Called if it needs `control`. |
-    | `holds_back()` | Asked after `on_control`: the controller keeps less in flight than it could, to look at the path. Rate samples of what is in flight now then count as application-limited. |
-    | `on_idle(now, snd_una, slow_path)` | A segment came while nothing was outstanding, and acknowledges nothing new. `slow_path`: with data, or another window. Called if it needs `idle`. |
-    | `on_restart(window, snd_nxt)` | The application was idle for longer than the RTO, and the window is about to be taken back for that. |
-    | `on_tx_start(window, now, idle, snd_nxt)` | A segment, new or sent again, leaves after `idle` with nothing in flight: all was acknowledged, or is taken for lost. `snd_nxt` is where new data goes on. |
-    | `seed(seed)` | The connection's seed. Told once, before anything else, if a seed is needed. |
-    | `copy()` | Another controller in the same state, for a run that forks; or why there is none. |
+    | `on_ack(window, ack)` | Grow the window for an ACK that arrived outside recovery. Called only for ACKs that deliver data, in Open, Disorder and Loss. Not called if the controller needs `control`. |
+    | `reduces()` | Asked after `on_ack`: reduce as for a loss, in state CWR, unless a reduction is in progress. Asked if the controller needs `reduces`. |
+    | `on_control(window, ack)` | Set window and pacing rate, on every ACK in every state, after loss detection. Called if the controller needs `control`. |
+    | `holds_back()` | Asked after `on_control`: the controller keeps less in flight than it could, to probe the path. Rate samples of the data in flight then count as application-limited. |
+    | `on_idle(now, snd_una, slow_path)` | A segment arrived while nothing was outstanding, and acknowledges nothing new. `slow_path`: it carries data, or another window. Called if the controller needs `idle`. |
+    | `on_restart(window, snd_nxt)` | The application was idle for longer than the RTO, and the window is about to be reset for that. |
+    | `on_tx_start(window, now, idle, snd_nxt)` | A segment, new or sent again, leaves after `idle` with nothing in flight: everything was acknowledged, or is considered lost. `snd_nxt` is the offset of the next new data. |
+    | `seed(seed)` | The connection's seed. Given once, before anything else, if a seed is needed. |
+    | `copy()` | Another controller in the same state, for a run that forks; or the reason why there is none. |
 
     Attributes
     ----------
     wants_rate
         Delivery rates, which cost a stamp per segment: `rate` and `since_sent` are filled in.
     wants_pacing
-        The sender paces by the window's `pacing_rate` whatever the stack is set to.
+        The sender paces by the window's `pacing_rate`, regardless of the stack's settings.
     wants_exact_ecn
         The receiver echoes each mark exactly and every segment is sent ECN-capable (RFC 8257 §3.1, §3.2).
     wants_l4s
         The controller asks for accurate ECN (RFC 9768) and accepts no other, and its packets carry ECT(1) (RFC 9331).
     wants_own_start
-        The controller's start is not the slow start of RFC 5681, so that no other can stand in for it.
+        The controller's start is not the slow start of RFC 5681, so that no other can replace it.
     wants_hystart
         HyStart is the controller's slow start, unless the stack names another.
     wants_unlimited
-        The window grows also while it is not what limits the sender.
+        The window grows even while it does not limit the sender.
     wants_watches_application
-        The sender looks whether the application leaves its window unfilled also when an ACK comes and when a timer strikes, and not only when the application writes (draft-ietf-ccwg-bbr §4.1.2.4).
+        The sender checks whether the application leaves its window unfilled also at every ACK and timer, and not only when the application writes (draft-ietf-ccwg-bbr §4.1.2.4).
     buffer_windows
         Windows for which the send buffer is to have room (Linux `sndbuf_expand`); 0: two.
     slow_packets
-        Pacing rate, bytes/s, below which one segment is a packet, from there on two at least (Linux `min_tso_segs`); 0: as the stack is set.
+        Pacing rate, bytes/s, below which a packet holds one segment, and above which at least two (Linux `min_tso_segs`); 0: as the stack is set.
     every
         How often `on_sample`, and `on_ack` or `on_control`, are called: a number of ACKs, or "round" for once per round trip, when
         all that was outstanding at the last call is acknowledged. What the ACKs in between delivered, marked and lost is

@@ -63,7 +63,7 @@ _READS = re.compile(r"ackclock-reads:[ \t]*([^\s*][^\n*]*)")
 _FLAG = re.compile(r"-D[A-Za-z_]\w*(?:\([\w, .]*\))?(?:=[^\s'\"`$;|&<>\\]*)?")
 """Macro that a module's own Makefile would set."""
 _FLAGS = re.compile(r"/\*\s*ackclock:((?:\s+-D\S+)+)\s*\*/")
-"""A remark that has them."""
+"""A remark that names them."""
 _FORMS = (
     (),
     ("-DACKCLOCK_BARE_CONTROL",),
@@ -116,7 +116,7 @@ def is_rust(file: str) -> bool:
 
 
 def operations(file: str) -> str:
-    """Return the name under which the file registers its controller, according to its text; "" if it does not say."""
+    """Return the name under which the file registers its controller, according to its text; "" without one."""
     found = _NAME.findall(_text(Path(file)))
     return found[-1] if found else ""
 

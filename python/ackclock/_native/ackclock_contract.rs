@@ -10,7 +10,7 @@ pub mod needs {
     pub const CONTROL: u32 = 1;
     /// Delivery rates, which cost a stamp per segment: `rate` and `since_sent` are filled in.
     pub const RATE: u32 = 2;
-    /// The sender paces by the window's `pacing_rate` whatever the stack is set to.
+    /// The sender paces by the window's `pacing_rate`, regardless of the stack's settings.
     pub const PACING: u32 = 4;
     /// The receiver echoes each mark exactly and every segment is sent ECN-capable (RFC 8257 §3.1, §3.2).
     pub const EXACT_ECN: u32 = 8;
@@ -18,17 +18,17 @@ pub mod needs {
     pub const L4S: u32 = 16;
     /// The controller may ask for a reduction by itself, by `reduces`.
     pub const REDUCES: u32 = 32;
-    /// The controller's start is not the slow start of RFC 5681, so that no other can stand in for it.
+    /// The controller's start is not the slow start of RFC 5681, so that no other can replace it.
     pub const OWN_START: u32 = 64;
     /// HyStart is the controller's slow start, unless the stack names another.
     pub const HYSTART: u32 = 256;
-    /// The window grows also while it is not what limits the sender.
+    /// The window grows even while it does not limit the sender.
     pub const UNLIMITED: u32 = 512;
-    /// The controller is told of segments that arrive while nothing is outstanding, by `on_idle`.
+    /// The controller learns of segments that arrive while nothing is outstanding, by `on_idle`.
     pub const IDLE: u32 = 1024;
-    /// The sender looks whether the application leaves its window unfilled also when an ACK comes and when a timer strikes, and not only when the application writes (draft-ietf-ccwg-bbr §4.1.2.4).
+    /// The sender checks whether the application leaves its window unfilled also at every ACK and timer, and not only when the application writes (draft-ietf-ccwg-bbr §4.1.2.4).
     pub const WATCHES_APPLICATION: u32 = 2048;
-    /// The controller hears of each lost segment, by `on_lost` and `on_repaired`; rates are kept for that.
+    /// The controller learns of each lost segment, by `on_lost` and `on_repaired`; rates are kept for that.
     pub const LOSSES: u32 = 4096;
 }
 
@@ -39,7 +39,7 @@ pub struct Rate {
     is_given: u32,
     /// Segments delivered over `interval`: a flight, not this ACK alone.
     pub delivered: u32,
-    /// The longer one of the times that sending and acknowledging them took; zero if the sample is not valid: shorter than the least RTT, which only a wrong ACK can cause.
+    /// The longer one of the times that sending and acknowledging them took; zero if the sample is not valid: shorter than the minimum RTT, which only a wrong ACK can cause.
     pub interval: u64,
     /// Time over which they were sent.
     pub send_elapsed: u64,
@@ -47,11 +47,11 @@ pub struct Rate {
     pub ack_elapsed: u64,
     /// Delivered count of the connection when the newest segment that the ACK covers was sent (P.delivered).
     pub prior_delivered: u64,
-    /// When that count was reached.
+    /// Time when that count was reached.
     pub prior_time: u64,
     /// Delivered count of the connection now (C.delivered).
     pub total_delivered: u64,
-    /// Segments marked lost on the connection, again and again if so (C.lost).
+    /// Segments marked lost on the connection; a segment marked twice counts twice (C.lost).
     pub total_lost: u64,
     /// Segments of `delivered` that carried a mark.
     pub delivered_ce: u32,
@@ -90,15 +90,15 @@ impl Rate {
 pub struct Ack {
     /// Time of arrival.
     pub now: u64,
-    /// Segments delivered by this ACK, before losses are looked for: cumulatively acknowledged or newly SACKed, each once.
+    /// Segments delivered by this ACK, before loss detection: cumulatively acknowledged or newly SACKed, each once.
     pub newly_acked: u32,
     /// Delivered segments to which an echo of congestion applies: all of them under ECE, else none.
     pub newly_acked_ce: u32,
     /// Segments delivered since the newest segment that this ACK covers was sent; zero where rates are not kept.
     pub since_sent: u32,
-    /// Segments that the cumulative ACK covers, those SACKed before included: what a counter of ACKs sees. After a recovery far more than were delivered.
+    /// Segments that the cumulative ACK covers, those SACKed before included, as a counter of ACKs sees them. After a recovery far more than were delivered.
     pub covered: u32,
-    /// Segments that stand SACKed above the cumulative ACK.
+    /// SACKed segments above the cumulative ACK.
     pub sacked: u32,
     /// Bytes by which the cumulative ACK advanced; after a recovery it jumps.
     pub acked_bytes: u64,
@@ -108,7 +108,7 @@ pub struct Ack {
     min_rtt: u64,
     /// Segments in flight before this ACK.
     pub prior_in_flight: u32,
-    /// Segments in flight after it, before losses are looked for.
+    /// Segments in flight after this ACK, before loss detection.
     pub left_in_flight: u32,
     /// First unacknowledged offset after this ACK.
     pub snd_una: u64,
@@ -131,7 +131,7 @@ pub struct Ack {
     pub delivered: u32,
     /// Delivered segments that carried a mark: their exact number with exact or accurate ECN, else all of them under ECE.
     pub delivered_ce: u32,
-    /// Segments newly marked lost, retransmissions found lost included. Before losses are looked for 0.
+    /// Segments newly marked lost, retransmissions found lost included; 0 before loss detection.
     pub newly_lost: u32,
     /// Segments in flight after the ACK, without those newly marked lost.
     pub in_flight: u32,
@@ -144,7 +144,7 @@ impl Ack {
     pub fn rtt(&self) -> Option<u64> {
         (self.rtt != u64::MAX).then_some(self.rtt)
     }
-    /// Least RTT of the connection so far; without end before the first sample.
+    /// Minimum RTT of the connection so far; infinite before the first sample.
     pub fn min_rtt(&self) -> Option<u64> {
         (self.min_rtt != u64::MAX).then_some(self.min_rtt)
     }
@@ -152,7 +152,7 @@ impl Ack {
     pub fn cwnd_limited(&self) -> bool {
         self.cwnd_limited != 0
     }
-    /// The window itself held data back in this round trip or the last, in slow start too, where `cwnd_limited` is content with half of it.
+    /// The window itself held data back in this round trip or the last, in slow start too, where `cwnd_limited` asks for half of it only.
     pub fn window_held(&self) -> bool {
         self.window_held != 0
     }
@@ -172,11 +172,11 @@ impl Ack {
     pub fn is_dup(&self) -> bool {
         self.is_dup != 0
     }
-    /// SACK blocks, another window than before or ECE: the header is not what Linux's header prediction expects.
+    /// SACK blocks, a changed window or ECE: the header differs from the one that Linux's header prediction expects.
     pub fn slow_path(&self) -> bool {
         self.slow_path != 0
     }
-    /// Congestion state after this ACK; before losses are looked for the one before it.
+    /// Congestion state after this ACK; before loss detection, the state before it.
     pub fn ca_state(&self) -> State {
         State::of(self.ca_state)
     }
@@ -223,7 +223,7 @@ pub trait Controller: Sized {
     /// The connection is established, with this RTT (zero if the handshake gave no sample).
     fn on_start(&mut self, window: &mut Window, now: u64, srtt: u64, smss: u32) {}
 
-    /// RTT sample and delivery of every ACK, in every state, before losses are looked for.
+    /// RTT sample and delivery of every ACK, in every state, before loss detection.
     fn on_sample(&mut self, window: &mut Window, ack: &Ack) {}
 
     /// The ACK echoes a mark of congestion. True: react as to a loss, once per window, in state CWR (RFC 3168 §6.1.2).
@@ -231,10 +231,10 @@ pub trait Controller: Sized {
         true
     }
 
-    /// A segment is marked lost, or its retransmission is: one call each, as the marks are set. `delivered`: segments delivered on the connection so far; `lost`: segments marked lost since it was sent last, itself included; `tx_in_flight`: segments in flight when it had been sent; `is_app_limited`: the application limited the sender then. Called if it needs `losses`.
+    /// A segment, or its retransmission, is marked lost: one call each, as the marks are set. `delivered`: segments delivered on the connection so far; `lost`: segments marked lost since its last transmission, itself included; `tx_in_flight`: segments in flight just after that; `is_app_limited`: the application limited the sender then. Called if the controller needs `losses`.
     fn on_lost(&mut self, window: &mut Window, now: u64, delivered: u64, lost: u32, tx_in_flight: u32, is_app_limited: bool) {}
 
-    /// A tail loss probe has repaired a loss that nothing else saw, and a reduction follows. `delivered`: segments delivered on the connection so far; `is_app_limited`: the application limited the sender when the segment was sent first. Called if it needs `losses`.
+    /// A tail loss probe has repaired a loss that nothing else detected, and a reduction follows. `delivered`: segments delivered on the connection so far; `is_app_limited`: the application limited the sender at the segment's first transmission. Called if the controller needs `losses`.
     fn on_repaired(&mut self, window: &mut Window, now: u64, delivered: u64, is_app_limited: bool) {}
 
     /// Asked at a congestion event: the target window in segments, at least 2. Asked once per reduction, before `window` changes; `in_flight` is the FlightSize that RFC 5681 §3.1 halves, in segments.
@@ -245,21 +245,21 @@ pub trait Controller: Sized {
         self.ssthresh(window, in_flight)
     }
 
-    /// Asked for the least window of Linux's rate halving, given ssthresh, if it differs from ssthresh.
+    /// Asked for the minimum window of Linux's rate halving, given ssthresh, if it differs from ssthresh.
     fn min_cwnd(&mut self, ssthresh: u32) -> u32 {
         ssthresh
     }
 
-    /// The retransmission timer strikes: it is later than at the last ACK, and the target window is about to be asked for.
+    /// The retransmission timer expires: time has passed since the last ACK, and `ssthresh` is asked next.
     fn on_timer(&mut self, now: u64) {}
 
     /// A retransmission timeout: ssthresh is set, the window about to collapse.
     fn on_rto(&mut self, window: &mut Window, now: u64) {}
 
-    /// Segments delivered and marked lost on the connection so far, and when one was delivered last: told before the state becomes Loss, and when a segment left with nothing else outstanding, which sets that time, where rates are kept.
+    /// Segments delivered and marked lost on the connection so far, and the time of the last delivery. Called before the state becomes Loss, and, where rates are kept, when a segment leaves with nothing else outstanding, which sets that time.
     fn on_totals(&mut self, delivered: u64, lost: u64, delivered_time: u64) {}
 
-    /// The congestion state becomes `state`, which may be the state it is.
+    /// The congestion state becomes `state`, which may be the present one.
     fn on_state(&mut self, window: &mut Window, state: State, now: u64) {}
 
     /// A reduction ended and the rule has set the window.
@@ -270,31 +270,31 @@ pub trait Controller: Sized {
         window.cwnd.max(window.prior_cwnd)
     }
 
-    /// Grow the window for an ACK that arrived outside recovery. Called only for ACKs that deliver data, in Open, Disorder and Loss. Not called if it needs `control`.
+    /// Grow the window for an ACK that arrived outside recovery. Called only for ACKs that deliver data, in Open, Disorder and Loss. Not called if the controller needs `control`.
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         window.grow_as_reno(ack);
     }
 
-    /// Asked after `on_ack`: reduce as for a loss, in state CWR, if that is no reduction already. Asked if it needs `reduces`.
+    /// Asked after `on_ack`: reduce as for a loss, in state CWR, unless a reduction is in progress. Asked if the controller needs `reduces`.
     fn reduces(&mut self) -> bool {
         false
     }
 
-    /// Set window and pacing rate, on every ACK in every state, loss detection done. Called if it needs `control`.
+    /// Set window and pacing rate, on every ACK in every state, after loss detection. Called if the controller needs `control`.
     fn on_control(&mut self, window: &mut Window, ack: &Ack) {}
 
-    /// Asked after `on_control`: the controller keeps less in flight than it could, to look at the path. Rate samples of what is in flight now then count as application-limited.
+    /// Asked after `on_control`: the controller keeps less in flight than it could, to probe the path. Rate samples of the data in flight then count as application-limited.
     fn holds_back(&mut self) -> bool {
         false
     }
 
-    /// A segment came while nothing was outstanding, and acknowledges nothing new. `slow_path`: with data, or another window. Called if it needs `idle`.
+    /// A segment arrived while nothing was outstanding, and acknowledges nothing new. `slow_path`: it carries data, or another window. Called if the controller needs `idle`.
     fn on_idle(&mut self, now: u64, snd_una: u64, slow_path: bool) {}
 
-    /// The application was idle for longer than the RTO, and the window is about to be taken back for that.
+    /// The application was idle for longer than the RTO, and the window is about to be reset for that.
     fn on_restart(&mut self, window: &mut Window, snd_nxt: u64) {}
 
-    /// A segment, new or sent again, leaves after `idle` with nothing in flight: all was acknowledged, or is taken for lost. `snd_nxt` is where new data goes on.
+    /// A segment, new or sent again, leaves after `idle` with nothing in flight: everything was acknowledged, or is considered lost. `snd_nxt` is the offset of the next new data.
     fn on_tx_start(&mut self, window: &mut Window, now: u64, idle: u64, snd_nxt: u64) {}
 }
 

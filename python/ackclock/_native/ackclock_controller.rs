@@ -146,7 +146,7 @@ impl Options {
 /// Services of the simulator for a connection.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[allow(dead_code)] // every hook of a controller in Rust that needs the time is told
+#[allow(dead_code)] // every hook of a controller in Rust that needs the time receives it
 pub struct Host {
     run: *mut c_void,
     random: unsafe extern "C" fn(*mut c_void) -> u64,
@@ -154,7 +154,7 @@ pub struct Host {
 }
 
 struct Made<C> {
-    /// None: it could not be made.
+    /// `None` if the controller could not be made.
     cc: Option<C>,
     host: Host,
     said: CString,
@@ -176,7 +176,7 @@ fn line(panic: &(dyn Any + Send)) -> CString {
     CString::new(said.replace('\0', " ")).unwrap_or_default()
 }
 
-/// Call a hook; what panics is told.
+/// Call a hook; a panic is reported.
 unsafe fn called<C>(made: *mut c_void, hook: impl FnOnce(&mut C)) -> c_int {
     // SAFETY: `open` made it, and calls for one connection come one after the other.
     let made = unsafe { &mut *made.cast::<Made<C>>() };
@@ -260,7 +260,7 @@ fn read<C: Controller>(lines: &str) -> Result<Options, String> {
 /// `lines` ends with a zero, and `why` has room for `room` bytes.
 #[doc(hidden)]
 pub unsafe fn entry<C: Controller>(lines: *const c_char, why: *mut c_char, room: usize) -> *const Hooks {
-    std::panic::set_hook(Box::new(|_| ())); // the simulator says it
+    std::panic::set_hook(Box::new(|_| ())); // the simulator reports it
     let lines = unsafe { CStr::from_ptr(lines) }.to_string_lossy();
     match read::<C>(&lines) {
         Ok(options) => _ = OPTIONS.set(options),
@@ -277,7 +277,7 @@ pub unsafe fn entry<C: Controller>(lines: *const c_char, why: *mut c_char, room:
     HOOKS.get_or_init(Hooks::of::<C>)
 }
 
-/// Names as C has them, for as long as the process lives; none: null.
+/// Names in the form of C, for as long as the process lives; none: null.
 fn listed(names: &[&str]) -> *const c_char {
     match names {
         [] => std::ptr::null(),

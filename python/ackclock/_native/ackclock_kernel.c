@@ -76,12 +76,12 @@ struct connection {
 	struct ackclock_host host;
 	struct sk_buff head;     /* the segment that leaves next */
 	bool waits;              /* there is one */
-	u32 counted, counted_ce; /* of the ACK under way, in `delivered` and `delivered_ce` */
-	u32 counted_lost;        /* and in `lost`: told one by one */
+	u32 counted, counted_ce; /* parts of the current ACK in `delivered` and `delivered_ce` */
+	u32 counted_lost;        /* its part in `lost`, reported one by one */
 	unsigned long given_rate;
 	bool started;
-	bool elsewhere; /* it allocated memory: its bytes are not all of it */
-	char *own[2];   /* its own variables outside of connections, while they are not in place */
+	bool elsewhere; /* the module allocated memory: these bytes are not its whole state */
+	char *own[2];   /* the module's variables outside of connections, while they are swapped out */
 	char said[160];
 };
 
@@ -102,7 +102,7 @@ struct guard {
 	struct guard *next;
 	jmp_buf back;
 	volatile sig_atomic_t inside;
-	volatile uint64_t calls; /* how many were made: each has a number */
+	volatile uint64_t calls; /* number of calls so far: each has a number */
 	uint64_t blamed;         /* the call that is to end */
 	volatile int signal;
 	const char *volatile call; /* its name */
@@ -131,7 +131,7 @@ static void pass_on(struct sigaction *other, int number, siginfo_t *about, void 
 		other->sa_sigaction(number, about, context);
 	} else if (other->sa_handler == SIG_DFL) {
 		if (number == ENOUGH)
-			return; /* ours, too late */
+			return; /* our own signal, too late */
 		signal(number, SIG_DFL);
 		raise(number);
 	} else if (other->sa_handler != SIG_IGN) {
@@ -299,13 +299,13 @@ static void put_in_place(struct connection *c);
 /* ---- Variables outside of connections ---- */
 
 static u32 connections OURS;
-static bool wrote OURS; /* a copy found one that the module had written */
+static bool wrote OURS; /* a copy found a variable that the module had written */
 
 #ifdef __linux__
 extern char __start_ackclock_ours[] __attribute__((__visibility__("hidden")));
 extern char __stop_ackclock_ours[] __attribute__((__visibility__("hidden")));
 
-/* The library's memory that may be written, before and behind what is ours; and its bytes after module_init. */
+/* The library's writable memory, before and after our own variables; and its bytes after module_init. */
 static struct { char *from, *to, *bytes; } outside[2] OURS;
 
 static int find(struct dl_phdr_info *library, size_t size, void *unused)
@@ -334,7 +334,7 @@ static int find(struct dl_phdr_info *library, size_t size, void *unused)
 	return 1;
 }
 
-/* As they are now is how each run finds them. */
+/* Keep the variables as they are now: each run starts with them. */
 static void keep_outside(void)
 {
 	if (!dl_iterate_phdr(find, NULL))
@@ -364,7 +364,7 @@ static void restore_outside(void)
 }
 #else
 static void keep_outside(void) {}
-static bool outside_changed(void) { return true; } /* it may have */
+static bool outside_changed(void) { return true; } /* possibly */
 static void restore_outside(void) {}
 #endif
 
@@ -388,7 +388,7 @@ static void put_in_place(struct connection *c)
 	exchange(placed = c, false);
 }
 
-/* Variables as those of another connection are; NULL: as module_init left them. */
+/* Put the variables of another connection in place; NULL: those that module_init left. */
 static void own_variables(struct connection *c, const struct connection *from)
 {
 	for (int i = 0; i < 2; i++) {
@@ -414,7 +414,7 @@ static void own_variables(struct connection *c, const struct connection *from) {
 static void forget_variables(struct connection *c) { (void)c; }
 #endif
 
-/* ---- What the connection is told ---- */
+/* ---- State that the connection sees ---- */
 
 static void give(struct connection *c, const struct ackclock_window *w)
 {
@@ -445,14 +445,14 @@ static void take(struct connection *c, struct ackclock_window *w)
 		w->pacing_rate = sock(c)->sk_pacing_rate ? sock(c)->sk_pacing_rate : ACKCLOCK_UNPACED; /* 0: Linux does not pace */
 }
 
-/* Counters of a connection of Linux, from those that the simulator tells: each segment that left was delivered, is taken for lost, or is in flight. */
+/* Counters of a Linux connection, from the simulator's: each segment that left was delivered, is taken for lost, or is in flight. */
 static void count(struct connection *c, u64 snd_nxt, u32 in_flight)
 {
 	struct tcp_sock *tp = &c->tp;
 	u32 mss = max(tp->mss_cache, 1u), out, sent, first;
 
 	tp->packets_out = out = DIV_ROUND_UP(tp->snd_nxt - tp->snd_una, mss);
-	/* Lost ones that left again are in flight: more of the other kind than these are not told apart. */
+	/* Only lost_out - retrans_out is known: lost segments that were sent again are in flight. */
 	tp->lost_out = out > tp->sacked_out + in_flight ? out - tp->sacked_out - in_flight : 0;
 	tp->retrans_out = tp->sacked_out + in_flight > out ? tp->sacked_out + in_flight - out : 0;
 	tp->max_packets_out = max(tp->max_packets_out, out);
@@ -644,7 +644,7 @@ static int cc_on_sample(void *cc, struct ackclock_window *w, const struct ackclo
 
 	if (ack->slow_path || ack->ece)
 		flags = CA_ACK_SLOWPATH | (ack->ece ? CA_ACK_ECE : 0);
-	give(c, w); /* before what the ACK says: the pacing rate is of the one before */
+	give(c, w); /* before the ACK's own values: the pacing rate is that of the previous ACK */
 	c->counted = c->counted_ce = c->counted_lost = 0;
 	hear(c, ack);
 	if (!module->pkts_acked && !module->in_ack_event)
@@ -739,7 +739,7 @@ static int cc_on_tx_start(void *cc, struct ackclock_window *w, uint64_t now, uin
 	c->tp.tcp_clock_cache = ackclock_clock.ns;
 	c->tp.snd_nxt = (u32)snd_nxt;
 	c->tp.lsndtime = (u32)(FIRST_TICK + (now > idle ? now - idle : 0) / 1000000);
-	c->tp.app_limited = 1; /* else the simulator does not tell those who measure rates */
+	c->tp.app_limited = 1; /* otherwise the simulator does not inform controllers that measure rates */
 	if (!module->cwnd_event_tx_start)
 		return event(c, w, CA_EVENT_TX_START);
 	give(c, w);
@@ -748,7 +748,7 @@ static int cc_on_tx_start(void *cc, struct ackclock_window *w, uint64_t now, uin
 	return 0;
 }
 
-/* A segment is lost: as much of it as kernels with BBRv3 note at its sending. */
+/* A segment is lost: the fields that kernels with BBRv3 note when it is sent. */
 static int cc_on_lost(void *cc, struct ackclock_window *w, uint64_t now, uint64_t delivered, uint32_t lost, uint32_t tx_in_flight,
 		      uint32_t is_app_limited)
 {
@@ -765,7 +765,7 @@ static int cc_on_lost(void *cc, struct ackclock_window *w, uint64_t now, uint64_
 	cb->tx.in_flight = tx_in_flight;
 	cb->tx.lost = c->tp.lost - lost;
 	cb->tx.is_app_limited = is_app_limited != 0;
-	cb->tx.delivered_mstamp = 1; /* known, which is all that is asked of it */
+	cb->tx.delivered_mstamp = 1; /* any known time: only that is checked */
 	give(c, w);
 	GUARDED(c, "skb_marked_lost", module->skb_marked_lost(sock(c), &segment));
 	take(c, w);
@@ -882,7 +882,7 @@ static int set_parameter(const struct ackclock_parameter *p, const char *value)
 
 	if (p->kind != 10)
 		return set_number(p, value);
-	kept = strdup(value); /* a text, which the module may look at for ever */
+	kept = strdup(value); /* a text that the module may read at any time */
 	if (kept)
 		*(char **)p->value = kept;
 	return kept ? 0 : -1;
@@ -919,7 +919,7 @@ static int set_parameters(const char *options, char *why, size_t room)
 	return 0;
 }
 
-/* How many windows the send buffer holds; a module may want to look at a connection for that. */
+/* Number of windows that the send buffer holds; the module may need a connection to compute it. */
 static int buffer(struct connection *c)
 {
 	GUARDED(c, "sndbuf_expand", controller.buffer_windows = module->sndbuf_expand(sock(c)));
@@ -967,7 +967,7 @@ const struct ackclock_controller *ackclock_controller(const char *options, char 
 	}
 	controller.name = module->name;
 #ifdef ACKCLOCK_NEEDS
-	controller.needs = ACKCLOCK_NEEDS; /* what the words of the file speak of */
+	controller.needs = ACKCLOCK_NEEDS; /* the needs that the file's text shows */
 #endif
 	if (module->flags & TCP_CONG_NEEDS_ECN)
 		controller.needs |= ACKCLOCK_NEEDS_EXACT_ECN;
@@ -991,7 +991,7 @@ const struct ackclock_controller *ackclock_controller(const char *options, char 
 		controller.on_restart = cc_on_restart;
 	}
 	if (module->skb_marked_lost) {
-		/* a kernel with Google's changes for BBRv3, which sees to more than a call for each loss */
+		/* a kernel with Google's changes for BBRv3, which do more than call the module for each loss */
 		controller.needs |= ACKCLOCK_NEEDS_RATE | ACKCLOCK_NEEDS_LOSSES | ACKCLOCK_NEEDS_WATCHES_APPLICATION;
 		controller.on_lost = cc_on_lost;
 		if (module->cwnd_event)
@@ -1005,7 +1005,7 @@ const struct ackclock_controller *ackclock_controller(const char *options, char 
 	return &controller;
 }
 
-/* ---- What the module says ---- */
+/* ---- Messages of the module ---- */
 
 /* Lines of this thread since the last question, each with its time as the kernel's log has it; kept while a listener is open. */
 #define MOST_SAID (64u << 20)
@@ -1039,7 +1039,7 @@ static void keep(const char *text, size_t length)
 	log_.length += length;
 }
 
-/* The kernel's own forms of %p are not known: an address of the process is none of the run's, so it is shown as a name. */
+/* The kernel's own forms of %p are unknown here; an address of the process would differ between runs, so a name stands for it. */
 void ackclock_say(const char *form, ...)
 {
 	char line[1024], *at = line, *end;
@@ -1103,7 +1103,7 @@ struct sk_buff *tcp_send_head(const struct sock *sk)
 	return &c->head;
 }
 
-/* Linux keeps this to itself; forks of BBR make one of their own, or take that of a kernel which they change. */
+/* Linux does not export this; forks of BBR define one of their own, or use that of a kernel which they change. */
 bool tcp_snd_wnd_test(const struct tcp_sock *tp, const struct sk_buff *skb, unsigned int cur_mss);
 __attribute__((__weak__)) bool tcp_snd_wnd_test(const struct tcp_sock *tp, const struct sk_buff *skb, unsigned int cur_mss)
 {
@@ -1157,7 +1157,7 @@ unsigned long int_sqrt(unsigned long x)
 	return root;
 }
 
-/* RFC 5681: a segment for each one acknowledged, up to ssthresh; what is left of `acked`. */
+/* RFC 5681: a segment for each one acknowledged, up to ssthresh; returns the rest of `acked`. */
 u32 tcp_slow_start(struct tcp_sock *tp, u32 acked)
 {
 	u32 cwnd = min(tp->snd_cwnd + acked, tp->snd_ssthresh);

@@ -272,7 +272,7 @@ def ramp_up_s(
 def convergence_s(
     goodput: pl.DataFrame, fair_bps: float, *, delta: float = 0.1, start_s: float = 0.0, hold_s: float = 5.0
 ) -> float:
-    """Time that a flow takes to come within `delta` of its fair share and stay there.
+    """Time until a flow comes within `delta` of its fair share and stays there.
 
     Parameters
     ----------

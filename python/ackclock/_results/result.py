@@ -68,8 +68,6 @@ NAMED = ("flows", "performance")
 class _Result:
     """Tables that runs and batches share. Times are seconds from the start of the run, windows segments, sizes bytes;
     null stands for an event that did not happen.
-
-    Times are seconds from the start of the run, windows segments, sizes bytes; null stands for what did not happen.
     """
 
     scenario: Scenario

@@ -72,10 +72,10 @@ REACHED: dict[str, Callable[..., Any]] = {}
 """Functions that runs call if the guard "reach" is off: own code can change them."""
 
 SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/opt", "/nix", "/etc", "/dev/null", "/dev/urandom")
-"""Where the system's libraries lie, and what they read."""
+"""Folders of the system's libraries, and of the files that they read."""
 
 OF_OTHERS = frozenset({"proc", "sys", "dev", "run"})
-"""Folders that tell of other processes."""
+"""Folders that describe other processes."""
 
 THREADS = "own code: found {} of its threads after it was loaded; allowed: none"
 
@@ -292,7 +292,7 @@ def _loaded(owned: Sequence[OwnClass], *, apart: bool) -> Mapping[str, Any]:
     for one in owned:
         if not one.is_compiled:
             for _ in range(COPIES if apart else 1):
-                with suppress(Exception):  # the run says what is wrong with it
+                with suppress(Exception):  # the run reports the fault of the file
                     made[one.key]()
     return made
 

@@ -119,7 +119,7 @@ def missing() -> str:
 
 
 def fence(files: Iterable[str | Path], *, folders: Iterable[str | Path] = (), signals: bool) -> None:
-    """Put the fence around this process; the thread that calls, and those that it makes, read no other files.
+    """Put the fence around this process: the calling thread, and threads that it creates, can read no other files.
 
     Parameters
     ----------
@@ -235,7 +235,9 @@ def prepared(*, reads: int, writes: int) -> Callable[[], None]:
 
 
 def shut(process: int, filters: int) -> bool:
-    """Whether the kernel says that each thread of a process is behind so many filters more than this process. A kernel before 5.9 tells only whether there is one."""
+    """Whether each thread of a process is behind this many filters more than this process, according to the kernel. A
+    kernel before 5.9 tells only whether there is one.
+    """
     wanted = _filters(Path("/proc/self")) + filters
     has = []
     with suppress(OSError):  # the process has ended

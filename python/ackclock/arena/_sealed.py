@@ -169,7 +169,7 @@ class _Process:
         finally:
             for one in given:
                 os.close(one)
-        # files that were read when it was looked at may be read again
+        # files that the first look read may be read again
         self._send(
             pickle.dumps((tuple(owned), [] if looks else [path for one in owned for path in own.remembered(one)]))
         )
@@ -235,7 +235,7 @@ class _Process:
         self._process.kill()
 
     def end(self) -> None:
-        """Kill it, and close its pipes."""
+        """Kill the process, and close its pipes."""
         self._process.kill()
         self._process.wait()
         for one in (self._tasks, self._answers):

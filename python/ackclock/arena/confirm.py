@@ -101,7 +101,7 @@ def ask(table: Table, *, tell: Callable[[str, float], None] = lambda *_: None) -
     for n, standing in enumerate(ordered):
         tell(f"{n:,} of {len(ordered):,} entries on the kernel", n / len(ordered))
         found = verdicts[standing.entry.name] = Verdict()
-        usual = verdicts[ordered[0].entry.name].why  # CUBIC comes first: all are compared with it
+        usual = verdicts[ordered[0].entry.name].why  # CUBIC comes first: the others are compared with it
         for row in _rows(standing):
             if n and row.draw.id not in references:
                 found.why[row.draw.id] = usual.get(row.draw.id) or usual.get("") or "CUBIC has no run there"

@@ -1,6 +1,6 @@
 """Runs the entries of a table on the same draws, each run twice, and scores them.
 
-Length: who takes part, the runs, and what comes of them are read as one thing.
+Length: entries, runs and scores are read together.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ YARDSTICK = "reno"
 """Both are in every table: harm is measured by what the first leaves, and an entry below the second has not won."""
 
 LIMIT_S = 60.0
-"""CPU seconds of one run; one that takes more has failed."""
+"""CPU seconds of one run; a run that takes more has failed."""
 
 MEMORY = 2**30
 """Bytes of one run."""
@@ -64,7 +64,7 @@ TRAPS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A controller that takes part.
+    """A controller that competes.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One entry on one draw.
+    """An entry on a draw.
 
     Parameters
     ----------

@@ -111,7 +111,7 @@ class TaskEnv(gymnasium.Env["Observation", "Observation"]):
         return observation, {**info, "draw": f"{self._draw.family.id}: {described(self._draw)}"}
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Do what the agent decided; the last step of an episode tells its score."""
+        """Carry out the agent's decision; the last step of an episode reports its score."""
         observation, reward, terminated, truncated, info = self._env.step(action)
         if terminated or truncated:
             found = terms(self.task, self._draw, frames(info["run"]), self._reference())

@@ -77,7 +77,7 @@ class Journal:
         self._append("".join(f"{_summed(json.dumps(line))}\n" for line in lines))
 
     def close(self) -> None:
-        """Let another search write it."""
+        """Release the journal for another search."""
         self._file.close()
 
     def _append(self, text: str) -> None:
@@ -109,6 +109,6 @@ def _summed(line: str) -> str:
 
 
 def _whole(line: str) -> str | None:
-    """A line without its sum; None if it was damaged, or its writer died."""
+    """A line without its sum; None if the line is damaged or incomplete."""
     content = line[:-9]
     return content if _summed(content) == line else None

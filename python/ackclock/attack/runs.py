@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ackclock.sweep import Executor
 
 LIMIT_S = 120.0
-"""CPU seconds of one run of a candidate: one that takes longer ends the search."""
+"""CPU seconds of one run of a candidate: a run that takes longer ends the search."""
 
 MEMORY = 2**29
 """Bytes of one run."""
@@ -253,7 +253,7 @@ class Runs:
         return found  # type: ignore[return-value]
 
     def scored(self, candidate: Candidate, tables: Sequence[Tables], digests: Sequence[str]) -> Scored:
-        """The score of a candidate whose arms left these tables."""
+        """Score of a candidate, from the tables of its arms."""
         return self._scored(candidate, tables, digests)
 
     def _scored(self, candidate: Candidate, tables: Sequence[Tables], digests: Sequence[str]) -> Scored:

@@ -16,7 +16,7 @@ C, BETA = 0.4, 0.7
 """CUBIC's constants (RFC 9438)."""
 
 ROOM = 3
-"""Segments: a window with more room than that is not in use (s2n-quic)."""
+"""Unused segments beyond which a window counts as not in use (s2n-quic)."""
 
 
 class Cubic:
@@ -58,7 +58,7 @@ class Cubic:
 
 
 class Quiche2370(Cubic):
-    """An empty flight is taken for an idle application."""
+    """CUBIC that takes an empty flight for an idle application."""
 
     last = 0.0
 
@@ -74,7 +74,7 @@ class Quiche2370(Cubic):
 
 
 class S2n947(Cubic):
-    """The epoch moves on for the time in which the application had nothing to send, again from its beginning with each packet."""
+    """CUBIC that shifts its epoch by the whole idle time of the application again with each packet."""
 
     anew = True
     since: float | None = None
@@ -92,19 +92,19 @@ class S2n947(Cubic):
 
 
 class S2nCured(S2n947):
-    """Each part of that time once."""
+    """CUBIC that shifts its epoch by each part of that time once."""
 
     anew = False
 
 
 class UnboundedTarget(Cubic):
-    """The target has no bound: when data comes after a pause, the window leaps to where the cubic function has gone meanwhile."""
+    """CUBIC without a bound on its target: after a pause the window jumps to the present value of the cubic function."""
 
     most = float("inf")
 
 
 class Xquic740(Cubic):
-    """Recovery that a timeout interrupts never ends."""
+    """CUBIC whose recovery never ends if a timeout interrupts it."""
 
     given_up = False
     state = "Open"
@@ -149,13 +149,13 @@ class AckclockBbr3:
 
 
 class WholeBbr3(AckclockBbr3):
-    """A BBRv3 whose bound counts as reached in whole segments."""
+    """The model, whose bound counts as reached in whole segments."""
 
     whole = True
 
 
 class RateOfTheIdle:
-    """Sends at the rate of the newest sample."""
+    """A sender at the rate of the newest sample."""
 
     wants_rate = True
     wants_pacing = True
@@ -222,7 +222,7 @@ class BbrLike:
 
 
 class BbrAppLimited(BbrLike):
-    """Samples that the application made low count as the path's."""
+    """The model, with samples that the application made low."""
 
     heeds = False
 
@@ -236,18 +236,18 @@ class CountsSegments:
         self.acks = 0
 
     def on_sample(self, window: Window, ack: Ack) -> None:  # noqa: ARG002
-        """One more."""
+        """Count the ACK if it acknowledges data."""
         self.acks += ack.acked_bytes > 0
 
     def on_ack(self, window: Window, ack: Ack) -> None:
-        """A segment for each in slow start, one for each window later."""
+        """Grow by one segment per unit in slow start, later by one per window."""
         units = self.acks if self.by_acks else ack.acked
         self.acks = 0
         if ack.cwnd_limited:
             window.cwnd += units if window.in_slow_start else units / window.cwnd
 
     def on_congestion_event(self, window: Window, in_flight: float) -> float:  # noqa: ARG002
-        """Half."""
+        """Half the window."""
         return max(window.cwnd / 2, 2.0)
 
 
@@ -258,13 +258,13 @@ class CountsAcks(CountsSegments):
 
 
 class Deaf:
-    """A rule of delay that no loss concerns."""
+    """A delay-based rule that ignores losses."""
 
     def __init__(self) -> None:
         self.least = self.rtt = 1e9
 
     def on_sample(self, window: Window, ack: Ack) -> None:  # noqa: ARG002
-        """The RTT."""
+        """Note the RTT."""
         self.rtt = ack.rtt or self.rtt
         self.least = min(self.least, self.rtt)
 
@@ -274,15 +274,15 @@ class Deaf:
             window.cwnd += ack.acked / (1 if window.in_slow_start else window.cwnd)
 
     def on_congestion_event(self, window: Window, in_flight: float) -> float:  # noqa: ARG002
-        """As if nothing were lost."""
+        """Keep the window, as if nothing were lost."""
         return window.cwnd
 
 
 class Hears(Deaf):
-    """The rule of delay, and half the window for a loss."""
+    """The delay-based rule, with half the window after a loss."""
 
     def on_congestion_event(self, window: Window, in_flight: float) -> float:  # noqa: ARG002
-        """As Reno."""
+        """Half the window, as Reno."""
         return max(window.cwnd / 2, 2.0)
 
 
@@ -328,15 +328,15 @@ ZOO: Mapping[str, Bug] = {
     ),
     "xquic-740": Bug(
         made=Xquic740, cured=Cubic, rule="growth", reference="alibaba/xquic#740, #939",
-        about="recovery that a timeout interrupts never ends: what would end it was given up",
+        about="recovery that a timeout interrupts never ends: the packet that would end it was given up",
     ),
     "s2n-947": Bug(
         made=S2n947, cured=S2nCured, rule="growth", reference="aws/s2n-quic#947", budget="", objective="",
-        about="CUBIC moves its epoch on for the time without data, again from the beginning of that time with each packet, and does not grow",
+        about="CUBIC shifts its epoch by the whole idle time again with each packet, and does not grow",
     ),
     "rfc8312bis-14": Bug(
         made=UnboundedTarget, cured=Cubic, reference="NTAP/rfc8312bis#14, RFC 9438 §4.2", budget="application", objective="loss",
-        about="CUBIC's target has no bound: after a pause the window leaps to where the cubic function has gone meanwhile",
+        about="CUBIC's target has no bound: after a pause the window jumps to the present value of the cubic function",
     ),
     "ackclock-bbr3": Bug(
         made=AckclockBbr3, cured=WholeBbr3, reference="an early version of this project",
@@ -356,8 +356,8 @@ ZOO: Mapping[str, Bug] = {
         about="the window grows by the number of ACKs, which the receiver chooses",
     ),
     "deaf": Bug(
-        made=Deaf, cured=Hears, reference="a design, of no stack", budget="", objective="",
-        about="a rule of delay that no loss concerns; situations 1 and x4 of `evaluate`",
+        made=Deaf, cured=Hears, reference="a design that no stack has", budget="", objective="",
+        about="a delay-based rule that ignores losses; situations 1 and x4 of `evaluate`",
     ),
 }  # fmt: skip
 """Name -> bug."""

@@ -39,7 +39,7 @@ LONGEST = 2**22
 
 
 def tasks(as_json: Json = False) -> None:
-    """List the tasks that come with ackclock. What each is about, its families, and how many draws a tier has."""
+    """List the tasks that come with ackclock. Each with its subject, its families, and the number of draws of a tier."""
     from ackclock import arena
 
     found = [arena.load(name) for name in arena.built_in()]
@@ -64,17 +64,20 @@ def run(
     task: TaskName,
     entry: Entries = NOTHING,
     salt: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What the draws hang on (default: a new one, which is printed).")
+        str | None,
+        typer.Option(metavar="TEXT", help="Salt from which the draws follow (default: a new one, which is printed)."),
     ] = None,
     tier: Annotated[
-        str, typer.Option(metavar="NAME", help="How many draws of each family: quick, medium or full.")
+        str, typer.Option(metavar="NAME", help="Number of draws of each family: quick, medium or full.")
     ] = "medium",
     draws: Annotated[
         int | None,
-        typer.Option(parser=whole_number(1, 1000), metavar="N", help="Draws of each family, instead of a tier."),
+        typer.Option(
+            parser=whole_number(1, 1000), metavar="N", help="Number of draws of each family, instead of a tier."
+        ),
     ] = None,
     public: Annotated[
-        bool, typer.Option("--public", help="The public draws, for development: what they give is no score.")
+        bool, typer.Option("--public", help="Public draws, for development: their result is no score.")
     ] = False,
     out: Annotated[
         Path | None,
@@ -87,7 +90,7 @@ def run(
     jobs: Jobs = None,
     as_json: Json = False,
 ) -> None:
-    """Score controllers on drawn scenarios. The same for all, unknown before; with ranks, and how surely each is right.
+    """Score controllers on drawn scenarios. All play the same ones, unknown beforehand; each rank comes with its certainty.
 
     Your own code is executed, behind a filter of system calls. In the folder of an interrupted arena only the missing runs are made.
     """
@@ -130,7 +133,9 @@ def rerun(
     result: Annotated[Path, typer.Argument(metavar="FILE", help="arena.json of a table.", show_default=False)],
     entry: Annotated[
         str,
-        typer.Argument(metavar="ENTRY", help="Its name in the table; a file by its place here.", show_default=False),
+        typer.Argument(
+            metavar="ENTRY", help="Name of the entry in the table; for a file, its path here.", show_default=False
+        ),
     ],
     jobs: Jobs = None,
 ) -> int:
@@ -164,8 +169,10 @@ def rerun(
 
 def scenarios(
     task: TaskName,
-    out: Annotated[Path, typer.Option(parser=file_name, metavar="DIR", help="Where to; a new folder.")],
-    draws: Annotated[int, typer.Option(parser=whole_number(1, 1000), metavar="N", help="Draws of each family.")] = 6,
+    out: Annotated[Path, typer.Option(parser=file_name, metavar="DIR", help="New folder for the scenarios.")],
+    draws: Annotated[
+        int, typer.Option(parser=whole_number(1, 1000), metavar="N", help="Number of draws of each family.")
+    ] = 6,
 ) -> None:
     """Write the public draws of a task as scenarios. CUBIC stands in the entry's place."""
     from ackclock.arena import drawn, load
@@ -186,12 +193,13 @@ def scenarios(
 
 def serve(
     salt: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What the draws hang on (default: a new one for each server).")
+        str | None,
+        typer.Option(metavar="TEXT", help="Salt from which the draws follow (default: a new one for each server)."),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            parser=file_name, metavar="DIR", help="Folder that keeps runs and entries (default: none is kept)."
+            parser=file_name, metavar="DIR", help="Folder that keeps runs and entries (default: nothing is kept)."
         ),
     ] = None,
     names_only: Annotated[
@@ -199,10 +207,10 @@ def serve(
     ] = False,
     jobs: Jobs = None,
 ) -> None:
-    """Score controllers for a program. A JSON object a line on standard input, a line with its score on standard output.
+    """Score controllers for a program. Each line of standard input is a JSON object; its score is a line of standard output.
 
-    {"task": "satellite", "entry": {"language": "c", "text": "..."}, "tier": "full", "beat": "bbr3"} goes through the tiers, and stops where it is behind for sure.
-    Text is executed, behind a filter of system calls.
+    {"task": "satellite", "entry": {"language": "c", "text": "..."}, "tier": "full", "beat": "bbr3"} goes through the tiers, and stops when it is certainly behind.
+    The text is executed, behind a filter of system calls.
     """
     import tempfile
 

@@ -49,30 +49,37 @@ def attack_(
         str,
         typer.Option(
             metavar="NAME|FILE",
-            help="What may be chosen: steps, wide, jitter, box, one-held, two-bdp, loss, chosen, trouble, cross, application, receiver, or a TOML file.",
+            help="Choices that the search may make: steps, wide, jitter, box, one-held, two-bdp, loss, chosen, trouble, cross, application, receiver, or a TOML file.",
         ),
     ] = "steps",
     objective: Annotated[
         str,
         typer.Option(
             metavar="NAME",
-            help="What it is to lack: utilisation, delay, loss, starvation, harm, stall, stuck, early or divergence.",
+            help="Weakness to look for: utilisation, delay, loss, starvation, harm, stall, stuck, early or divergence.",
         ),
     ] = "utilisation",
     reference: Annotated[
         list[str],
-        typer.Option(metavar="NAME", help="Who shows what could be had (default: cubic, reno, bbr3). Repeatable."),
+        typer.Option(
+            metavar="NAME",
+            help="Controller that shows what the environment allows (default: cubic, reno, bbr3). Repeatable.",
+        ),
     ] = NOTHING,
-    beside: Annotated[str, typer.Option(metavar="NAME", help="Who stands beside it, with --objective harm.")] = "cubic",
+    beside: Annotated[
+        str, typer.Option(metavar="NAME", help="With --objective harm: controller of the other flow.")
+    ] = "cubic",
     search: Annotated[str, typer.Option(metavar="NAME", help="genetic, random or evolution.")] = "genetic",
     evaluations: Annotated[
-        int, typer.Option(parser=whole_number(1, 1_000_000), metavar="N", help="Environments to look at.")
+        int, typer.Option(parser=whole_number(1, 1_000_000), metavar="N", help="Number of environments to try.")
     ] = 500,
-    seed: Annotated[int, typer.Option(parser=whole_number(0), metavar="N", help="Of the search and of the runs.")] = 1,
+    seed: Annotated[
+        int, typer.Option(parser=whole_number(0), metavar="N", help="Seed of the search and of the runs.")
+    ] = 1,
     at_most: Annotated[
         str | None, typer.Option(metavar="SCORE", help="Exit code 1 if a case above this score is found, 0 to 1.")
     ] = None,
-    confirm: Annotated[bool, typer.Option("--confirm", help="Ask the Linux kernel about the worst case, too.")] = False,
+    confirm: Annotated[bool, typer.Option("--confirm", help="Run the worst case in the Linux kernel, too.")] = False,
     out: Annotated[
         Path | None,
         typer.Option(parser=file_name, metavar="DIR", help="Folder of report and journal (default: NAME.attack)."),
@@ -85,7 +92,7 @@ def attack_(
     stack: Stacks = NOTHING,
     as_json: Json = False,
 ) -> int:
-    """Search for the environment in which a controller does worst. By what others get in the same one.
+    """Search for the environment in which a controller does worst. The measure is what others reach in the same one.
 
     Your own class is executed. In the folder of an interrupted search only the missing runs are made.
     """
@@ -160,9 +167,10 @@ def _tell(found: Found, parted: Parting, confirmed: Confirmed | None) -> None:
     other = found.attack.arms[found.reference].name
     if parted.at_s is not None:
         _terminal.say(
-            f"{found.attack.arms[0].name} and {other} part at {parted.at_s:.3f} s; what then holds it: {parted.cause}"
+            f"{found.attack.arms[0].name} and {other} diverge at {parted.at_s:.3f} s; "
+            f"from there {found.attack.arms[0].name} is held by: {parted.cause}"
         )
-    _terminal.say(f"{found.width * 100:.0f} % of its neighbours keep four fifths of the score")
+    _terminal.say(f"{found.width * 100:.0f} % of the neighbouring environments keep four fifths of the score")
     if confirmed is not None:
         _terminal.say(confirmed.words)
 

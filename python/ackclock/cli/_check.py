@@ -16,7 +16,7 @@ def check(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Scenario files, or names of shipped ones.")],
     as_json: Json = False,
 ) -> None:
-    """Say all that is wrong with a scenario, and where. Nothing is run."""
+    """List everything that is wrong with a scenario, and where. Nothing is run."""
     found = {file: wrong(file) for file in files}
     if as_json:
         _terminal.show_json({file: [as_values(one) for one in errors] for file, errors in found.items()})
@@ -25,7 +25,7 @@ def check(
             for one in errors:
                 _terminal.say(told(one))
             if not errors:
-                _terminal.say(f"{shown(file)}: a scenario")
+                _terminal.say(f"{shown(file)}: ok, a scenario")
     if any(found.values()):
         raise typer.Exit(2)
 

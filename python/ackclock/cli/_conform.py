@@ -46,7 +46,7 @@ def conform_(
         typer.Option(
             parser=whole_number(0, 1_000_000),
             metavar="RUNS",
-            help="Instead: draw so many paths with trouble that ends, and look whether the flow comes back.",
+            help="Instead: draw this many paths with trouble that ends, and check whether the flow recovers.",
         ),
     ] = 0,
     seed: Annotated[

@@ -37,7 +37,9 @@ def diagnose(
     connection: Annotated[
         int | None,
         typer.Option(
-            parser=whole_number(0), metavar="N", help="Which one, as `ackclock read` numbers them (default: most data)."
+            parser=whole_number(0),
+            metavar="N",
+            help="Number of the connection, as `ackclock read` prints it (default: the one with most data).",
         ),
     ] = None,
     csv: Annotated[
@@ -51,7 +53,7 @@ def diagnose(
         typer.Option(
             parser=file_name,
             metavar="FILE",
-            help="Write a scenario of the path (TOML), run it, and say how well it fits.",
+            help="Write a scenario of the path (TOML), run it, and print how well it fits.",
         ),
     ] = None,
     mirror: Annotated[
@@ -59,26 +61,32 @@ def diagnose(
         typer.Option(
             parser=file_name,
             metavar="FILE",
-            help="The same, with the capture's losses one by one, and its application's writes.",
+            help="As --scenario, but with the capture's losses one by one and its application's writes.",
         ),
     ] = None,
     what_if: Annotated[
-        bool, typer.Option("--what-if", help="Run that scenario with one value changed after the other.")
+        bool, typer.Option("--what-if", help="Run that scenario again and again, each time with one value changed.")
     ] = False,
     controller: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The sender's, for the scenario (default: what --which finds, or cubic)."),
+        typer.Option(
+            metavar="NAME",
+            help="Congestion control of the sender, for the scenario (default: the one that --which finds, or cubic).",
+        ),
     ] = None,
     which: Annotated[
-        bool, typer.Option("--which", help="Say which congestion control it was: run each over the same path.")
+        bool, typer.Option("--which", help="Identify the congestion control: run each one over the same path.")
     ] = False,
     report: Annotated[
-        Path | None, typer.Option(parser=file_name, metavar="FILE", help="Write all of it as one page (HTML).")
+        Path | None,
+        typer.Option(parser=file_name, metavar="FILE", help="Write the whole diagnosis as one page (HTML)."),
     ] = None,
-    anonymise: Annotated[bool, typer.Option("--anonymise", help="Show other addresses and ports.")] = False,
+    anonymise: Annotated[
+        bool, typer.Option("--anonymise", help="Replace addresses and ports by invented ones.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Say why a transfer is slow, from a capture. What limited each moment of it, and what its path is like."""
+    """Say why a transfer is slow, from a capture. With what limited each moment of it, and the properties of its path."""
     from ackclock.diagnose import diagnose as diagnosed
 
     if controller is not None and scenario is None and mirror is None and not what_if:

@@ -50,7 +50,9 @@ def diff(
     ] = NOTHING,
     count: Annotated[
         int | None,
-        typer.Option(parser=whole_number(1, 10_000), metavar="N", help="With --drawn: scenarios of each family."),
+        typer.Option(
+            parser=whole_number(1, 10_000), metavar="N", help="With --drawn: number of scenarios of each family."
+        ),
     ] = None,
     jobs: Annotated[
         int | None,
@@ -61,7 +63,7 @@ def diff(
         typer.Option(
             parser=whole_number(5, 10_000),
             metavar="N",
-            help="Run so many seeds on both, and compare the distributions of each flow's goodput, retransmissions and RTT.",
+            help="Run this many seeds on both, and compare the distributions of each flow's goodput, retransmissions and RTT.",
         ),
     ] = None,
     kernel: Kernels = None,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+import shlex
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -54,6 +56,7 @@ class Options:
     as_json: bool
     backend: str = "sim"
     environment: str = "internet"
+    within_s: float | None = None
 
 
 def evaluate_(
@@ -94,6 +97,16 @@ def evaluate_(
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit code 1 also if a situation with a MUST shows no difference.")
     ] = False,
+    decide: Annotated[
+        bool,
+        typer.Option("--decide", help="Further runs for situations that show no difference, twice as many each time."),
+    ] = False,
+    within: Annotated[
+        float | None,
+        typer.Option(
+            metavar="MINUTES", help="With --decide: how long at most, beyond the runs of the scale (default: 10)."
+        ),
+    ] = None,
     false_alarms: Annotated[
         bool,
         typer.Option("--false-alarms", help="Without a candidate: how often CUBIC against itself is called worse."),
@@ -137,7 +150,12 @@ def evaluate_(
         as_json=as_json,
         backend=backend,
         environment=environment,
+        within_s=_seconds(within) if decide else None,
     )
+    if within is not None and not decide:
+        raise InputError("--within: found it without --decide; allowed: together")
+    if decide and false_alarms:
+        raise InputError("--decide: found it beside --false-alarms; allowed: one of them")
     if backend not in ("sim", "linux"):
         raise InputError(f"--backend: found {quote(backend)}; allowed: sim, linux")
     if kernel is not None and backend != "linux":
@@ -156,9 +174,20 @@ def evaluate_(
     return _run(controller, asked)
 
 
+def _seconds(minutes: float | None) -> float:
+    """Return the time for further looks."""
+    if minutes is not None and not 0 < minutes < math.inf:
+        raise InputError(f"--within: found {minutes:g}; allowed: minutes, above 0")
+    return 60 * (MINUTES if minutes is None else minutes)
+
+
+MINUTES = 10.0
+"""Time for further looks, unless one is given."""
+
+
 def _run(controller: str, asked: Options) -> int:
     """Evaluate; exit code 1 if a row is worse."""
-    from ackclock.evaluate import evaluate, page
+    from ackclock.evaluate import Within, evaluate, page
     from ackclock.evaluate.files import to_json
 
     asked.workers.check()
@@ -167,11 +196,12 @@ def _run(controller: str, asked: Options) -> int:
     folder = asked.out or Path(f"{_stem(controller)}.evaluate")
     _terminal.own_folder(folder, page.WRITTEN, page.MARKS, whose="evaluation")
     stop = threading.Event()
+    within = None if asked.within_s is None else Within(seconds=asked.within_s)
     with _terminal.progress() as tell:
 
         def work() -> Evaluation:
             with asked.workers.open() as executor:
-                return evaluate(plan, folder, executor, progress=told(tell), stop=stop)
+                return evaluate(plan, folder, executor, progress=told(tell), stop=stop, within=within)
 
         found = stoppable(work, stop)
     place = page.write(found, folder, statements=statements)
@@ -179,6 +209,8 @@ def _run(controller: str, asked: Options) -> int:
         _terminal.show_json(to_json(found, statements=statements))
     else:
         _terminal.show(_table(found))
+        for line in _open(found, asked.out):
+            _terminal.say(line)
         _terminal.say(page.conclusion(found))
         _terminal.say(f"digest over all digests: {found.digest}")
         _terminal.say(f"report: {place}")
@@ -187,11 +219,25 @@ def _run(controller: str, asked: Options) -> int:
     return 1 if worse or (asked.strict and open_) else 0
 
 
+def _open(found: Evaluation, out: Path | None) -> list[str]:
+    """Say what came of further looks, and what would settle the rows that still show no difference."""
+    from ackclock.evaluate import page
+    from ackclock.evaluate.files import settling_commands
+
+    lines = [page.decided(found.decided)] if found.decided is not None else []
+    commands = settling_commands(found, more=[f"--out {shlex.quote(str(out))}"] if out is not None else [])
+    lines += ["What would settle the rows that show no difference:"] if found.open else []
+    for command in dict.fromkeys(commands.values()):
+        lines += [f"  {one.row}: {one.text}" for one in found.open if commands[one.row] == command]
+        lines += [f"    {command}"] if command else []
+    return lines
+
+
 def _false_alarms(asked: Options, *, record: bool) -> int:
     """Measure how often CUBIC against itself is called worse."""
     from ackclock.evaluate import Arm, Plan
     from ackclock.evaluate import false_alarms as alarms
-    from ackclock.evaluate.harness import REFERENCE
+    from ackclock.evaluate.plan import REFERENCE
 
     asked.workers.check()
     plan = Plan(
@@ -241,7 +287,7 @@ def _only(asked: Options) -> tuple[str, ...]:
 
 def _plan(controller: str, asked: Options) -> Plan:
     from ackclock.evaluate import Arm, Plan
-    from ackclock.evaluate.harness import REFERENCE
+    from ackclock.evaluate.plan import REFERENCE
 
     scale = _scale(asked)
     if asked.gigabit and scale != "full":

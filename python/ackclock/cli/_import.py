@@ -58,7 +58,7 @@ def import_(
     every: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME", help="path: one step each so long, e.g. 100ms; otherwise one for each measurement."
+            metavar="TIME", help="path: length of a step, e.g. 100ms; otherwise one step for each measurement."
         ),
     ] = None,
     form: Annotated[
@@ -66,7 +66,7 @@ def import_(
         typer.Option(metavar="FORM", help="path: form of the files; otherwise each one's content shows it."),
     ] = None,
 ) -> None:
-    """Make a scenario of a script of tc or Mininet, or of recordings of a path, and say what it could not keep."""
+    """Make a scenario of a script of tc or Mininet, or of recordings of a path, and list what could not be kept."""
     if kind not in KINDS:
         raise InputError(f"import: found {quote(kind)}; allowed: {one_of(kind, KINDS)}")
     for name, value, of in (

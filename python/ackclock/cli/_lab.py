@@ -50,7 +50,7 @@ def lab(
         ),
     ] = None,
     browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open a browser, or only say the address.")
+        bool, typer.Option("--browser/--no-browser", help="Open a browser, or only print the address.")
     ] = True,
 ) -> None:
     """Open the simulator in a page. Edit a scenario there, and see its figures change."""

@@ -65,9 +65,9 @@ def notebook(
         Path, typer.Option("--out", parser=file_name, metavar="FILE", help="Write the notebook to this file (.ipynb).")
     ] = Path("lessons.ipynb"),
     student: Annotated[bool, typer.Option("--student", help="Without answers, to hand out.")] = False,
-    title: Annotated[str, typer.Option(metavar="TEXT", help="Its heading.")] = "Lessons on TCP",
+    title: Annotated[str, typer.Option(metavar="TEXT", help="Heading of the notebook.")] = "Lessons on TCP",
 ) -> None:
-    """Write lessons as a notebook, for the teacher or for students. nbgrader knows its cells."""
+    """Write lessons as a notebook, for the teacher or for students. Its cells work with nbgrader."""
     from ackclock._course import lessons
     from ackclock._course import notebook as made
 
@@ -75,7 +75,8 @@ def notebook(
     _terminal.writable_file(out, "--out")
     _files.write(out, made(taught, student=student, title=shown(title)), f"--out {out}")
     tasks = sum(len(one.tasks) for one in taught)
-    _terminal.say(f"{out}: {len(taught)} lessons, {tasks} tasks, {'without' if student else 'with'} answers")
+    held = ", ".join(f"{n:,} {word}{'' if n == 1 else 's'}" for n, word in ((len(taught), "lesson"), (tasks, "task")))
+    _terminal.say(f"{out}: {held}, {'without' if student else 'with'} answers")
 
 
 def grade(
@@ -94,11 +95,11 @@ def grade(
         ),
     ] = NOTHING,
     csv: Annotated[
-        Path | None, typer.Option(parser=file_name, metavar="FILE", help="Write every mark, with why (CSV).")
+        Path | None, typer.Option(parser=file_name, metavar="FILE", help="Write every mark with its reason (CSV).")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say who has done which task. Scenarios are run; code that is handed in is read and not executed."""
+    """List who has done which task. Scenarios are run; submitted code is read, not executed."""
     from ackclock._course import collect, lessons
     from ackclock._course import grade as graded
 

@@ -63,7 +63,7 @@ def build(
 
 
 def show_kernels(as_json: Json = False) -> None:
-    """List the kernels that are kept, and what of the cache no kernel needs."""
+    """List the kernels that are kept, and the parts of the cache that no kernel needs."""
     from rich.table import Table
 
     from ackclock import linux
@@ -90,7 +90,7 @@ def remove(
         list[str] | None, typer.Argument(metavar="[NAME]...", help="Names of kernels.", show_default=False)
     ] = None,
     rest: Annotated[
-        bool, typer.Option("--unused", help="Remove all that neither a kernel with a name nor the current one needs.")
+        bool, typer.Option("--unused", help="Remove everything that neither a named kernel nor the current one needs.")
     ] = False,
     as_json: Json = False,
 ) -> None:

@@ -48,19 +48,21 @@ def live(
         ),
     ] = NOTHING,
     rate: Annotated[
-        str | None, typer.Option(metavar="RATE", help="Without a scenario: of the path (default: 10 Mbit/s).")
+        str | None, typer.Option(metavar="RATE", help="Without a scenario: rate of the path (default: 10 Mbit/s).")
     ] = None,
     delay: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Without a scenario: of one way (default: 20 ms).")
+        str | None,
+        typer.Option(metavar="DURATION", help="Without a scenario: delay in each direction (default: 20 ms)."),
     ] = None,
     queue: Annotated[
-        str | None, typer.Option(metavar="LIMIT", help="Without a scenario: of each way's queue (default: 1 BDP).")
+        str | None,
+        typer.Option(metavar="LIMIT", help="Without a scenario: size of the queue in each direction (default: 1 BDP)."),
     ] = None,
     duration: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="The run is over then at the latest (default: 10 min).")
+        str | None, typer.Option(metavar="DURATION", help="Latest end of the run (default: 10 min).")
     ] = None,
     client_start: Annotated[
-        str, typer.Option(metavar="DURATION", help="Clients start so long after the servers.")
+        str, typer.Option(metavar="DURATION", help="Time from the start of the servers to that of the clients.")
     ] = "0 s",
     seed: Annotated[
         int, typer.Option(parser=whole_number(0, 2**63 - 1), metavar="N", help="Seed of every random stream.")
@@ -82,7 +84,7 @@ def live(
         typer.Option(metavar="DIR", help="Folder that programs see as / (default: this machine's files, read-only)."),
     ] = None,
     env: Annotated[
-        list[str], typer.Option("--env", metavar="NAME=VALUE", help="Variable of the programs. Repeatable.")
+        list[str], typer.Option("--env", metavar="NAME=VALUE", help="Environment variable of the programs. Repeatable.")
     ] = NOTHING,
     sysctl: Annotated[
         list[str],

@@ -35,7 +35,7 @@ def mcp(
     own_code: Annotated[
         bool,
         typer.Option(
-            "--own-code", help="Let the agent have controllers scored that it has written: their text is executed."
+            "--own-code", help="Let the agent submit controllers that it has written: their text is executed."
         ),
     ] = False,
 ) -> None:
@@ -89,23 +89,23 @@ class Tools:
         self.folder, self.code = folder.resolve(), code
 
     def read(self, capture: str, connection: int | None = None) -> str:
-        """Read a capture of TCP (pcap, pcapng, also packed with gzip): its connections, what each has lost and sent for nothing.
+        """Read a capture of TCP (pcap, pcapng, also packed with gzip): its connections, their losses and needless retransmissions.
 
         capture: path of the file. connection: only this one, by its number.
         """
         return self._carried("read", str(self.inside(capture)), *_option("--connection", connection))
 
     def diagnose(self, capture: str, connection: int | None = None, which: bool = False, what_if: bool = False) -> str:
-        """Say why a transfer in a capture was slow: where the limit is, how long each cause held, what the path is like.
+        """Say why a transfer in a capture was slow: the limit, the time for which each cause held, the properties of the path.
 
-        capture: path of the file. connection: which one (default: most data). which: also which congestion control it was (slower). what_if: also what changes at
-        either end would do (slower).
+        capture: path of the file. connection: its number (default: the one with most data). which: also identify the congestion control (slower). what_if: also the effect
+        of changes at either end (slower).
         """
         words = [*_option("--connection", connection), *["--which"] * which, *["--what-if"] * what_if]
         return self._carried("diagnose", str(self.inside(capture)), *words)
 
     def run(self, scenario: str, seed: int = 1, changes: dict[str, str] | None = None) -> str:
-        """Run a scenario in the simulator: what each flow and link did.
+        """Run a scenario in the simulator: the results of each flow and link.
 
         scenario: path of a TOML file, or the name of one that comes with ackclock, such as "first" (the tool `list` names them). changes: dotted key -> value, such as
         {"network.bottleneck.rate": "20 Mbit/s"}.
@@ -129,17 +129,17 @@ class Tools:
         return self._carried("list", *([kind] if kind else []))
 
     def arena_tasks(self) -> str:
-        """List the tasks of the arena: families of scenarios on which controllers are scored, what counts in each, and the weights."""
+        """List the tasks of the arena: families of scenarios on which controllers are scored, the terms of each, and the weights."""
         return self._carried("arena", "list")
 
     def arena_score(
         self, task: str, entry: dict[str, Any], tier: str = "quick", beat: str = "reno", salt: str | None = None
     ) -> str:
-        """Score a controller on drawn scenarios of a task, 0 to 100: terms by family, what it leaves to others, how probably it is ahead of another.
+        """Score a controller on drawn scenarios of a task, 0 to 100: terms by family, its effect on others, the probability that it is ahead of another.
 
         task: a name that arena_tasks lists, or the path of a TOML file. entry: {"controller": "cubic", "options": {...}}; or, if the server was started with --own-code,
         {"language": "c", "text": "..."} (a module of Linux) or {"language": "python", "class": "Mine", "text": "..."}. tier: quick, medium or full; each goes through those
-        before it, and stops where the entry is behind `beat` for sure. salt: what the draws hang on; with the same one scores can be compared. Without, it is a new one.
+        before it, and stops when the entry is certainly behind `beat`. salt: text from which the draws follow; scores with the same salt can be compared. Default: a new one.
         """
         named = task if not any(mark in task for mark in "/.\\") else str(self.inside(task))
         line = json.dumps({"task": named, "entry": entry, "tier": tier, "beat": beat})

@@ -90,7 +90,10 @@ TimeLimit = Annotated[
     ),
 ]
 MostSeeds = Annotated[
-    int, typer.Option(parser=whole_number(2, 1_000_000), metavar="N", help="Most seeds that --until-width uses.")
+    int,
+    typer.Option(
+        parser=whole_number(2, 1_000_000), metavar="N", help="Maximum number of seeds that --until-width uses."
+    ),
 ]
 Metric = Annotated[
     str,
@@ -124,7 +127,7 @@ Beside = Annotated[
     list[str],
     typer.Option(
         metavar="FILE",
-        help="Draw in --report and --plot what was measured elsewhere: iperf3 -J, ss -tin, qlog, or the folder of a run. Repeatable.",
+        help="Measurements from elsewhere, drawn in --report and --plot: iperf3 -J, ss -tin, qlog, or the folder of a run. Repeatable.",
     ),
 ]
 

@@ -32,20 +32,27 @@ def prove_(
     ] = NOTHING,
     adversary: Annotated[
         str,
-        typer.Option(metavar="NAME", help="losses, data, packets, burst, late, marks or start."),
+        typer.Option(metavar="NAME", help="Kind of decisions: losses, data, packets, burst, late, marks or start."),
     ] = "losses",
     first: Annotated[
         int,
-        typer.Option(parser=whole_number(1, 100_000), metavar="N", help="Packets that it is asked about; or ticks."),
+        typer.Option(
+            parser=whole_number(1, 100_000),
+            metavar="N",
+            help="Number of packets, or of ticks, that the adversary decides about.",
+        ),
     ] = 10,
     most: Annotated[
-        int | None, typer.Option(parser=whole_number(1, 128), metavar="K", help="It says yes so often at most.")
+        int | None,
+        typer.Option(
+            parser=whole_number(1, 128), metavar="K", help="Maximum number of times that the adversary says yes."
+        ),
     ] = None,
     length: Annotated[
         int | None, typer.Option(parser=whole_number(1, 127), metavar="B", help="Packets of a burst.")
     ] = None,
     late: Annotated[
-        str | None, typer.Option(metavar="TIME", help="How late a packet is, or how far ticks are apart.")
+        str | None, typer.Option(metavar="TIME", help="Delay of a late packet, or time between two ticks.")
     ] = None,
     chance: Annotated[
         list[str], typer.Option(metavar="P", help="Exact expectation at this loss, e.g. 1%. Repeatable.")
@@ -53,11 +60,15 @@ def prove_(
     bursts: Annotated[
         list[str],
         typer.Option(
-            metavar="P,R", help="The same with losses in bursts (Gilbert-Elliott): shares of packets. Repeatable."
+            metavar="P,R",
+            help="Exact expectation with losses in bursts (Gilbert-Elliott): shares of packets. Repeatable.",
         ),
     ] = NOTHING,
     seed: Annotated[
-        int, typer.Option(parser=whole_number(0, 2**63 - 1), metavar="N", help="Of controllers that draw.")
+        int,
+        typer.Option(
+            parser=whole_number(0, 2**63 - 1), metavar="N", help="Seed of controllers that draw random numbers."
+        ),
     ] = 1,
     out: Annotated[
         Path | None, typer.Option(parser=file_name, metavar="DIR", help="Folder of the proof (default: NAME.proof).")
@@ -79,9 +90,9 @@ def prove_(
     jobs: Jobs = None,
     as_json: Json = False,
 ) -> int:
-    """Look at every case of a finite adversary: which sentences hold in all of them, and the simplest that breaks one.
+    """Run every case of a finite adversary: which sentences hold in all of them, and the simplest case that breaks one.
 
-    In the folder of a proof that was interrupted only the missing cases are run.
+    In the folder of an interrupted proof only the missing cases are run.
     """
     from ackclock import prove
 

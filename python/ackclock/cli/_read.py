@@ -24,7 +24,7 @@ def read(
     capture: Annotated[Path, typer.Argument(metavar="CAPTURE", help="pcap or pcapng.", show_default=False)],
     connection: Annotated[
         int | None,
-        typer.Option(parser=whole_number(0), metavar="N", help="Only this one; with --csv, its packets."),
+        typer.Option(parser=whole_number(0), metavar="N", help="Only this connection; with --csv, its packets."),
     ] = None,
     csv: Annotated[
         Path | None, typer.Option(parser=file_name, metavar="FILE", help="Write the table of connections, or packets.")
@@ -34,7 +34,7 @@ def read(
         typer.Option(
             parser=file_name,
             metavar="FILE",
-            help="Draw the time-sequence graph (png, pdf, svg); of the largest connection.",
+            help="Draw the time-sequence graph (png, pdf, svg), by default of the largest connection.",
         ),
     ] = None,
     begin: Annotated[
@@ -42,14 +42,16 @@ def read(
         typer.Option(
             "--from",
             metavar="DURATION",
-            help="Where the graph begins, e.g. 1.5s (default: some round trips before the first retransmission).",
+            help="Start of the graph, e.g. 1.5s (default: some round trips before the first retransmission).",
         ),
     ] = None,
-    end: Annotated[str | None, typer.Option("--to", metavar="DURATION", help="Where it ends.")] = None,
-    anonymise: Annotated[bool, typer.Option("--anonymise", help="Write other addresses and ports.")] = False,
+    end: Annotated[str | None, typer.Option("--to", metavar="DURATION", help="End of the graph.")] = None,
+    anonymise: Annotated[
+        bool, typer.Option("--anonymise", help="Replace addresses and ports by invented ones.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Read a capture: its connections, and what each has lost. Or the packets of one; what was sent for nothing is counted, too."""
+    """Read a capture: its connections, and the losses of each. Or the packets of one; needless retransmissions are counted, too."""
     from ackclock.formats.capture import read_capture
 
     if plot is not None and plot.suffix not in (".png", ".pdf", ".svg"):

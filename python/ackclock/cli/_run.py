@@ -358,7 +358,7 @@ def _tell_room(scenario: Scenario, pcap: Path) -> None:
 
 @contextmanager
 def _capture(pcap: Path | None) -> Iterator[Path | None]:
-    """Return the file that the engine writes: beside the final one, which gets its name only when it is complete."""
+    """Return the file for the engine to write: next to the final file, which gets its name only when it is complete."""
     if pcap is None:
         yield None
         return

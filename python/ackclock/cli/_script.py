@@ -28,7 +28,7 @@ def play(
     profile: Annotated[str, typer.Option(metavar="NAME", help="Host profile.")] = "linux-6",
     hz: Annotated[int, typer.Option(parser=whole_number(0), metavar="N", help="Timer ticks per second.")] = 1000,
     tolerance: Annotated[
-        int | None, typer.Option(parser=whole_number(0), metavar="US", help="How much times may differ, microseconds.")
+        int | None, typer.Option(parser=whole_number(0), metavar="US", help="Tolerance of times, microseconds.")
     ] = None,
     change: Annotated[
         list[str], typer.Option("--set", metavar="SYSCTL=VALUE", help="Set a kernel parameter. Repeatable.")
@@ -50,7 +50,7 @@ def play(
         typer.Option(metavar="receiver|free", help="Play drawn scripts on both backends, and compare their packets."),
     ] = None,
     seed: Annotated[
-        int, typer.Option(parser=whole_number(0, 2**63 - 1), metavar="N", help="With --drawn: what they depend on.")
+        int, typer.Option(parser=whole_number(0, 2**63 - 1), metavar="N", help="With --drawn: seed of the scripts.")
     ] = 1,
     count: Annotated[
         int, typer.Option(parser=whole_number(1, 100_000), metavar="N", help="With --drawn: number of scripts.")
@@ -58,7 +58,7 @@ def play(
     keep: Annotated[
         Path | None,
         typer.Option(
-            parser=file_name, metavar="FOLDER", help="With --drawn: write those that differ there, made shorter."
+            parser=file_name, metavar="FOLDER", help="With --drawn: folder for scripts that differ, shortened."
         ),
     ] = None,
 ) -> int:

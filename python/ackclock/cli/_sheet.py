@@ -83,7 +83,7 @@ class Sheet:
         table = Table(title=title or None, title_justify="left", caption=caption or None, caption_justify="left")
         if self.narrow:
             table.box, table.padding, table.pad_edge = box.SIMPLE_HEAD, (0, 1, 0, 0), False
-        # a name may take several lines, a number none but its own
+        # a name may wrap, a number may not
         table.add_column(self.heads[0], no_wrap=False, overflow="fold", min_width=named)
         for i in columns:
             head = _two(self.heads[i]) if self.narrow else self.heads[i]

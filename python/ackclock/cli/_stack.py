@@ -21,7 +21,7 @@ def check(
     ] = NOTHING,
     as_json: Json = False,
 ) -> None:
-    """Test a library against the contract of its header. What it breaks is a line each, and exit code 2."""
+    """Test a library against the contract of its header. Each breach is a line; exit code 2 if there is one."""
     from ackclock import stacks
 
     found, broken = [], 0

@@ -60,7 +60,9 @@ def names(
 
 
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A study by name, or the folder of one: ./mine.", show_default=False)
+    ],
     tables: Annotated[bool, typer.Option("--tables", help="Show the exact tables beside the published ones.")] = False,
 ) -> None:
     """Describe a study: what it reproduces and which claims it tests."""
@@ -128,11 +130,14 @@ def study_folder(folder: Path) -> None:
 
 
 def run(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", show_default=False)] = NOTHING,
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME...", help="Studies by name, or folders of them: ./mine.", show_default=False),
+    ] = NOTHING,
     every: Annotated[
         bool, typer.Option("--all", help="Run all studies, and write one report that links theirs.")
     ] = False,
-    scale: Annotated[str, typer.Option(metavar="quick|paper", help="How many repetitions.")] = "quick",
+    scale: Annotated[str, typer.Option(metavar="quick|paper", help="Scale: the number of repetitions.")] = "quick",
     seeds: Annotated[
         int | None,
         typer.Option(
@@ -180,7 +185,7 @@ def run(
         str,
         typer.Option(
             metavar="TEXT",
-            help="Seeds from this text, fixed before: how many words stand. --record keeps them beside the record.",
+            help="Take the seeds from this text, fixed beforehand, and count the verdicts that hold. --record keeps them beside the record.",
         ),
     ] = "",
     decide: Annotated[
@@ -188,7 +193,7 @@ def run(
         typer.Option(metavar="ID", help="More runs for this claim, or all, if it is undecided. Repeatable."),
     ] = NOTHING,
     within: Annotated[
-        float | None, typer.Option(metavar="MINUTES", help="With --decide: how long at most (default: 10).")
+        float | None, typer.Option(metavar="MINUTES", help="With --decide: maximum time (default: 10).")
     ] = None,
     kernel: Kernels = None,
     stack: Stacks = NOTHING,
@@ -467,19 +472,23 @@ def _get(name: str) -> Study:
 
 
 def new(
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Make the study's folder in this one.")] = Path(),
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the new study, and of its folder.", show_default=False)
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder in which the study's folder is made.")] = Path(),
 ) -> None:
     """Write a small study of your own that runs. Its files are NAME/study.toml and NAME/study.py."""
     from ackclock.study import plugin
 
     place = plugin.new(name, out)
-    _terminal.say(f"{place}: study.toml says what is tested, study.py computes it")
+    _terminal.say(f"{place}: study.toml names the tests, study.py computes them")
     _terminal.say(f"ackclock study run {place if place.is_absolute() else f'./{place}'}")
 
 
 def register(
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A study by name, or the folder of one: ./mine.", show_default=False)
+    ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="Write the plan to this file.")] = Path("plan.json"),
 ) -> None:
     """Write what a study will test, and its hash, before it is run."""
@@ -489,18 +498,20 @@ def register(
 
 
 def artefact(
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A study by name, or the folder of one: ./mine.", show_default=False)
+    ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Write the artefact to this folder.")] = Path("artefact"),
     wheel: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE.whl",
-            help="Put the package itself into it, so that nothing else is needed.",
+            help="Include the package itself, so that nothing else is needed.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Write a study as an artefact that others can run. One command, the versions, what is expected to come out."""
+    """Write a study as an artefact that others can run. It has one command, the versions, and the expected results."""
     from ackclock.study import artefact as written
 
     found = _get(name)
@@ -509,16 +520,20 @@ def artefact(
 
 
 def edges(
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
-    scale: Annotated[str, typer.Option(metavar="quick|paper", help="How many repetitions.")] = "quick",
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A study by name, or the folder of one: ./mine.", show_default=False)
+    ],
+    scale: Annotated[str, typer.Option(metavar="quick|paper", help="Scale: the number of repetitions.")] = "quick",
     only: Annotated[
         list[str],
         typer.Option("--only", metavar="CONSTANT", help="Vary this constant alone, such as path.DELAY. Repeatable."),
     ] = NOTHING,
     jobs: Jobs = None,
-    record: Annotated[bool, typer.Option("--record", help="Keep what turned beside the study's record.")] = False,
+    record: Annotated[
+        bool, typer.Option("--record", help="Keep the verdicts that changed, beside the study's record.")
+    ] = False,
 ) -> int:
-    """Vary the constants that a study adopted. Each alone, with the same seeds: which verdicts turn."""
+    """Vary the constants that a study adopted. Each alone, with the same seeds; shows which verdicts change."""
     from ackclock.study import SCALES, Plan
     from ackclock.study import edges as varied
 
@@ -549,6 +564,7 @@ def edges(
 
 def _decide(name: str, ids: list[str], options: Options, *, minutes: float) -> int:
     """More runs for undecided claims."""
+    from ackclock.judge.looks import BEYOND
     from ackclock.study import Plan, Verdict
     from ackclock.study import decide as more
     from ackclock.sweep import Store
@@ -584,7 +600,7 @@ def _decide(name: str, ids: list[str], options: Options, *, minutes: float) -> i
                     "verdict": r.outcome.verdict.value,
                     "times": r.times,
                     "asked": r.asked,
-                    "needed": r.needed if r.needed <= more.BEYOND else None,
+                    "needed": r.needed if r.needed <= BEYOND else None,
                 }
                 for r in results
             ]

@@ -208,13 +208,13 @@ def status(
 
 def rerun(
     file: Target,
-    cell: Annotated[int, typer.Option(metavar="N", help="Number of the cell, as tables and `status` have it.")],
+    cell: Annotated[int, typer.Option(metavar="N", help="Number of the cell, as in tables and `status`.")],
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the run.")] = 1,
     out: Out = None,
     own_code: OwnCode = False,
     stack: Stacks = NOTHING,
 ) -> None:
-    """Make one run again, and print what came of it. Nothing is kept."""
+    """Make one run again, and print its tables. Nothing is kept."""
     from ackclock._results.run import run as simulate
     from ackclock.cli._tables import tables
 
@@ -231,7 +231,9 @@ def rerun(
 
 def check(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a sweep.")],
-    repair: Annotated[bool, typer.Option("--repair", help="Mark runs whose rows are lost to be made again.")] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Mark runs whose rows are lost, so that they are made again.")
+    ] = False,
 ) -> int:
     """Compare every file of a store with what was written. Exit code 1 if something is lost."""
     from ackclock.sweep import Store, integrity
@@ -263,10 +265,12 @@ def export(
     file: Target,
     out: Out = None,
     csv: Annotated[
-        Path | None, typer.Option(parser=file_name, metavar="FILE", help="Write it as CSV, the axes first.")
+        Path | None, typer.Option(parser=file_name, metavar="FILE", help="Write the table as CSV, the axes first.")
     ] = None,
-    parquet: Annotated[Path | None, typer.Option(parser=file_name, metavar="FILE", help="Write it as Parquet.")] = None,
-    of: Annotated[str, typer.Option("--of", metavar="runs|flows|groups", help="What has a row.")] = "runs",
+    parquet: Annotated[
+        Path | None, typer.Option(parser=file_name, metavar="FILE", help="Write the table as Parquet.")
+    ] = None,
+    of: Annotated[str, typer.Option("--of", metavar="runs|flows|groups", help="Subject of a row.")] = "runs",
 ) -> None:
     """Write a table of a sweep, also while it runs. A row per run, per flow or per group of each run."""
     from ackclock import sweep as sweeps
@@ -355,7 +359,9 @@ def plot(
     ] = None,
     formats: Annotated[
         list[str],
-        typer.Option("--format", metavar="pdf|png|svg", help="Write the figures so, too (always: svg). Repeatable."),
+        typer.Option(
+            "--format", metavar="pdf|png|svg", help="Further format of the figures (svg is always written). Repeatable."
+        ),
     ] = NOTHING,
 ) -> None:
     """Draw the figures of a sweep. Lines with bands, heat map, distributions, throughput against delay; and a report."""
@@ -436,16 +442,20 @@ def compare(
             help="Twice: two kernels of `ackclock linux build --name NAME` instead, on one scenario; the first ACK that differs.",
         ),
     ] = NOTHING,
-    network: Annotated[str, typer.Option(metavar="relay|qdisc|auto", help="Of kernels.")] = "relay",
+    network: Annotated[
+        str, typer.Option(metavar="relay|qdisc|auto", help="With two kernels: their network.")
+    ] = "relay",
     drawn: Annotated[
-        bool, typer.Option("--drawn", help="Kernels: scenarios that are drawn, family by family.")
+        bool, typer.Option("--drawn", help="With two kernels: scenarios drawn from the seed, family by family.")
     ] = False,
     family: Annotated[
         list[str], typer.Option("--family", metavar="NAME", help="With --drawn: only this family. Repeatable.")
     ] = NOTHING,
     count: Annotated[
         int | None,
-        typer.Option(parser=whole_number(1, 10_000), metavar="N", help="With --drawn: scenarios of each family."),
+        typer.Option(
+            parser=whole_number(1, 10_000), metavar="N", help="With --drawn: number of scenarios of each family."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

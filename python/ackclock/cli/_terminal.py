@@ -43,8 +43,6 @@ _works: list[Future[Any]] = []
 def show(*parts: RenderableType) -> None:
     """Print renderables to standard output. Without a terminal the width is that of COLUMNS or of the tables, and lines
     have no trailing blanks.
-
-    Where that is no terminal: as wide as COLUMNS says or tables need, and without blanks at the ends of lines.
     """
     if not _may_be_terminal(sys.stdout) and (text := plain(parts, width())) is not None:
         say(text)
@@ -252,8 +250,8 @@ def wait() -> None:
 
 
 def writable_folder(folder: Path) -> None:
-    """Make sure that a folder can be written, and leave no trace of the test. What is missing is made elsewhere: another process may
-    be making the same folder.
+    """Make sure that a folder can be written, and leave no trace of the test. Missing folders are tried elsewhere: another process may
+    be making the same one.
 
     Raises
     ------

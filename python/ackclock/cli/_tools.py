@@ -51,7 +51,7 @@ def cite(
 def names(
     what: Annotated[
         str | None,
-        typer.Argument(metavar="WHAT", help="Only these: controllers, metrics, scenarios, ...", show_default=False),
+        typer.Argument(metavar="WHAT", help="Kind of names: controllers, metrics, scenarios, ...", show_default=False),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -91,7 +91,7 @@ def names(
 
 def tables(
     name: Annotated[
-        str | None, typer.Argument(metavar="TABLE", help="One of them, with its columns.", show_default=False)
+        str | None, typer.Argument(metavar="TABLE", help="Name of a table, to show its columns.", show_default=False)
     ] = None,
     as_json: Json = False,
 ) -> None:

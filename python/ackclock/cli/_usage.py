@@ -30,6 +30,8 @@ def _explained(error: BaseException) -> str:
         found = str(getattr(error, "option_name", ""))
         if found.lstrip("-") in _of_scenarios() and any("--set" in p.opts for p in command.params):
             return f'option: found {quote(found)}; allowed: --set {found.lstrip("-")}="..." for a key of the scenario'
+        if (meant := MEANT.get(found.lstrip("-"))) and any("--set" in p.opts for p in command.params):
+            return f"option: found {quote(found)}; did you mean {meant}?; allowed: --set for keys of the scenario"
         options = [name for p in command.params if not _is_argument(p) for name in (*p.opts, *p.secondary_opts)]
         return f"option: found {quote(found)}; allowed: {one_of(found, [*options, '--help'])}"
     if kind == "MissingParameter":
@@ -52,6 +54,16 @@ def _explained(error: BaseException) -> str:
     if "extra argument" in text:
         return f"argument: found {quote(text.partition('(s) (')[2].removesuffix(')'))}; allowed: {_usage(context)}"
     return f"{text}; allowed: {_usage(context)}"
+
+
+MEANT = {
+    **dict.fromkeys(("rate", "bandwidth", "bw"), '--set network.bottleneck.rate="10 Mbit/s"'),
+    **dict.fromkeys(("delay", "latency"), '--set network.bottleneck.delay="20 ms"'),
+    **dict.fromkeys(("loss", "plr"), '--set network.bottleneck.loss=\'{ kind = "bernoulli", p = "1 %" }\''),
+    **dict.fromkeys(("buffer", "queue", "limit"), '--set network.bottleneck.queue.limit="100 packets"'),
+    **dict.fromkeys(("cc", "congestion-control", "algorithm"), "--controller"),
+}
+"""Words that other tools take for an option -> how it is said here."""
 
 
 def _of_scenarios() -> set[str]:

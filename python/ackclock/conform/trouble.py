@@ -51,7 +51,7 @@ OWN: Mapping[str, str] = {
     "vegas": "takes a lower RTT of before for the path's, and a standing queue for its own (Mo, La, Anantharam, Walrand, INFOCOM 1999);"
     " Linux's does the same in the same draws",
 }
-"""Controllers whose algorithm does not recover from everything, and the source that says so."""
+"""Controllers whose algorithm cannot recover from everything, each with the source that says so."""
 
 TROUBLES = ("loss", "outage", "rate", "delay")
 

@@ -231,7 +231,7 @@ def diagnose(
     anonymise: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Diagnosis:
-    """Say what limited a transfer.
+    """Find what limited a transfer.
 
     Parameters
     ----------

@@ -102,8 +102,8 @@ def ask(packets: pl.DataFrame, row: Mapping[str, Any], facts: Mapping[str, int],
 
 
 def _scaled(packets: pl.DataFrame, *, server: bool, mss: int) -> tuple[pl.DataFrame, str]:
-    """Return windows in bytes: by the smallest scale that allows the bytes in flight if those reached the window, else
-    so large that they never limit.
+    """Return windows in bytes: scaled by the smallest scale that allows the bytes in flight if those reached the
+    window, otherwise large enough never to limit.
     """
     import polars as pl
 

@@ -238,8 +238,8 @@ def fit(found: Diagnosis, *, controller: str = "cubic", seeds: int = SEEDS, mirr
 
 
 def fit_mirror(found: Diagnosis, *, controller: str = "cubic") -> Fit | None:
-    """Return the mirror, for what-if; None if there is none, or if a full queue made losses, which another sender would
-    not have had.
+    """Return the mirror, for what-if; None if there is none, or if a full queue caused losses that another sender would
+    have avoided.
 
     Parameters
     ----------

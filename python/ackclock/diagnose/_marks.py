@@ -162,7 +162,7 @@ class Marks:
             t, at, again = self._sent.pop(one)
             self.lost.pop(one, None)
             self._waits.pop(one, None)
-            if (t, at) > self.newest and not (again and heard - t < AGAIN * self.trip):  # else it was the one before
+            if (t, at) > self.newest and not (again and heard - t < AGAIN * self.trip):  # else it was the last one
                 self.newest, self._rtt = (t, at), heard - t
         return news
 

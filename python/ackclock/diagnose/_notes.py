@@ -21,7 +21,7 @@ BOTH = "pacing or the congestion window"
 ANY = "pacing, the congestion window or a queue in the sender's host"
 """Cause that held a paced sender back while no queue stood on the path: packets from a queue in the host leave at a pace, too."""
 EITHER = "the congestion window or the send buffer"
-"""Cause that held back a sender that has as much in flight in every round trip."""
+"""Cause that held back a sender with equal data in flight in every round trip."""
 
 BUFFERED = "the application or its send buffer"
 """Cause that held back a sender whose application writes behind ACKs, up to the same amount in flight."""

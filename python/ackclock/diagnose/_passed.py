@@ -38,7 +38,7 @@ NEAR = 0.01
 """Fraction of a packet's time by which a whole number of packets may deviate from the time between two ACKs."""
 
 SETTLED = 3
-"""ACKs behind a loss, one of which must be as late as the one before it: the delay of one or two may change."""
+"""ACKs after a loss, one of which must be as late as the previous one: the delay of one or two may change."""
 
 SOON = 0.98
 """Fraction of the base RTT before which no ACK can belong to that transmission."""
@@ -154,9 +154,6 @@ class Passed:
         behind it. The later packet waited when the earlier one left: so everything between their ACKs passed between
         them, a whole number of packets. If a packet takes less time than an ACK may be delayed, the distance between
         the ACKs of two packets is used.
-
-        The later of the two waited when the earlier one left: so whatever lies between their ACKs passed between them, and whole packets did. Where
-        a packet takes less than an ACK may be held back, ACKs of two lie as far apart.
         """
         import numpy as np
 

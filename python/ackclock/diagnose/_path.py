@@ -129,7 +129,7 @@ def estimate(
         full, random, between = _places(waits)
         queue = waits.longest if full else None
         agreeing = int((waits.beyond > (-BLURRED if blurred else BEYOND)).sum())
-        if blurred and (found.paced or random + between > full):  # chance alone gives as many of those
+        if blurred and (found.paced or random + between > full):  # chance alone gives that many of those
             agreeing = 0
         bound = not identified or agreeing < AGREEING
         if queue is not None and bound:
@@ -234,8 +234,6 @@ def _most(found: Replay, base: float, mss: int) -> float | None:
     """Return the highest rate delivered in a round trip, bit/s, as a lower bound of the path's rate. The round trip
     begins with an ACK of two segments: an ACK of a single one may have been delayed, which would make the following
     data seem faster.
-
-    It begins with an ACK of two segments: that of a single one may have been held back, and what follows would seem faster.
     """
     span = max(base, LEAST_SPAN_S)
     points = [(now.t, now.delivered) for now in found.instants if now.acked >= 2 * mss]

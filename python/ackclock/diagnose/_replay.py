@@ -335,7 +335,7 @@ class _Sender:
                 self.nxt = ack
             self._forget(ack)
             if self.recovering and ack >= self.high and self.again_to > ack:
-                self.recoveries += 1  # one begins where the other ends: something sent later is lost as well
+                self.recoveries += 1  # one episode begins where the other ends: something sent later is lost as well
                 self.high, self.after_timeout = self.nxt, 0
             elif self.recovering and (ack >= self.high or (self.after_timeout == 1 and fresh)):
                 self.recovering, self.after_timeout = False, 0
@@ -421,7 +421,7 @@ def unexplained(found: Replay) -> float:
         return 0.0  # several writes fill a segment, which leaves when the last of them is made
     ended = last_departures(found.instants)[0]
     life = sum(found.seconds.values()) - found.seconds["idle"]
-    last = max((i for i, now in enumerate(found.instants) if now.new), default=0)  # nothing followed it
+    last = max((i for i, now in enumerate(found.instants) if now.new), default=0)  # nothing was sent after it
     spent, alone = 0.0, False
     for i in range(last - 1, -1, -1):
         now, then = found.instants[i], found.instants[i + 1]

@@ -78,7 +78,7 @@ def full_segment(packets: pl.DataFrame, server: bool, announced: float | None = 
         if len(explained) == 1 and explained[0][0] != size and size < NEAR * allowed:
             continue  # one length alone, of several segments the last of which need not be full, does not show that a path takes less
         covered = sum(length * count for length, count in explained)
-        if covered > covers * GAIN:  # a fraction of a segment explains as much as the whole, but no more
+        if covered > covers * GAIN:  # a fraction of a segment explains the same, but no more
             best, covers = size, covered
     return best or usual
 

@@ -208,10 +208,9 @@ def _beside(
     trip: float,
 ) -> tuple[list[float], bool]:
     """Return the beginnings of the ticks on the ACKs' clock, and whether ACKs show where a tick ends. No packet leaves
-    before the ACK that it echoes, so none of these ACKs arrives after the end of the packet's tick.
-
-    No packet leaves before the ACK that it echoes, so none of these comes behind the end of the tick in which the packet left. Where many packets leave
-    with their ACKs, the latest of these comes just before that end. What came over the path tells the beginning less well: all may have stood in a queue.
+    before the ACK that it echoes, so none of these ACKs arrives after the end of the packet's tick. If many
+    packets leave with their ACKs, the latest ACK arrives just before that end. Packets that crossed the path show the beginning less well: all of
+    them may have waited in a queue.
     """
     behind = sorted(
         times[row[9]][0][0] + trip - begins
@@ -283,8 +282,6 @@ def _released(
 ) -> list[float | None]:
     """Return the arrival of the ACK that released each packet; None if none arrived in the tick in which it left. ACKs
     of one tick look alike: the packets of that tick are assigned to them by the bytes that they cover.
-
-    ACKs of one tick look alike: what left then is dealt out to them by what they cover.
     """
     made: list[float | None] = [None] * len(own)
     at = 0

@@ -267,12 +267,11 @@ def _hosts(base: Scenario, shown: Sent, found: Diagnosis, name: str) -> list[Sce
     capture. HyStart ends slow start by microseconds, or not at all; and a slow start that ended early may have had a threshold from before.
     """
     made = [base, base.set("hosts", WHOLE) if shown.large > LARGE else base.set_all(CUT)]
-    starts: list[dict[str, Any]] = []
-    if name in HYSTART:
-        starts.append({"flows.0.stack.slow_start": {"kind": "classic"}})
+    classic: dict[str, Any] = {"flows.0.stack.slow_start": {"kind": "classic"}} if name in HYSTART else {}
+    starts = [classic] if classic else []
     if found.early_bytes:
-        threshold = {"flows.0.stack.initial_ssthresh": max(found.early_bytes // found.mss, 2)}
-        starts.append({"flows.0.stack.slow_start": {"kind": "classic"}, **threshold})
+        threshold = max(found.early_bytes // found.mss, 2)
+        starts.append({**classic, "flows.0.stack.initial_ssthresh": threshold})
     return made + [one.set_all(start) for start in starts for one in made]
 
 
@@ -321,8 +320,8 @@ def _compared(found: Diagnosis) -> int:
 
 
 def _fitting(names: Sequence[str], shown: Sent, found: Diagnosis) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return candidates whose SYN resembles the capture's. One that needs exact marks lets its SYN be marked too (ECT),
-    unless a router has cleared that.
+    """Return candidates whose SYN resembles the capture's. A controller that needs exact marks has its SYN marked too
+    (ECT), unless a router has cleared that.
     """
     needs = {"dctcp": ("ask", "ECN"), "prague": ("accecn", "accurate ECN")}
     ect, as_sent = found.connection["syn_ect"], found.at == "sender"

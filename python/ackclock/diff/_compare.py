@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ackclock import linux
 from ackclock._results.result import Run
@@ -26,6 +26,9 @@ A_MICROSECOND = 1e-6
 BACKENDS = ("simulator", "kernel")
 CLIENTS = {"transactions": "transactions", "fetch": "fetches", "population": "fetches", "conversation": "conversations"}
 """Workload of clients -> table of their requests."""
+
+
+Events: TypeAlias = list[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -214,7 +217,12 @@ def compare(
         if kind in STREAMS:
             segment = _segment(scenario, flow, simulator, kernel)
             ours, theirs = (_events(run.acks, flow, segment, end_s) for run in (simulator, kernel))
-            events, divergence = _walk(ours, theirs, names)
+            streams: list[tuple[Events, Events]] = [(ours, theirs)]
+            if _holds(scenario, simulator.flows["group"][flow]):
+                streams = [(_only(ours, acks), _only(theirs, acks)) for acks in (True, False)]
+            walks = [_walk(*stream, names) for stream in streams]
+            events = sum(equal for equal, _ in walks)
+            divergence = min((d for _, d in walks if d is not None), key=lambda d: d.t_s, default=None)
             text = "" if divergence is None else str(divergence)
             ends = _end_of_recovery(theirs) if flow == 0 else ends
         elif kind in CLIENTS:
@@ -272,7 +280,24 @@ def _segment(scenario: Scenario, number: int, *runs: Run) -> int | None:
     return min((int(length) for length in longest if length is not None), default=None)
 
 
-def _events(acks: pl.DataFrame, flow: int, segment: int | None, end_s: float) -> list[Mapping[str, Any]]:
+def _holds(scenario: Scenario, group: int) -> bool:
+    """Whether the sender's own device holds packets back: the kernel tells when one leaves the device, the simulator when it leaves TCP,
+    so transmissions and ACKs are in order each for itself alone.
+    """
+    told = json.loads(scenario.to_engine_json())
+    sender = told["flows"][group].get("host")
+    return any(
+        h["name"] == sender and (h.get("line_rate") or h.get("queue", {}).get("kind") == "fq")
+        for h in told.get("hosts", [])
+    )
+
+
+def _only(events: Events, acks: bool) -> Events:
+    """Return the ACKs among events, or the transmissions."""
+    return [event for event in events if (event["event"] == "ack") == acks]
+
+
+def _events(acks: pl.DataFrame, flow: int, segment: int | None, end_s: float) -> Events:
     """ACKs and transmissions of a flow, in order, before the run ends.
 
     An ACK that others overtook is of no use to the sender unless it SACKs something, and is in the kernel's table alone; one that does
@@ -283,7 +308,7 @@ def _events(acks: pl.DataFrame, flow: int, segment: int | None, end_s: float) ->
 
     rows = acks.filter((pl.col("flow") == flow) & pl.col("event").is_in(["ack", "send", "rtx", "tlp"]))
     rows = rows.filter(pl.col("t_s") < end_s)
-    out: list[Mapping[str, Any]] = []
+    out: Events = []
     sent: dict[int, int] = {}
     acknowledged = left = 0
     columns = ("t_s", "event", "ack_no", "seq", "len", "rexmit", "sack_blocks", "cwnd_before", "ca_state")
@@ -306,13 +331,11 @@ def _events(acks: pl.DataFrame, flow: int, segment: int | None, end_s: float) ->
     return out
 
 
-def _walk(
-    ours: list[Mapping[str, Any]], theirs: list[Mapping[str, Any]], names: tuple[str, str]
-) -> tuple[int, Divergence | None]:
-    """Number of equal events at the beginning, and the first that is not.
-
-    An ACK that others overtook is what the network does, and only one table may have it: Linux notes it, then drops it by its old
-    timestamp unless it acknowledges what the last one did (`tcp_disordered_ack_check`). What it does to a sender that takes it shows behind it.
+def _walk(ours: Events, theirs: Events, names: tuple[str, str]) -> tuple[int, Divergence | None]:
+    """Number of equal events at the beginning, and the first difference. An ACK that others overtook is a matter of the
+    network, and only one table may have it: Linux notes it, then drops it by its old timestamp unless it acknowledges
+    the same data as the last one (`tcp_disordered_ack_check`). Its effect on a sender that accepts it appears in later
+    events.
     """
     acks = i = j = equal = 0
     while i < len(ours) and j < len(theirs):
@@ -351,7 +374,7 @@ def _said(event: Mapping[str, Any]) -> str:
     return f"sends {event['seq']}{again}"
 
 
-def _end_of_recovery(events: list[Mapping[str, Any]]) -> int:
+def _end_of_recovery(events: Events) -> int:
     """Return the position of the ACK that ends the first recovery, or of the last event."""
     inside = False
     for i, event in enumerate(events):

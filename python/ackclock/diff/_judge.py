@@ -212,7 +212,7 @@ def _taken(cpus: queue.SimpleQueue[int]) -> Iterator[int]:
 def _judge(drawn: Drawn, cpu: int, kernels: tuple[str, str] | None) -> Judged:
     try:
         result = compare(drawn.scenario, network=drawn.network, cpu=cpu, kernels=kernels)
-    except (ScenarioError, LimitError) as error:  # a guest that takes too long affects no other scenario
+    except (ScenarioError, LimitError) as error:  # a slow guest affects no other scenario
         return Judged(name=drawn.name, kind=drawn.kind, identical=False, events=0, text=str(error), refused=True)
     wrong = next((flow for flow in result.flows if not flow.identical), None)
     return Judged(

@@ -3,7 +3,9 @@
 The RFC gives no thresholds, and is no checklist. Margins, paths and durations are ours, and the report says so.
 """
 
-from ackclock.evaluate.harness import Evaluation, Plan, evaluate
+from ackclock.evaluate.decide import Decided, Within
+from ackclock.evaluate.harness import Evaluation, evaluate
+from ackclock.evaluate.plan import Plan
 from ackclock.evaluate.rows import rows
 from ackclock.evaluate.situation import PLACE, Arm, Cell, Measure, Row
 from ackclock.evaluate.verdict import Judged, RowVerdict, Verdict
@@ -12,6 +14,7 @@ __all__ = [
     "PLACE",
     "Arm",
     "Cell",
+    "Decided",
     "Evaluation",
     "Judged",
     "Measure",
@@ -19,6 +22,7 @@ __all__ = [
     "Row",
     "RowVerdict",
     "Verdict",
+    "Within",
     "evaluate",
     "rows",
 ]

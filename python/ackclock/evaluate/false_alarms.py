@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ackclock.evaluate.harness import REFERENCE, Plan, Runs, collect
+from ackclock.evaluate.harness import Runs, collect
+from ackclock.evaluate.plan import REFERENCE, Plan
+from ackclock.evaluate.seeds import more_seeds
 from ackclock.evaluate.situation import Arm, Row
-from ackclock.evaluate.verdict import UNJUDGED, Judged, Values, judge, judge_rows, more_seeds
+from ackclock.evaluate.verdict import UNJUDGED, Judged, Values, judge, judge_rows
 from ackclock.judge.intervals import proportion_interval
 
 if TYPE_CHECKING:

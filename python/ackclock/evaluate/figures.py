@@ -7,7 +7,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from ackclock.evaluate.harness import REFERENCE, Evaluation
+from ackclock.evaluate.harness import Evaluation
+from ackclock.evaluate.plan import REFERENCE
 from ackclock.evaluate.verdict import Judged, RowVerdict, Verdict, judge, judge_part
 from ackclock.judge.intervals import bootstrap_mean
 from ackclock.plot import Figure

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ackclock.evaluate.harness import REFERENCE, Evaluation
+from ackclock.evaluate.harness import Evaluation
+from ackclock.evaluate.plan import REFERENCE, Plan
 from ackclock.evaluate.rows.text import STATEMENTS
+from ackclock.evaluate.settle import LARGER
 from ackclock.evaluate.situation import Row
 from ackclock.evaluate.verdict import UNJUDGED, Judged, RowVerdict
 from ackclock.judge.evidence import finite
 from ackclock.judge.intervals import Estimate
+from ackclock.judge.looks import LOOKS
 from ackclock.text import xml
 
 if TYPE_CHECKING:
@@ -35,14 +38,61 @@ def scenario_file(row: str, cell: str, arm: str) -> str:
     return f"cells/{row}/{cell}.{arm or 'alone'}.toml"
 
 
-def command(evaluation: Evaluation, row: RowVerdict, arm: str = "candidate") -> str:
-    """Return the command that repeats the worst cell of a row, in the folder of the evaluation."""
+def command(evaluation: Evaluation, row: RowVerdict, arm: str = "candidate", *, seed: int | None = None) -> str:
+    """Return the command that repeats the worst cell of a row, under its worst seed or another, in the folder of the evaluation."""
     from ackclock.own import named
 
     worst = row.worst
     assert worst is not None, "the row was tested"
     own = " --own-code" if arm == "candidate" and named(evaluation.plan.candidate.controller) else ""
-    return f"ackclock run {scenario_file(row.row.id, worst.cell.id, arm)} --seed {worst.worst_seed}{own}"
+    return f"ackclock run {scenario_file(row.row.id, worst.cell.id, arm)} --seed {seed or worst.worst_seed}{own}"
+
+
+def invocation(
+    plan: Plan, *, rows: Sequence[str] | None = None, scale: str | None = None, more: Sequence[str] = ()
+) -> str:
+    """Return the command of an evaluation, or of one with only some rows, another scale or further options."""
+    from ackclock.own import short
+
+    scale = scale or plan.scale
+    only = plan.only if rows is None else rows
+    parts = ["ackclock evaluate", short(plan.candidate.controller)]
+    parts += [f"--option {k}={v}" for k, v in plan.candidate.options.items()]
+    if plan.rival:
+        parts.append(f"--rival {short(plan.rival.controller)}")
+        parts += [f"--rival-option {k}={v}" for k, v in plan.rival.options.items()]
+    parts += [f"--{scale}"] if scale != "standard" else []
+    parts += [f"--rows {','.join(only)}"] if only else []
+    parts += ["--gigabit"] if plan.gigabit else []
+    parts += [f"--environment {plan.environment}"] if plan.environment != "internet" else []
+    parts += ["--backend linux"] if plan.backend == "linux" else []
+    return " ".join([*parts, *more])
+
+
+def settling_commands(evaluation: Evaluation, *, more: Sequence[str] = ()) -> dict[str, str]:
+    """Return the command for each row that shows no difference; empty where none is known.
+
+    Parameters
+    ----------
+    evaluation
+        The evaluation.
+    more
+        Further options, such as the folder.
+    """
+    ways = {
+        "seeds": lambda rows: invocation(evaluation.plan, rows=rows, more=["--decide", *more]),
+        "scale": lambda rows: invocation(evaluation.plan, rows=rows, scale=LARGER[evaluation.plan.scale], more=more),
+    }
+    by_id = {r.row.id: r for r in evaluation.rows}
+    found = {}
+    for one in evaluation.open:
+        if one.how in ways:
+            found[one.row] = ways[one.how]([o.row for o in evaluation.open if o.how == one.how])
+        elif one.how == "look":
+            found[one.row] = command(evaluation, by_id[one.row], one.arm, seed=one.seed)
+        else:
+            found[one.row] = ""
+    return found
 
 
 def write_scenarios(evaluation: Evaluation, folder: Path) -> None:
@@ -103,8 +153,23 @@ def to_json(evaluation: Evaluation, *, statements: Mapping[str, str] | None = No
         "summary": {v.replace(" ", "_"): n for v, n in evaluation.summary().items()},
         "false_alarms": next((a for a in alarms() if a["scale"] == plan.scale), None),
         "rows": [_row_json(evaluation, row) for row in evaluation.rows],
+        "decide": _decided_json(evaluation),
         "search": None if evaluation.search is None else dict(evaluation.search),
         "statements": {section: (statements or {}).get(section, "missing") for section in STATEMENTS},
+    }
+
+
+def _decided_json(evaluation: Evaluation) -> dict[str, Any] | None:
+    """Return what further looks there were; the time that they were given is left out, as it decides only their number."""
+    found = evaluation.decided
+    if found is None:
+        return None
+    return {
+        "looks": found.looks,
+        "at_most": LOOKS,
+        "runs": found.runs,
+        "ended": found.ended,
+        "rows": {row: {"seeds": n, "look": found.verdicts[row].look} for row, n in found.seeds.items()},
     }
 
 
@@ -131,6 +196,7 @@ def _source(controller: str) -> dict[str, str]:
 
 def _row_json(evaluation: Evaluation, found: RowVerdict) -> dict[str, Any]:
     row, worst = found.row, found.worst
+    settling = next((one for one in evaluation.open if one.row == row.id), None)
     return {
         "id": row.id,
         "section": row.section,
@@ -156,6 +222,15 @@ def _row_json(evaluation: Evaluation, found: RowVerdict) -> dict[str, Any]:
         "cells": [
             {"id": j.cell.id, "about": dict(j.cell.about), **_judged_json(evaluation, found, j)} for j in found.cells
         ],
+        "settle": None
+        if settling is None
+        else {
+            "how": settling.how,
+            "text": settling.text,
+            "seeds": settling.seeds,
+            "runs": settling.runs,
+            "command": settling_commands(evaluation)[row.id],
+        },
         "needs": list(row.needs),
         "note": row.note,
     }

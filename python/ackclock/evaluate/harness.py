@@ -8,15 +8,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from ackclock.errors import InputError, ScenarioError, UnavailableError, one_of, quote
+from ackclock.errors import InputError, UnavailableError
 from ackclock.evaluate import kernel
-from ackclock.evaluate.rows import rows as all_rows
+from ackclock.evaluate.decide import Decided, Within, decide
+from ackclock.evaluate.plan import FEW_SEEDS, REFERENCE, Plan
 from ackclock.evaluate.rows import search as search_row
-from ackclock.evaluate.rows import text
-from ackclock.evaluate.situation import Arm, Cell, Environment, Row, Scale, Tables, filled, without
-from ackclock.evaluate.verdict import Judged, RowVerdict, Values, judge, judge_rows, more_seeds
+from ackclock.evaluate.seeds import more_seeds
+from ackclock.evaluate.settle import Settling, settling
+from ackclock.evaluate.situation import Arm, Cell, Row, Tables, filled, without
+from ackclock.evaluate.verdict import Judged, RowVerdict, Values, judge, judge_rows
+from ackclock.judge.looks import LOOKS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,20 +30,6 @@ if TYPE_CHECKING:
 
 NAME = "evaluate"
 """Name of the sweep in the store."""
-
-REFERENCE = "cubic"
-INFORMATION = ("reno", "bbr3")
-"""Controllers shown in the candidate's place for information; no verdict depends on them, and they skip cells of the
-full scale.
-"""
-
-FEW_SEEDS = 3
-"""Seeds of each cell for those, and for a victim alone, of which only the mean is needed: no verdict depends on single
-seeds.
-"""
-
-SEEDS: Mapping[str, tuple[int, int]] = {"quick": (3, 3), "standard": (10, 40), "full": (10, 80)}
-"""Seeds of each cell: initial and maximum number."""
 
 KEPT = (
     ("performance", None),
@@ -65,85 +54,6 @@ Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
-    """Plan of an evaluation.
-
-    Parameters
-    ----------
-    candidate
-        Controller to evaluate, and its name.
-    rival
-        Further arm whose numbers are shown.
-    scale
-        Scale, which sets the number of cells and seeds.
-    only
-        Ids of rows; empty: all.
-    gigabit
-        Whether to include cells of 1 Gbit/s.
-    seeds
-        Initial and maximum number of seeds; None: those of the scale.
-    environment
-        Environment for which the controller is meant; row 25 is for data centres.
-    backend
-        The simulator, or the real kernel, which runs only the rows that it can.
-    stated
-        Sections of the RFC that the author has answered.
-    """
-
-    candidate: Arm
-    rival: Arm | None = None
-    scale: Scale = "standard"
-    only: tuple[str, ...] = ()
-    gigabit: bool = False
-    seeds: tuple[int, int] | None = None
-    environment: Environment = "internet"
-    backend: Literal["sim", "linux"] = "sim"
-    stated: tuple[str, ...] = ()
-
-    @cached_property
-    def rows(self) -> list[Row]:
-        """Rows asked for.
-
-        Raises
-        ------
-        InputError
-            If there is no such row.
-        """
-        known = {row.id: row for row in all_rows()}
-        for name in self.only:
-            if name not in known:
-                raise InputError(f"--rows: found {quote(name)}; allowed: {one_of(name, list(known))}")
-        asked = [row for key, row in known.items() if not self.only or key in self.only]
-        rows = [self._in_environment(text.answered(row, self.stated)) for row in asked]
-        if self.backend == "linux":
-            return kernel.carried_out(rows, self.candidate, self.scale, gigabit=self.gigabit)
-        others = [arm for arm in (self.candidate, self.rival) if arm is not None and _has_transport_of_its_own(arm)]
-        return [_within(row, others, self.scale, gigabit=self.gigabit) for row in rows] if others else rows
-
-    def _in_environment(self, row: Row) -> Row:
-        if not row.environment:
-            return row
-        return replace(row, applies="") if row.environment == self.environment else replace(row, cells=())
-
-    @property
-    def arms(self) -> list[Arm]:
-        """Arms in the candidate's place, the candidate first."""
-        found = [self.candidate, Arm(role="reference", name=REFERENCE, controller=REFERENCE)]
-        if self.rival is not None:
-            found.append(self.rival)
-        if self.scale != "quick":
-            taken = {self.candidate.name, *([self.rival.name] if self.rival else [])}
-            known = [n for n in INFORMATION if self.backend == "sim" or kernel.has(n)]
-            found += [Arm(role="information", name=n, controller=n) for n in known if n not in taken]
-        return found
-
-    @property
-    def counts(self) -> tuple[int, int]:
-        """Initial and maximum number of seeds of each cell."""
-        return self.seeds or SEEDS[self.scale]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Evaluation:
     """Outcome of an evaluation.
 
@@ -163,6 +73,8 @@ class Evaluation:
         (row, arm) -> goodput over time (t_s, flow, goodput_bps) in the row's worst cell, under its worst seed.
     search
         Result of the search of row x5; None if it was not requested.
+    decided
+        Further looks at rows without a difference; None if they were not requested.
     """
 
     plan: Plan
@@ -172,6 +84,13 @@ class Evaluation:
     scenarios: Mapping[Key, Scenario] = field(repr=False)
     over_time: Mapping[tuple[str, str], pl.DataFrame] = field(default_factory=dict, repr=False)
     search: Mapping[str, Any] | None = field(default=None, repr=False)
+    decided: Decided | None = field(default=None, repr=False)
+
+    @cached_property
+    def open(self) -> Sequence[Settling]:
+        """Outlook of each row that shows no difference."""
+        found = [settling(row, self.plan, self.numbers) for row in self.rows]
+        return [one for one in found if one is not None]
 
     @cached_property
     def digest(self) -> str:
@@ -219,8 +138,18 @@ def evaluate(
     *,
     progress: Callable[[Status], None] | None = None,
     stop: threading.Event | None = None,
+    within: Within | None = None,
 ) -> Evaluation:
     """Make the runs that the folder's store lacks, and judge.
+
+    Parameters
+    ----------
+    plan, folder, executor
+        What to run, where runs are kept, and who makes them.
+    progress, stop
+        Called with progress; if set, the runs end early.
+    within
+        Time for further looks at rows without a difference, after the runs of the scale; None: no such looks.
 
     Raises
     ------
@@ -232,27 +161,94 @@ def evaluate(
     """
     first, most = plan.counts
     entries = _entries(plan, plan.arms, range(1, first + 1))
-    with _maker(plan, folder, executor, progress, stop) as made:
+    with _maker(plan, folder, executor, progress) as made:
         while True:
-            frames = made(entries)
+            frames = made(entries, stop)
             found = _judged(plan, entries, frames)
             if not _extend(plan, entries, found, most):
                 break
-        made_of = _evaluation(plan, entries, frames, found)
-    return _with_search(made_of, folder, executor, stop)
+        rows = judge_rows(_by_row(plan, found), plan.scale)
+        # before the further looks, whose end by the clock may leave tasks in the executor
+        searched = _searched(plan, folder, executor, stop)
+        decided = None
+        if within is not None:
+            looks = _Looks(plan, entries, frames, found, made, within, stop)
+            decided = decide(rows, plan.scale, within, looks.look, looks.count)
+            rows = [decided.verdicts.get(r.row.id, r) for r in rows]
+        if searched is not None:
+            rows = [searched[0] if r.row.id == search_row.ID else r for r in rows]
+        return _evaluation(plan, entries, frames, rows, searched[1] if searched else None, decided)
 
 
-def _with_search(evaluation: Evaluation, folder: Path, executor: Executor, stop: threading.Event | None) -> Evaluation:
-    """Return the evaluation with the row of the search, if it was requested."""
+def _searched(
+    plan: Plan, folder: Path, executor: Executor, stop: threading.Event | None
+) -> tuple[RowVerdict, Mapping[str, Any]] | None:
+    """Return the row of the search and its result, if it was requested."""
     from ackclock.evaluate.search import searched
 
-    plan = evaluation.plan
     row = next((r for r in plan.rows if r.id == search_row.ID), None)
     if row is None or plan.backend != "sim":
-        return evaluation
-    found, values_found = searched(row, plan.candidate, REFERENCE, folder, executor, stop)
-    rows = [found if r.row.id == row.id else r for r in evaluation.rows]
-    return replace(evaluation, rows=rows, search=values_found)
+        return None
+    return searched(row, plan.candidate, REFERENCE, folder, executor, stop)
+
+
+class _Deadline(threading.Event):
+    """Set when the clock reaches a time, or when another event is."""
+
+    def __init__(self, within: Within, until: float, other: threading.Event | None) -> None:
+        super().__init__()
+        self._within, self._until, self._other = within, until, other
+
+    def is_set(self) -> bool:
+        return self.late or (self._other is not None and self._other.is_set())
+
+    @property
+    def late(self) -> bool:
+        """Whether the time is up."""
+        return self._within.clock() >= self._until
+
+
+@dataclass(slots=True)
+class _Looks:
+    """Further looks: makes their runs, and judges the rows again. Verdicts of other rows stay those of their own look."""
+
+    plan: Plan
+    entries: Sequence[_Entry]
+    frames: _Made
+    found: _Found
+    made: Callable[[Sequence[_Entry], threading.Event | None], _Made]
+    within: Within
+    stop: threading.Event | None
+
+    def count(self, seeds: Mapping[str, int]) -> int:
+        """Number of runs that these seeds of the rows' cells add."""
+        return sum(max(0, n - len(e.seeds)) for e, n in self._extended(seeds))
+
+    def _extended(self, seeds: Mapping[str, int]) -> list[tuple[_Entry, int]]:
+        """Return the entries that get more seeds: those of cells of which the rows' means are."""
+        counted = {key for key, cells in self.found.items() if any(j.counts for j in cells)}
+        some = [e for e in self.entries if e.judged and e.row.id in seeds and (e.row.id, e.cell.id) in counted]
+        return [(e, seeds[e.row.id]) for e in some]
+
+    def look(self, seeds: Mapping[str, int], number: int, until: float) -> Sequence[RowVerdict] | None:
+        """Make the runs of a look and judge its rows; None if the time ends before."""
+        before = [(e, e.seeds) for e, _ in self._extended(seeds)]
+        for entry, n in self._extended(seeds):
+            entry.seeds = range(1, max(n, len(entry.seeds)) + 1)
+        some = [e for e in self.entries if e.row.id in seeds]
+        deadline = _Deadline(self.within, until, self.stop)
+        try:
+            made = self.made(some, deadline)
+        except UnavailableError:
+            if not deadline.late or (self.stop is not None and self.stop.is_set()):
+                raise
+            for entry, had in before:
+                entry.seeds = had
+            return None
+        self.frames.update(made)
+        self.found.update(_judged(self.plan, some, made))
+        rows = judge_rows(_by_row(self.plan, self.found), self.plan.scale, LOOKS)
+        return [replace(r, look=number) for r in rows if r.row.id in seeds]
 
 
 _Made = dict[Key, Tables]
@@ -264,20 +260,19 @@ def _maker(
     folder: Path,
     executor: Executor,
     progress: Callable[[Status], None] | None,
-    stop: threading.Event | None,
-) -> Iterator[Callable[[Sequence[_Entry]], _Made]]:
+) -> Iterator[Callable[[Sequence[_Entry], threading.Event | None], _Made]]:
     """Return the executor of runs, the simulator or the kernel; both keep runs in a store of the folder."""
     from ackclock.sweep import Store
 
     if plan.backend == "sim":
         with Store(folder / "store", write=True) as store:
-            yield lambda entries: _made(store, entries, executor, progress, stop)
+            yield lambda entries, stop: _made(store, entries, executor, progress, stop)
         return
     made_by = kernel.identity()
     ours = kernel.executor(executor.slots, made_by)
     try:
         with Store(folder / "store-linux", write=True) as store:
-            yield lambda entries: _made(store, entries, ours, progress, stop, made_by=made_by)
+            yield lambda entries, stop: _made(store, entries, ours, progress, stop, made_by=made_by)
     finally:
         ours.close()
 
@@ -305,30 +300,6 @@ class Runs:
 
     cells: Sequence[tuple[Row, Cell]]
     values: Mapping[Key, Mapping[str, Values]]
-
-
-def _has_transport_of_its_own(arm: Arm) -> bool:
-    from ackclock.scenario._base import schema
-
-    return arm.controller.startswith("stack:") or any(
-        arm.controller in schema()[kind]["controllers"] for kind in ("pcc", "quinn")
-    )
-
-
-def _within(row: Row, arms: Sequence[Arm], scale: Scale, *, gigabit: bool) -> Row:
-    """Return the row without the cells that only TCP can have, and the reason in the words of the refusal."""
-    from ackclock.scenario import Scenario
-
-    asked = list(row.at(scale, gigabit=gigabit))
-    cells, reasons = [], dict.fromkeys(row.needs)
-    for cell in asked:
-        try:
-            for arm in arms:
-                Scenario.from_dict(filled(cell.scenario, arm.controller, arm.options))
-            cells.append(cell)
-        except ScenarioError as error:
-            reasons[f"{error.key}: {error.found}"] = None
-    return replace(row, cells=tuple(cells), needs=tuple(reasons)) if len(cells) < len(asked) else row
 
 
 def collect(
@@ -380,8 +351,6 @@ def _made(
 ) -> _Made:
     """Make or find the runs of every entry. Rows with the same scenario share its runs. Failed runs of the kernel are
     made again: the machine may have been the cause.
-
-    The kernel's are made again if they failed: what ends them may be the machine.
     """
     from ackclock._results.result import named_groups
     from ackclock.sweep import Campaign, Cell, Recipe
@@ -471,13 +440,19 @@ def _by_row(plan: Plan, found: _Found) -> list[tuple[Row, list[Judged]]]:
     ]
 
 
-def _evaluation(plan: Plan, entries: Sequence[_Entry], frames: Mapping[Key, Tables], found: _Found) -> Evaluation:
+def _evaluation(
+    plan: Plan,
+    entries: Sequence[_Entry],
+    frames: Mapping[Key, Tables],
+    rows: Sequence[RowVerdict],
+    search: Mapping[str, Any] | None,
+    decided: Decided | None,
+) -> Evaluation:
     numbers = {}
     for entry in entries:
         if entry.arm is not None:
             for name, kept in values(frames[entry.key], entry.cell, entry.row).items():
                 numbers[(entry.row.id, entry.cell.id, name, entry.arm.key)] = kept
-    rows = judge_rows(_by_row(plan, found), plan.scale)
     over_time = {}
     for found_row in rows:
         worst = found_row.worst
@@ -492,4 +467,6 @@ def _evaluation(plan: Plan, entries: Sequence[_Entry], frames: Mapping[Key, Tabl
         digests={e.key: frames[e.key].digests for e in entries},
         scenarios={e.key: e.scenario for e in entries},
         over_time=over_time,
+        search=search,
+        decided=decided,
     )

@@ -9,19 +9,24 @@ from typing import Any, Literal
 
 from ackclock import report
 from ackclock.evaluate import figures, kernel
+from ackclock.evaluate.decide import Decided
 from ackclock.evaluate.files import (
     alarms,
     cells_table,
     command,
+    invocation,
     scenario_file,
     scenario_of,
+    settling_commands,
     to_json,
     to_junit,
     write_scenarios,
 )
-from ackclock.evaluate.harness import REFERENCE, Evaluation
+from ackclock.evaluate.harness import Evaluation
+from ackclock.evaluate.plan import REFERENCE
 from ackclock.evaluate.rows.text import STATEMENTS
 from ackclock.evaluate.verdict import SYMBOLS, UNJUDGED, VERDICTS, Judged, RowVerdict, judge_part
+from ackclock.judge.looks import LOOKS
 from ackclock.report import TableCell
 from ackclock.text import csv
 
@@ -112,7 +117,7 @@ def page(evaluation: Evaluation, *, statements: Mapping[str, str]) -> report.Pag
     quick = " Few cells and three seeds are an indication, not a finding." if plan.scale == "quick" else ""
     sections = [
         report.Section(title="Situations", blocks=(_matrix(evaluation), _legend())),
-        report.Section(title="Why", blocks=(_reasons(evaluation),)),
+        report.Section(title="Why", blocks=(_reasons(evaluation), *_open(evaluation))),
     ]
     drawn = figures.overview(evaluation)
     if drawn:
@@ -138,7 +143,7 @@ def page(evaluation: Evaluation, *, statements: Mapping[str, str]) -> report.Pag
         sections=tuple(sections),
         scenarios=worst,
         facts=_facts(evaluation),
-        command=_again(evaluation),
+        command=_command(evaluation),
         beside=(
             "The folder cells/ has the scenario of every cell under every controller; cells.parquet has every number with its "
             "scenario, seed and digest; figures/ has those of each figure as CSV; evaluate.json and junit.xml are for programs."
@@ -146,21 +151,9 @@ def page(evaluation: Evaluation, *, statements: Mapping[str, str]) -> report.Pag
     )
 
 
-def _again(evaluation: Evaluation) -> str:
-    plan = evaluation.plan
-    from ackclock.own import short
-
-    parts = ["ackclock evaluate", short(plan.candidate.controller)]
-    parts += [f"--option {k}={v}" for k, v in plan.candidate.options.items()]
-    if plan.rival:
-        parts.append(f"--rival {short(plan.rival.controller)}")
-        parts += [f"--rival-option {k}={v}" for k, v in plan.rival.options.items()]
-    parts += [f"--{plan.scale}"] if plan.scale != "standard" else []
-    parts += [f"--rows {','.join(plan.only)}"] if plan.only else []
-    parts += ["--gigabit"] if plan.gigabit else []
-    parts += [f"--environment {plan.environment}"] if plan.environment != "internet" else []
-    parts += ["--backend linux"] if plan.backend == "linux" else []
-    return " ".join(parts)
+def _command(evaluation: Evaluation) -> str:
+    """Return the command of the report; of further looks it has the option, and the facts say how many there were."""
+    return invocation(evaluation.plan, more=["--decide"] if evaluation.decided else [])
 
 
 def _facts(evaluation: Evaluation) -> dict[str, str]:
@@ -172,6 +165,7 @@ def _facts(evaluation: Evaluation) -> dict[str, str]:
         "controller": f"{found['name']}, {found.get('sha256', found['kind'])}",
         **({"rival": evaluation.plan.rival.name} if evaluation.plan.rival else {}),
         "profile": f"{'linux-6, simulated' if evaluation.plan.backend == 'sim' else kernel.facts()}; without TSO; with ECN only where a row says so",
+        **({"further looks": decided(evaluation.decided)} if evaluation.decided else {}),
         "runs": f"{sum(len(d) for d in evaluation.digests.values()):,}",
         "digest over all digests": evaluation.digest,
         "false alarms": _alarm_words(evaluation),
@@ -303,6 +297,36 @@ def _reasons(evaluation: Evaluation) -> report.Table:
     )  # fmt: skip
 
 
+def _open(evaluation: Evaluation) -> tuple[report.Block, ...]:
+    """Return what would settle the rows that show no difference."""
+    commands = settling_commands(evaluation)
+    rows = tuple(
+        (TableCell(text=one.row, kind="head"), TableCell(text=one.text, kind="text"), TableCell(text=commands[one.row], kind="text"))
+        for one in evaluation.open
+    )  # fmt: skip
+    if not rows:
+        return ()
+    said = "What would settle the situations that show no difference. Numbers of seeds follow from the intervals now, so they are rough."
+    if evaluation.decided is not None:
+        said += f" {decided(evaluation.decided)}"
+    return (report.Table(caption=said, header=("row", "it takes", "command"), rows=rows),)
+
+
+def decided(found: Decided) -> str:
+    """Return the results of the further looks, in words."""
+    settled = {row: r.verdict for row, r in found.verdicts.items() if r.verdict != "no difference shown"}
+    words = "; ".join(f"row {row} is {verdict}" for row, verdict in settled.items()) or "no row is settled"
+    why = {
+        "time": "the time does not reach for more",
+        "looks": f"no more than {LOOKS} looks are paid for",
+        "nothing left": "no row is left that more seeds are expected to settle",
+    }[found.ended]
+    if not found.looks:
+        return f"No further look: {why}."
+    looks = "1 further look" if found.looks == 1 else f"{found.looks} further looks"
+    return f"{looks} with {found.runs:,} runs: {words}; {why}."
+
+
 def _worst(evaluation: Evaluation) -> tuple[report.Block, ...]:
     blocks: list[report.Block] = []
     order = {v: i for i, v in enumerate(VERDICTS)}
@@ -377,6 +401,7 @@ def _method(evaluation: Evaluation) -> tuple[report.Block, ...]:
                 "A row is worse by the mean over its cells, with a level of 1 − 0.05/k for k measures, or by a single cell after Holm's correction over the whole report.",
                 "A row that would be better is mixed if one cell is worse at its own level; one that would be no worse, if a cell is worse after Holm's correction over the row.",
                 "At the quick scale a row is worse, mixed or open: a few cells cannot show that nothing is worse elsewhere.",
+                f"With --decide, open rows are looked at again with twice the seeds, up to {LOOKS} times. These looks share a further 5 % of error equally.",
                 f"False alarms: {_alarm_words(evaluation)}.",
             ]
         ),

@@ -21,7 +21,7 @@ BUDGET, EVALUATIONS, SEED = "steps", 200, 1
 """Settings of the search."""
 
 FOLDER = "search"
-"""Folder of its journals, one for each search that was started."""
+"""Folder of the search's journals, one for each search started."""
 
 
 def searched(

@@ -37,6 +37,7 @@ from typing import Literal
 from ackclock.evaluate.situation import Cell, Measure, Row, Scale
 from ackclock.judge.bound import Place, same
 from ackclock.judge.intervals import Estimate, bootstrap_mean, mean_interval
+from ackclock.judge.looks import widened
 
 Verdict = Literal[
     "worse", "mixed", "no worse", "better", "no difference shown", "reported", "not tested", "not applicable"
@@ -177,6 +178,8 @@ class RowVerdict:
         Reason in words.
     remark
         Remark apart from the verdict: that the candidate itself is starved.
+    look
+        Number of the look with more runs that gave the verdict; 0: the first, that of the scale.
     """
 
     row: Row
@@ -187,6 +190,7 @@ class RowVerdict:
     worst: Judged | None = None
     reason: str = ""
     remark: str = ""
+    look: int = 0
 
     @property
     def fails_must(self) -> bool:
@@ -277,7 +281,11 @@ def _p(values: Sequence[float], margin: float) -> float:
     return float(stdtr(n - 1, (margin - mean) / (spread / math.sqrt(n))))
 
 
-def holm(judged: Sequence[Judged], level: float = 0.025) -> set[int]:
+HOLM_LEVEL = 0.025
+"""Level of a single look, on the side that is worse."""
+
+
+def holm(judged: Sequence[Judged], level: float = HOLM_LEVEL) -> set[int]:
     """Return the positions of those that are worse after correction for their number (Holm 1979)."""
     tested = sorted((j.p, i) for i, j in enumerate(judged) if j.counts)
     found: set[int] = set()
@@ -289,16 +297,28 @@ def holm(judged: Sequence[Judged], level: float = 0.025) -> set[int]:
     return found
 
 
-def judge_rows(by_row: Sequence[tuple[Row, Sequence[Judged]]], scale: Scale = "standard") -> list[RowVerdict]:
-    """Judge rows; each verdict holds everything that was judged in the row's cells."""
-    gated = [(row, _gated(cells)) for row, cells in by_row]
-    flat = [j for _, cells in gated for j in cells]
-    sure = {id(flat[i]) for i in holm(flat)}
-    return [_row(row, cells, sure, scale) for row, cells in gated]
+def judge_rows(
+    by_row: Sequence[tuple[Row, Sequence[Judged]]], scale: Scale = "standard", looks: int = 1
+) -> list[RowVerdict]:
+    """Judge rows; each verdict holds everything that was judged in the row's cells.
+
+    Parameters
+    ----------
+    by_row
+        Rows with what was judged in their cells.
+    scale
+        Scale of the runs.
+    looks
+        Number of looks among which this one is (`judge.looks`): its errors are that much rarer.
+    """
+    known = [(row, [at_look(j, looks) for j in gated(cells)]) for row, cells in by_row]
+    flat = [j for _, cells in known for j in cells]
+    sure = {id(flat[i]) for i in holm(flat, HOLM_LEVEL / looks)}
+    return [row_verdict(row, cells, sure, scale, looks) for row, cells in known]
 
 
-def _gated(cells: Sequence[Judged]) -> list[Judged]:
-    """Exclude measures that count only where another one is about equal, if it is not."""
+def gated(cells: Sequence[Judged]) -> list[Judged]:
+    """Exclude measures that count only if another one is about equal, when it is not."""
     at = {(j.cell.id, j.measure.name): j for j in cells}
     found = []
     for j in cells:
@@ -311,7 +331,16 @@ def _gated(cells: Sequence[Judged]) -> list[Judged]:
     return found
 
 
-def _row(row: Row, cells: Sequence[Judged], sure: set[int], scale: Scale) -> RowVerdict:
+def at_look(judged: Judged, looks: int) -> Judged:
+    """Return the verdict that the number has as one of several looks."""
+    if looks == 1 or judged.verdict == "not tested" or len(judged.by_seed) < 2:
+        return judged
+    verdict = outcome(widened(judged.difference, looks), judged.margin)
+    return replace(judged, verdict="no difference shown" if judged.lopsided and verdict != "worse" else verdict)
+
+
+def row_verdict(row: Row, cells: Sequence[Judged], sure: set[int], scale: Scale, looks: int = 1) -> RowVerdict:
+    """Return the verdict on a row; `sure` has the identities of what is worse after correcting for all cells of the report."""
     if row.applies:
         return RowVerdict(row=row, verdict="not applicable", reason=row.applies)
     if not row.cells:
@@ -334,8 +363,8 @@ def _row(row: Row, cells: Sequence[Judged], sure: set[int], scale: Scale) -> Row
         said = next((j.note for j in cells if j.note), "no cells at this scale")
         return RowVerdict(row=row, verdict="not tested", cells=tuple(cells), reason=said)
     means = {name: in_margins([j for j in cells if j.counts and j.measure.name == name]) for name in names}
-    strict = {n: _interval(v, 1 - (1 - LEVEL) / len(names)) for n, v in means.items()}
-    plain = {n: _interval(v, LEVEL) for n, v in means.items()}
+    strict = {n: interval_of(v, len(names), looks) for n, v in means.items()}
+    plain = {n: interval_of(v, looks=looks) for n, v in means.items()}
     worst_name = max(names, key=lambda n: (strict[n].low, strict[n].value))
     single = [j for j in cells if id(j) in sure]
 
@@ -358,7 +387,7 @@ def _row(row: Row, cells: Sequence[Judged], sure: set[int], scale: Scale) -> Row
     better = [n for n in names if outcome(strict[n], 1.0) == "better"]
     alone = [j for j in cells if j.counts and j.verdict == "worse"]
     if scale != "quick" and not better:
-        in_row = holm(cells)
+        in_row = holm(cells, HOLM_LEVEL / looks)
         alone = [j for i, j in enumerate(cells) if i in in_row]
     if alone:
         worst = max(alone, key=lambda j: j.difference.value / _unit(j))
@@ -420,7 +449,7 @@ def _remark(row: Row, cells: Sequence[Judged]) -> str:
 
 def judge_part(row: Row, cells: Sequence[Judged], scale: Scale) -> RowVerdict:
     """Return the verdict that a row would have with only some of its cells."""
-    return _row(row, cells, set(), scale)
+    return row_verdict(row, cells, set(), scale)
 
 
 def _unit(judged: Judged) -> float:
@@ -435,65 +464,8 @@ def in_margins(cells: Sequence[Judged]) -> list[float]:
     return [sum(j.by_seed[s] / _unit(j) for j in cells) / len(cells) for s in sorted(common)]
 
 
-def _interval(values: Sequence[float], level: float) -> Estimate:
-    return bootstrap_mean(values, level=level) if len(values) > 1 else mean_interval(values, level=level)
-
-
-def more_seeds(by_row: Sequence[tuple[Row, Sequence[Judged]]], scale: Scale, most: int) -> dict[tuple[str, str], int]:
-    """Return the wanted number of seeds for cells whose row needs more: (row, cell) -> seeds.
-
-    A row that is worse needs none. One whose mean over cells is open gets twice as many in all the cells that the mean is of,
-    if so many may settle it. In every other row, only a cell may change the verdict that lies beyond its margin and is not
-    worse for sure yet. A row has `PAIRS` pairs of runs at most, where the first seeds are not more than that already.
-    """
-    if scale == "quick":
-        return {}
-    found: dict[tuple[str, str], int] = {}
-    gated = [(row, _gated(cells)) for row, cells in by_row]
-    flat = [j for _, cells in gated for j in cells]
-    sure = {id(flat[i]) for i in holm(flat)}
-    for row, cells in gated:
-        verdict = _row(row, cells, sure, scale).verdict
-        if verdict in ("worse", "not tested", "not applicable"):
-            continue
-        upto = min(most, PAIRS // len({j.cell.id for j in cells}))
-        wanted = [] if verdict != "no difference shown" else _of_open_means(row, cells, upto)
-        wanted += [j for j in cells if j.counts and id(j) not in sure and _may_be_worse(j, upto)]
-        for j in wanted:
-            n = max(i.runs for i in cells if i.cell.id == j.cell.id)
-            if n < upto:
-                found[(row.id, j.cell.id)] = min(2 * n, upto)
-    return found
-
-
-def _of_open_means(row: Row, cells: Sequence[Judged], upto: int) -> list[Judged]:
-    """Return measures whose means over cells more seeds may decide."""
-    found = []
-    for measure in row.measures:
-        parts = [j for j in cells if j.counts and j.measure is measure]
-        values = in_margins(parts)
-        if len(values) > 1:
-            mean = _interval(values, LEVEL)
-            if outcome(mean, 1.0) == "no difference shown" and _may_settle(mean, 1.0, 1.0, upto):
-                found += parts
-    return found
-
-
-def _may_be_worse(judged: Judged, upto: int) -> bool:
-    d = judged.difference
-    return d.value > judged.margin and math.isfinite(d.low) and _may_settle(d, judged.margin, HOLM_WIDTHS, upto)
-
-
-def _may_settle(d: Estimate, margin: float, widths: float, upto: int) -> bool:
-    """Return whether this many half-widths fit between mean and margin with that many seeds."""
-    distance, half = abs(d.value - margin), widths * (d.high - d.low) / 2
-    return distance > 0 and d.n * (half / distance) ** 2 <= upto
-
-
-PAIRS = 2000
-"""Largest number of pairs of runs in a row. A row of 144 cells has more than enough seeds for its mean, and would take
-most of the time.
-"""
-
-HOLM_WIDTHS = 2.0
-"""Half-widths of a 95 % interval that one cell of several hundred needs to be worse after Holm's correction."""
+def interval_of(values: Sequence[float], among: int = 1, looks: int = 1) -> Estimate:
+    """Return a mean with its interval, as one of several measures and of several looks."""
+    level = LEVEL if looks > 1 else 1 - (1 - LEVEL) / among
+    found = bootstrap_mean(values, level=level) if len(values) > 1 else mean_interval(values, level=level)
+    return widened(found, among * looks) if looks > 1 else found

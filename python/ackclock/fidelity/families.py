@@ -393,7 +393,7 @@ FAMILIES: dict[str, Callable[[Sketch], None]] = {
     "outages": _outages,
     "two-steps": _two_steps,
 }
-"""Name -> what it draws."""
+"""Name -> function that draws."""
 
 BY_NAME = frozenset({"two-steps"})
 """Families that are drawn only when their name is given: variants of another."""

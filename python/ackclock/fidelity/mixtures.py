@@ -33,7 +33,7 @@ COUNT = 50
 """Default number of mixtures."""
 MOST_FEATURES = 5
 MOST_PACKETS = 30_000
-"""Roughly: a faster path is run for a shorter time."""
+"""Approximate duration of a run: the faster the path, the shorter the run."""
 
 Table = dict[str, Any]
 Path = tuple[str | int, ...]
@@ -458,10 +458,10 @@ FEATURES: dict[str, tuple[Callable[[Mixture], None], int]] = {
     "hosts": (_hosts, 5),
     "offload": (_offload, 3),
 }
-"""Name -> what it draws, and its weight."""
+"""Name -> function that draws, and its weight."""
 
 
-# --- what the backend takes
+# --- keys that the backend takes
 
 
 @functools.cache
@@ -470,8 +470,36 @@ def _has() -> Has:
     return Has(release="7.3.4", controllers=tuple(sorted(names)))
 
 
+CHANCE = frozenset(
+    {
+        "bernoulli",
+        "gilbert-elliott",
+        "gilbert-elliott-in-time",
+        "red",
+        "linux-red",
+        "choke",
+        "pie",
+        "fq-pie",
+        "dualpi2",
+        "cake",
+    }
+)
+"""Kinds of losses and queues that draw random numbers."""
+CHANCES = frozenset({"jitter", "netem_jitter", "reorder", "duplicate", "corrupt", "wifi"})
+"""Keys of a link that do."""
+
+
+def _draws_its_own(at: Any) -> bool:
+    """Whether part of a scenario is left to chance, which the kernel's queueing disciplines draw from a generator of their own."""
+    if isinstance(at, Mapping):
+        return at.get("kind") in CHANCE or any(key in CHANCES or _draws_its_own(value) for key, value in at.items())
+    return isinstance(at, list) and any(map(_draws_its_own, at))
+
+
 def _accepted(told: Table, network: NetworkKind) -> Scenario | None:
-    """The scenario, if it is one and the backend takes it over that network."""
+    """The scenario, if it is one and the backend takes it over that network, with nothing that each side draws for itself."""
+    if network == "qdisc" and _draws_its_own(told["network"]):
+        return None
     try:
         scenario = Scenario.from_dict(told)
         job(json.loads(scenario.to_engine_json()), 1, network, _has())
@@ -620,7 +648,7 @@ def _kept(it: Mixture) -> tuple[Scenario, set[str]]:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """A value, then it with one optional key less after the other."""
+    """A value, then copies without one of its optional keys, then copies with fewer and fewer of them."""
     yield value
     if isinstance(value, dict):
         left = dict(value)

@@ -24,7 +24,7 @@ CLOCKS = {"BusyTime": "busy_s", "RWndLimited": "rwnd_limited_s", "SndBufLimited"
 
 
 def is_ndt7(value: Mapping[str, Any]) -> bool:
-    """Return whether it is such a row, or one measurement."""
+    """Return whether this is a row of measurements, or a single one."""
     inner = value.get("raw") if isinstance(value.get("raw"), Mapping) else value
     assert inner is not None
     return any(isinstance(inner.get(way), Mapping) and "ServerMeasurements" in inner[way] for way in WAYS) or (

@@ -46,7 +46,7 @@ Stages = list[dict[str, Any]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Exported:
-    """Script, and what it leaves out.
+    """A script, and the parts of the scenario that it leaves out.
 
     Parameters
     ----------

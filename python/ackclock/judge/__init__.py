@@ -1,7 +1,6 @@
-"""The one judge: a number with its interval, a bound with its margin, and where the one lies relative to the other.
-
-Studies, `evaluate`, `compare` and `fidelity` ask the same question, in words of their own: is an interval below, within or above
-what counts? `Bound.places` answers it; each of them has a small table from places to words.
+"""The one judge: a number with its interval, a bound with its margin, and their relative position. Studies, `evaluate`,
+`compare` and `fidelity` ask the same question, in words of their own: is an interval below, within or above the bound?
+`Bound.places` answers it; each of them has a small table from places to words.
 """
 
 from ackclock.judge.bound import (

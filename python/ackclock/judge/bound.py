@@ -10,9 +10,9 @@ from enum import Flag, StrEnum
 class Verdict(StrEnum):
     """Verdict of a measurement on a claim.
 
-    "negligible" is a result, not a lack of one: the effect is proven smaller than what was declared, beforehand, to count.
-    "refuted" is one, too: what the claim asks is excluded, and only whether the effect is negligible or the other way round is open.
-    "depends" is said of a sentence over several cells, some of which lie significantly on the one side and some on the other.
+    "negligible" is a result, not a lack of one: the effect is proven smaller than the margin that was declared beforehand.
+    "refuted" is a result, too: the claim is excluded, and it is open only whether the effect is negligible or reversed.
+    "depends" belongs to a sentence over several cells: some are significantly on one side, some on the other.
     """
 
     HOLDS = "holds"
@@ -42,7 +42,7 @@ AGAINST = (Verdict.FAILS, Verdict.NEGLIGIBLE, Verdict.REFUTED)
 
 
 class Place(Flag):
-    """Where values lie relative to a bound; an interval that straddles a limit lies in several places.
+    """Places of values relative to a bound; an interval that straddles a limit is in several places.
 
     An interval inside another one lies in the same places or in fewer. So a verdict that one place alone decides stays what it
     is when more runs make the interval narrower.
@@ -94,9 +94,6 @@ class Bound:
     def place(self, value: float) -> Place:
         """Return the place of one value: below, within or above two bounds. For a bound that is open on one side,
         "within" is closer to it than the margin, and empty without a margin.
-
-        Between two bounds a value is below, within or above them. Of a bound that is open on one side, within is what is nearer to
-        it than the margin: nothing, if there is none.
         """
         asked = self.asked
         if asked is Place.WITHIN:
@@ -198,5 +195,5 @@ def between(low: float, high: float) -> Bound:
 
 
 def exactly(value: float) -> Bound:
-    """The one value and no other."""
+    """Range that holds one value only."""
     return Bound(low=value, high=value)

@@ -36,8 +36,8 @@ def _positive(value: float, half: float, n: int) -> Estimate:
 
 
 ALIKE = 3.84
-"""Runs that differ, added to those that do where others are alike: 95 % of samples without any come from where at most so many are expected.
-It is the square of the normal quantile, as in Wilson's interval."""
+"""Number of differing runs added to the observed ones when all others are alike: at most this many are expected where
+95 % of samples show none. It is the square of the normal quantile, as in Wilson's interval."""
 
 
 def spread(influence: Array, alike: NDArray[np.bool_], one: float) -> float:
@@ -132,8 +132,8 @@ def _known(
     one: float = 0.0,
     ties: float = 0.0,
 ) -> Estimate:
-    """An estimate with the interval that the influences of its runs give: Student's t, as far again as Hall's transformation where they are
-    skewed, and none where a few of them carry it.
+    """An estimate with the interval that follows from the influences of its runs: Student's t, extended by Hall's
+    transformation if they are skewed, and no interval if a few runs carry the estimate.
     """
     from scipy.special import stdtrit
 
@@ -319,7 +319,9 @@ def _remaining_apart(
 
 
 def _together(value: float, of: Sequence[tuple[float, Estimate]], *, positive: bool = False) -> Estimate | None:
-    """An estimate that others make, each with the weight of its error, run by run where they share streams; None if a run of one is not known."""
+    """An estimate combined from others, each with the weight of its error, run by run if they share streams; None if
+    the runs of one are unknown.
+    """
     if any(not e.parts or not math.isfinite(e.high - e.low) for _, e in of):
         return None  # an estimate without known runs, or without an interval
     parts: dict[str, Array] = {}
@@ -335,7 +337,7 @@ def _together(value: float, of: Sequence[tuple[float, Estimate]], *, positive: b
 
 
 def minus(a: Estimate, b: Estimate) -> Estimate:
-    """Difference of two estimates: run by run where both know their runs and share them, else as of independent ones."""
+    """Difference of two estimates: run by run if both know their runs and share them, otherwise as independent ones."""
     found = _together(a.value - b.value, ((1.0, a), (-1.0, b)))
     if found is not None:
         return found
@@ -344,7 +346,7 @@ def minus(a: Estimate, b: Estimate) -> Estimate:
 
 
 def mean_of(each: Sequence[Estimate]) -> Estimate:
-    """Mean of estimates: run by run where they share runs, else as of independent ones."""
+    """Mean of estimates: run by run if they share runs, otherwise as independent ones."""
     value = float(np.mean([e.value for e in each]))
     found = _together(value, [(1 / len(each), e) for e in each])
     if found is not None:

@@ -19,7 +19,7 @@ from ackclock.judge.trend import Settling
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quantity:
-    """A measured number that does not know yet what is asked of it: a `Bound` makes it `Evidence`.
+    """A measured number without a question: a `Bound` turns it into `Evidence`.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ class Evidence:
             As for the class.
         """
         beyond = np.isinf(times)
-        # Ranks are all that a median and its interval need; a number above all others stands for what was not reached.
+        # A median and its interval need only ranks; a number above all others stands for values that were not reached.
         found = quantile_interval(np.where(beyond, 1e300, times), 0.5)
         value, low, high = (math.inf if x > 1e299 else x for x in (found.value, found.low, found.high))
         return cls(
@@ -310,14 +310,13 @@ def wider(among: int, seeds: int) -> float:
 
 
 ORDER = (Verdict.FAILS, Verdict.REFUTED, Verdict.NEGLIGIBLE, Verdict.UNDECIDED, Verdict.HOLDS)
-"""The number that settles the verdict on several at once is the first with the first of these verdicts that one of them has: a claim that
-asks for all falls with the first of them that is excluded, whatever is open of the others."""
+"""The number that decides the verdict on several at once: the first with the most severe verdict. A claim about all
+numbers fails with the first excluded one, whatever is open about the others."""
 
 
 def conjunction(evidence: Sequence[Evidence], looks: int = 1) -> Verdict:
-    """Verdict on several numbers at once: that of the number that settles it; `looks` as for `Evidence.judge`.
-
-    Where one is negligible and another open, the claim is refuted: it cannot hold, and with more runs the other may still fail.
+    """Verdict on several numbers at once: that of the deciding number; `looks` as for `Evidence.judge`. If one is
+    negligible and another open, the claim is refuted: it cannot hold, although more runs may still make the other fail.
     """
     weighing = [e for e in evidence if e.weighs]
     verdicts = {e.judge(len(weighing), looks=looks) for e in weighing}

@@ -35,7 +35,7 @@ CHOSEN = "ACKCLOCK_KERNEL"
 """Environment variable that names the kernel of runs; empty: the current one."""
 
 CHECKOUT = Path(__file__).resolve().parents[3] / "linux"
-"""Where a checkout has its folder `linux/`."""
+"""Folder `linux/` of a checkout."""
 
 SOURCES = Path(__file__).with_name("sources.tar.xz")
 """Our sources in a wheel: `tools/linux_sources.py`."""
@@ -96,7 +96,7 @@ def repository() -> Path:
 
 
 def _unpacked(archive: Path) -> Path:
-    """The archive's files in the cache; they get their place at once, when all are there."""
+    """Files of the archive in the cache; they get their place all at once."""
     place = folder() / f"ours-{hash_of([archive.read_bytes()])}"
     if place.is_dir():
         return place
@@ -105,7 +105,7 @@ def _unpacked(archive: Path) -> Path:
             packed.extractall(made, filter="data")
         with suppress(OSError):  # another process was first
             os.rename(made, place)
-            os.mkdir(made)  # the context removes what it made
+            os.mkdir(made)  # the context removes its own files
     return place
 
 

@@ -158,7 +158,7 @@ class Has:
         return f"Linux {self.release}"
 
     def is_of(self, version: str) -> bool:
-        """Return whether it has this version, such as "7.3"."""
+        """Return whether the kernel has this version, such as "7.3"."""
         return re.findall(r"\d+", self.release)[:2] == version.split(".")
 
     def queue(self, kind: str) -> bool:

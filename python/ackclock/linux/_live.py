@@ -236,7 +236,7 @@ def _job(
 
 
 def _seen(option: str, file: str, folder: str) -> str:
-    """Return `file`; refuse it if programs see another folder in its place, except below their working folder."""
+    """Return `file`; refuse it if another folder hides it from the programs, except below their working folder."""
     place, here = Path(file), Path(folder)
     seen = place.is_relative_to(here) and any(here != Path(own) and here.is_relative_to(own) for own in INNER)
     if not seen and any(place.is_relative_to(own) for own in INNER):

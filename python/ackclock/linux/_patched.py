@@ -65,7 +65,7 @@ def patched(tree: Path, place: Path, patches: Sequence[tuple[str, bytes]], make:
     texts = applied(tree, patches)
     record = place / TOUCHED
     before = record.read_text(encoding="utf-8").split("\n") if record.is_file() else []
-    # written first, so that the next build knows of everything that an interrupted one left
+    # written first, so that the next build can undo everything that an interrupted one left
     record.write_text("\n".join(sorted({*before, *texts} - {""})), encoding="utf-8")
     for name in {*before} - {*texts, ""}:
         original = tree / name

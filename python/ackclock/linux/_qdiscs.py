@@ -108,9 +108,6 @@ def _lay_device(
     """Give the cards of one side their own queue, and put the stage behind it on the path. A shaper releases a packet
     when its transmission starts, and a stage behind it takes the transmission time. If TCP ignores the queue, it is a
     separate one behind the host.
-
-    A shaper lets a packet go when its transmission starts, and a stage behind it takes the time of that. Where TCP does not
-    look at its queue, the queue is foreign: it stands behind the host.
     """
     key = ("host", "peer_host")[side]
     behind: list[dict[str, Any]] = []

@@ -1,6 +1,6 @@
-"""From a scenario to what the guest is told; what the kernel cannot do is refused by name.
+"""From a scenario to the job of the guest; a key that the kernel cannot honour is refused by name.
 
-Length: a refusal for each key that the kernel lacks stands beside what the key becomes.
+Length: each key's translation is next to its refusals.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ LEAST_WAY_NS = 3_100_000
 
 RMEM = (4096, 131_072, 67_108_864)
 """Bytes of a receive buffer: minimum, initial, maximum (`tcp_rmem`)."""
+
+MOST_PAYLOAD = 1460
+"""Bytes of a full Ethernet segment without options."""
 
 LEAST_SEND_BUFFER, MOST_SEND_BUFFER = 4608, 2**31 - 2
 """Bytes that SO_SNDBUF may stand for: two small packets (SOCK_MIN_SNDBUF), and the maximum of an int. The kernel keeps
@@ -357,6 +360,9 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
     if "reordering" in stack:
         sysctl["net/ipv4/tcp_reordering"] = str(stack.pop("reordering"))
     initrwnd = stack.pop("initial_receive_window", 0)
+    first_buffer = 2 * initrwnd * (smss or MOST_PAYLOAD - 12 * timestamps)
+    if first_buffer > RMEM[1]:  # a route bounds the first window, which is never more than the buffer holds
+        sysctl["net/ipv4/tcp_rmem"] = f"{RMEM[0]} {first_buffer} {RMEM[2]}"
     if "limit_output_bytes" in stack:
         sysctl["net/ipv4/tcp_limit_output_bytes"] = str(stack.pop("limit_output_bytes"))
     sysctl["net/ipv4/tcp_ecn"] = "0"
@@ -495,8 +501,6 @@ UNNOTICED = {"batch": (1,), "catch_up": ("none",), "preset": ("clean",)}
 def _bound_buffer(host: dict[str, Any], network: str) -> None:
     """Bound the window by its buffer from the first segment on. TCP_WINDOW_CLAMP, which chooses the window scale, is
     forgotten with the first segment (`tcp_measure_rcv_mss`).
-
-    TCP_WINDOW_CLAMP, which chooses the window scale, is forgotten with the first segment (`tcp_measure_rcv_mss`).
     """
     if host["window_clamp"]:
         low, first, _ = RMEM

@@ -153,7 +153,7 @@ def draw_pareto(ax: Any, points: Mapping[str, tuple[Sequence[float], Sequence[fl
 
 
 def name_points(figure: Any, named: Mapping[Any, Sequence[tuple[float, float, str]]], size: float = 6.5) -> None:
-    """Names beside points where they hit neither another name nor another point, nor leave their panel; the others get none.
+    """Names beside points, where they overlap no other name or point and stay in the panel; the others get none.
 
     Parameters
     ----------

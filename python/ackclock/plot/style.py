@@ -82,7 +82,9 @@ RC: dict[str, Any] = {
 
 
 def plain(drawn: Any) -> Any:
-    """A figure whose logarithmic axes have plain numbers: matplotlib writes powers of ten as TeX, which is shown as it stands where dollar signs are signs."""
+    """A figure whose logarithmic axes have plain numbers: matplotlib writes powers of ten as TeX, which appears as raw
+    text where dollar signs are ordinary characters.
+    """
     from matplotlib.ticker import FuncFormatter, LogFormatter, NullFormatter
 
     for ax in drawn.axes:

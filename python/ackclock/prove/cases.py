@@ -35,7 +35,7 @@ Cut = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class Cases:
-    """Rows, and what was left out.
+    """Rows, and the parts that were left out.
 
     Parameters
     ----------

@@ -80,7 +80,7 @@ class Certificate:
         }
 
     def write(self, folder: Path) -> Path:
-        """Write it beside its cases."""
+        """Write the certificate beside its cases."""
         return _files.write(folder / FILE, json.dumps(self.to_json(), indent=1, allow_nan=False), "the certificate")
 
 

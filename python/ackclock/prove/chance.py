@@ -1,7 +1,6 @@
-"""From all cases to an expectation: with what probability each happens where packets are lost at random, without any seed.
-
-What was left out has a probability, too, so an expectation has bounds: such a case takes at least as long as the run had taken where it was
-left out, and at most the rest of the run.
+"""From all cases to an expectation: the probability of each case under random loss, without any seed. Omitted cases
+have a probability, too, so the expectation has bounds: such a case takes at least the time that the run had taken when
+it was cut off, and at most the rest of the run.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Bernoulli:
         return self.p ** cases.yes.astype(float) * (1 - self.p) ** (cases["asked"] - cases.yes.astype(float))
 
     def cut(self, question: int, yes: int) -> float:
-        """Probability of a case that was left out at this question, its yes among them."""
+        """Probability of a case that was left out at this question, its own yes included."""
         return float(self.p**yes * (1 - self.p) ** (question + 1 - yes))
 
 

@@ -1,6 +1,5 @@
-"""The enumeration: targets one after the other, tasks in batches, each kept in a file as soon as it is made.
-
-So a proof that was killed goes on where it was: `cases/` in its folder has a file for each batch, and only what is missing is made.
+"""The enumeration: one target after the other, tasks in batches, each batch written to a file of its own at once. A
+killed proof therefore continues: `cases/` in its folder has a file for each batch, and only missing batches are made.
 """
 
 from __future__ import annotations
@@ -178,7 +177,7 @@ def _keep_plan(folder: Path, wanted: Mapping[str, Any]) -> None:
 
 
 def run_with(target: Target) -> Mapping[str, Any] | None:
-    """Own controllers of a target, as the engine takes them."""
+    """Own controllers of a target, in the form for the engine."""
     return classes(target.scenario.own()) or None
 
 

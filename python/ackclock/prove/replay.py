@@ -48,7 +48,7 @@ class Replayed:
 
 
 def scripted(scenario: Scenario, adversary: Adversary, answers: int) -> Scenario:
-    """The scenario of a case, with its losses as a script, which runs as it stands.
+    """Scenario of a case, with its losses as a script; it runs without changes.
 
     Examples
     --------

@@ -68,7 +68,7 @@ def render(page: Page, *, drawn: Drawn | None = None) -> str:
 
 @cache
 def _template() -> Template:
-    """Compiled once: that takes longer than to fill it in."""
+    """Compiled once, because that takes longer than filling it in."""
     from importlib.resources import files
 
     from jinja2 import Environment, StrictUndefined

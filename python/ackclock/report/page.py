@@ -214,7 +214,7 @@ class Table:
 
     @property
     def folds(self) -> bool:
-        """Whether it is so long that it is folded initially."""
+        """Whether it is long enough to be folded initially."""
         return len(self.rows) > LONG
 
     @property
@@ -246,7 +246,7 @@ Block = Prose | Table | Figure | Live
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Section:
-    """A heading and what stands below it.
+    """A heading and the part below it.
 
     Parameters
     ----------
@@ -341,7 +341,7 @@ class Page:
 
     @property
     def short(self) -> bool:
-        """Whether it has so many claims that it shows one picture per section, and folds the rest."""
+        """Whether it has too many claims to show all pictures: one picture per section, and the rest folded."""
         return len(self.claims) > MANY
 
     @property

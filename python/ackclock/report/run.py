@@ -1,6 +1,6 @@
-"""The report of one run: what each flow got, everything over time, each recovery.
+"""The report of one run: the results of each flow, everything over time, each recovery.
 
-Length: a section of the page after the other, and the sentences in them.
+Length: one section of the page after the other, and their sentences.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ TRACE_BYTES = 2**29
 
 
 def watched(scenario: Scenario, *, trace: bool = True) -> Scenario:
-    """Scenario that records what its report draws; what is recorded changes nothing in the run.
+    """Scenario that records the data of its report; recording changes nothing in the run.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def page(run: Run, *, command: str = "", name: str = "", beside: Sequence[Measur
             **{key: str(value) for key, value in run.provenance.items() if key in ("build", "backend", "kernel")},
         },
         command=command or "ackclock run SCENARIO --report FILE",
-        beside="What is recorded does not change a run: with and without this report it has the same digest.",
+        beside="Recording does not change a run: with and without this report it has the same digest.",
     )
 
 
@@ -401,7 +401,7 @@ def _sequences(run: Run, names: Sequence[str]) -> list[Section]:
 
 
 def _first_recovery(run: Run, flow: int) -> tuple[float, float] | None:
-    """Time of the first recovery, with as much before and after it."""
+    """Time of the first recovery, with equal times before and after it."""
     found = run.recoveries
     if not found.height:
         return None

@@ -41,8 +41,6 @@ def burst_bytes(rate_bps: float) -> float:
 def hangs_on_bursts(scenario: Scenario) -> str | None:
     """Return one line if the bottleneck's buffer holds less than `ENOUGH` bursts and the scenario leaves the hosts at
     their default; else None. Graphs have no single bottleneck link, so they get no line.
-
-    Graphs have no link that is the bottleneck, so nothing is said of them.
     """
     told: dict[str, Any] = json.loads(scenario.to_engine_json())
     link = told["network"].get("bottleneck")

@@ -296,7 +296,7 @@ class Cake(Table):
     framing: Literal["noatm", "atm", "ptm"]
     """Compensation for the line's encoding: ATM (each 48 bytes take a cell of 53), PTM (each 64 bytes take 65), or none."""
     isolation: Literal["flows", "dual-srchost", "dual-dsthost", "triple-isolate"]
-    """Between whom the rate is shared equally. Hosts are those of the scenario's `hosts`; ends without one count as one host per group of flows."""
+    """Parties between which the rate is shared equally. Hosts are those of the scenario's `hosts`; ends without one count as one host per group of flows."""
     def __init__(
         self,
         *,
@@ -860,7 +860,7 @@ class Conversation(Table):
 
     kind: Literal["conversation"]
     steps: tuple[Turn, ...]
-    """Who writes what, in order."""
+    """Steps of the conversation, in order."""
     repeat: int | None
     """Number of times that the steps are gone through. Default: again and again, until the flow stops."""
     think: str | Constant | Uniform | Lognormal | Exponential | Choice
@@ -1277,7 +1277,7 @@ class Link(Table):
     reorder: Reorder | None
     """Reordering of packets. Default: none."""
     duplicate: float | str
-    """Probability that a packet comes twice. The copy crosses the link for itself and counts as an arrival."""
+    """Probability that a packet is duplicated. The copy crosses the link by itself and counts as an arrival."""
     corrupt: float | str
     """Probability that a packet is damaged: it waits and takes its time on the link, and is lost at the end."""
     capacity: Schedule | Random | Mahimahi | Dummynet | TokenBucket | None
@@ -1449,7 +1449,7 @@ class NamedLink(Table):
     reorder: Reorder | None
     """Reordering of packets. Default: none."""
     duplicate: float | str
-    """Probability that a packet comes twice. The copy crosses the link for itself and counts as an arrival."""
+    """Probability that a packet is duplicated. The copy crosses the link by itself and counts as an arrival."""
     corrupt: float | str
     """Probability that a packet is damaged: it waits and takes its time on the link, and is lost at the end."""
     capacity: Schedule | Random | Mahimahi | Dummynet | TokenBucket | None
@@ -1849,7 +1849,7 @@ class Record(Table):
     goodput_interval: str
     """Length of the intervals over which the goodput of each flow is measured."""
     limits_interval: str
-    """Length of the intervals over which it is told what held each flow of TCP back (table `limits`; the sums are columns of `flows`)."""
+    """Length of the intervals for which table `limits` says what limited each flow of TCP (the sums are columns of `flows`)."""
     transactions: Literal["rows", "summary"]
     """"rows": a row for each transaction, and the summary. "summary": only totals and a histogram, whose size does not depend on the number of transactions."""
     warm_up: str

@@ -3,9 +3,6 @@
 A study that is a folder is copied whole, because no package contains it. The parts are those of ACM's artefact review
 (Artifact Review and Badging, version 1.1): documented, consistent, complete, exercisable, and with reproducible
 results.
-
-The parts are those that ACM's artefact review asks for (Artifact Review and Badging, version 1.1): documented, consistent, complete,
-exercisable, and results that can be reproduced.
 """
 
 from __future__ import annotations
@@ -258,7 +255,7 @@ This artefact was written with {pinned}.
 | `{EXPECTED}` | verdicts and values of the record, of each scale, with intervals |
 | `claims.md` | every sentence of the publications, the claim that tests it, its verdict and whether its cause was tested |
 {row}
-## What artefact review asks for
+## Demands of artefact review
 
 | badge | what it asks | here |
 |---|---|---|

@@ -1,8 +1,6 @@
 """Makes more runs for undecided claims, until they are decided or need more than the available time.
 
-Repeated looks have a cost. The first look is that of the scale, at 95 %. The later looks share another 5 % equally, so
-that at a margin a claim holds, or fails, by mistake in at most 5 % of all cases, however many looks there are
-(Bonferroni's inequality; half of it is on either side).
+The first look is that of the scale; what repeated looks cost is said in `judge.looks`.
 """
 
 from __future__ import annotations
@@ -14,8 +12,9 @@ from dataclasses import dataclass
 
 from ackclock.judge.bound import AGAINST, Bound, Verdict
 from ackclock.judge.evidence import Evidence, wider
+from ackclock.judge.looks import BEYOND, HOPELESS, LOOKS, times_needed
 from ackclock.study.claim import Claim, Outcome
-from ackclock.study.plan import MOST_TIMES, Plan
+from ackclock.study.plan import Plan
 from ackclock.study.study import Study, carry_out
 
 
@@ -159,20 +158,9 @@ def _times(e: Evidence, among: int) -> float:
     # verdicts against a claim must hold beyond the correction for the number of its values
     factor = wider(LOOKS * (among if e.bound.judge(e.value, e.value) in AGAINST else 1), e.seeds)
     low, high = (e.value + factor * (end - e.value) for end in e.interval)
-    times = 1.0
-    for limit in limits(e.bound):
-        away = abs(e.value - limit)
-        if low <= limit <= high:
-            times = max(times, math.inf if away == 0 else (((high if limit > e.value else low) - e.value) / away) ** 2)
-    return times
+    return times_needed(e.value, low, high, limits(e.bound))
 
 
-BEYOND = 1024
-"""Multiple of a scale's runs above which no number is given, because it cannot be reached."""
-LOOKS = MOST_TIMES.bit_length() - 1
-"""Looks after the first: the runs are doubled at most this many times."""
-HOPELESS = 2
-"""Successive rounds after which a value on a limit is expected to stay there."""
 ENOUGH = 6
 """Runs from which on a median has a distribution-free interval (`least_for_quantile`)."""
 

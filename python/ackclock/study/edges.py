@@ -175,7 +175,7 @@ def _half_width(a: Evidence, b: Evidence) -> float:
 
 
 def write(study: Study, found: Sequence[Turned], *, scale: str, version: str, date: str) -> Path | None:
-    """Keep the changed verdicts beside the study's record; None if it has none."""
+    """Keep the changed verdicts beside the study's record; None if the study has no record."""
     if study.record is None:
         return None
     path = study.record.with_name(FILE)

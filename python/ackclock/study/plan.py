@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ackclock.errors import InputError
+from ackclock.judge.looks import MOST_TIMES
 
 if TYPE_CHECKING:
     from ackclock._results.result import Batch
@@ -32,10 +33,6 @@ MOST_SEEDS = 500
 def first_seed(stream: str) -> int:
     """First seed of a stream of seeds; streams with different names do not overlap in practice."""
     return (zlib.crc32(stream.encode()) & 0x7FFF_FFFF) << 20
-
-
-MOST_TIMES = 64
-"""Largest multiple of a scale's seeds."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -236,7 +236,7 @@ class OnPaths:
         return "holds" if holds.low > HALF else "fails" if holds.high < HALF else "undecided"
 
     def evidence(self) -> list[Evidence]:
-        """Shares, and the three properties that explain most of where it holds. None of them weighs."""
+        """Shares, and the three properties that best explain where it holds. None of them weighs."""
         found = [
             Evidence.of(e, f"{self.text}: {what}", Bound(), unit="%", weighs=False, key=f"{self.key}_{name}")
             for e, (what, name) in zip(self.shares, CLASSES, strict=True)
@@ -257,7 +257,7 @@ class OnPaths:
 CLASSES = (
     ("paths on which it is so", "holds_on"),
     ("paths on which it is the other way round", "reverse_on"),
-    ("paths on which there is no difference that counts", "none_on"),
+    ("paths without a difference that counts", "none_on"),
     ("paths of which it is not known", "unknown_on"),
 )
 """The four classes of paths, and their keys."""

@@ -13,6 +13,7 @@ from ackclock import report
 from ackclock._files import parquet, staged
 from ackclock.errors import InputError
 from ackclock.judge.bound import Verdict
+from ackclock.report.packed import VERSION as PLOTLY
 from ackclock.study import edges, held_out, kernel_record, specification
 from ackclock.study.claim import DIRECTION, MAGNITUDE, Judged, Outcome, Tables
 from ackclock.study.kernel_record import KernelRecord
@@ -356,14 +357,14 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             return "not installed"
 
-    packages = {name: of(name) for name in ("ackclock", "polars", "matplotlib", "plotly")}
-    return {**packages, "Python": platform.python_version()}
+    packages = {name: of(name) for name in ("ackclock", "polars", "matplotlib")}
+    return {**packages, "plotly.js": PLOTLY, "Python": platform.python_version()}
 
 
 WORDS = {
     "holds, fails": "the interval of the number lies wholly where the claim asks, or wholly on the other side",
-    "negligible": "the effect is proven smaller than what was declared, beforehand, to count",
-    "refuted": "what the claim asks is excluded; negligible or the other way round is open",
+    "negligible": "the effect is proven smaller than the margin that was declared beforehand",
+    "refuted": "the claim is excluded; it is open whether the effect is negligible or reversed",
     "depends": "cells lie significantly on both sides",
     "undecided": "more runs may decide",
 }

@@ -47,9 +47,9 @@ class Sentence:
 
 
 def read(text: str) -> tuple[Sentence, ...]:
-    r"""Sentences as a table: a line "= SOURCE", and a line "place | what it says | claims | what else shows it" for each.
+    r"""Sentences as a table: a line "= SOURCE", and a line "place | words | claims | other evidence" for each.
 
-    Where nothing tests a sentence, "none: WHY" stands in the last column.
+    If nothing tests a sentence, the last column is "none: REASON".
 
     Examples
     --------
@@ -120,8 +120,6 @@ def row(
 ) -> tuple[str, str, str, str, str]:
     """Return place, words, claims, verdicts and causes of a sentence, as a row of the document's table. `above` holds
     the claims whose causes an earlier row has listed; those of this row are added.
-
-    `above` holds the claims whose causes a row before this one has told; those of this one are added.
     """
     found, causes = [], []
     for name in sentence.claims:

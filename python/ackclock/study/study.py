@@ -228,7 +228,7 @@ class Study:
         return f"<Study {self.name}: {self.title}; {len(self.claims)} claims in {len(self.chapters)} chapters>"
 
     def _repr_html_(self) -> str:
-        """For notebooks: what it is about."""
+        """Subject of the study, for notebooks."""
         return (
             _html.heading(self.title, f"study {self.name}, {len(self.claims)} claims")
             + f"<p>{_html.escape(self.summary)}</p>"

@@ -45,8 +45,6 @@ def wanted(task: Task) -> bool:
 def compute_apart(task: Task, stop: _engine.Stop | None) -> Done:
     """Make the runs of a task in another process; if the process dies because of one run, this run has failed. Of
     several runs only the first half is made if the process dies; the others are handed out again.
-
-    Of several runs only the first half is made when the process dies of them; the others are handed out again.
     """
     from ackclock.sweep.task import Done
 

@@ -70,7 +70,7 @@ class Status:
 
     @property
     def finished(self) -> bool:
-        """Whether nothing is left to do."""
+        """Whether all tasks are done."""
         return self.done + self.failed == self.total
 
     @property

@@ -170,7 +170,7 @@ class Dask:
 
     @property
     def slots(self) -> int:
-        """Threads of all workers together; one if none has come yet, so that a task waits for the first."""
+        """Threads of all workers together; one while there is none, so that a task waits for the first."""
         try:
             info: Mapping[str, Any] = self._client.scheduler_info(n_workers=-1)
         except Exception:  # between two states; `wait` reports the problem

@@ -52,7 +52,7 @@ MOST_NAMED = 12
 """Largest number of points in a panel labelled with the axes that neither colour nor panel shows."""
 
 FEWEST_RUNS = 10
-"""Runs of a cell from which a distribution is drawn by default: with fewer, the interval shows as much."""
+"""Minimum number of runs of a cell from which a distribution is drawn by default: with fewer, the interval shows the same."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

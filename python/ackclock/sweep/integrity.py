@@ -52,7 +52,7 @@ class Damage:
 
     @property
     def is_unreadable(self) -> bool:
-        """Whether the disk refused the file: what is in it may be as it was written."""
+        """Whether the disk refused to read the file, whose content may still be whole."""
         return self.why.startswith(UNREADABLE)
 
     def __str__(self) -> str:

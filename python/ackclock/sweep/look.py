@@ -301,7 +301,7 @@ class View:
 
 
 def warmed_up(sweep: Sweep) -> bool:
-    """Whether one of its runs has a warm-up."""
+    """Whether any of its runs has a warm-up."""
     key = "record.warm_up"
     warm_up = units.whole(sweep.scenario.record.warm_up, units.DURATION) > 0
     return warm_up or any(axis.key == key for axis in sweep.axes)
@@ -386,7 +386,7 @@ def _viewed(results: Results, runs: pl.DataFrame) -> View:
     axes: dict[str, Dimension] = {}
     columns: dict[str, Any] = {"cell": pl.Series(range(len(sweep.points)), dtype=pl.UInt32)}
     for i, axis in enumerate(sweep.axes):
-        if len(axis.shown) > 1 and not axis.repeats:  # another axis of its group gives its value
+        if len(axis.shown) > 1 and not axis.repeats:  # another axis of its group determines its value
             column = f"axis.{i}"
             axes[column] = Dimension(
                 name=axis.name or axis.key, values=axis.shown, bundle=bundles.get(axis.key, column)

@@ -127,8 +127,6 @@ class Store:
     def adopt(self, sweep: str, recipe: str, runs: Sequence[int], *, anew: bool) -> None:
         """Record which runs belong to a sweep. Those of another engine no longer do: a table holds the runs of one.
         `anew` forgets all former members.
-
-        Those of another engine no longer do: a table holds the runs of one. `anew` forgets all that belonged to it before.
         """
         with self._transaction():
             number = self._recipe(recipe)
@@ -358,7 +356,7 @@ class Store:
     def _known(self, recipe: int, keys: Sequence[bytes]) -> tuple[dict[bytes, int], dict[bytes, str]]:
         """Return number and state of the runs that are in the database."""
         (held,) = self._db.execute("SELECT count(*) FROM runs WHERE recipe = ?", (recipe,)).fetchone()
-        if held <= 4 * len(keys):  # one query for all: ten times as fast as one per run
+        if held <= 4 * len(keys):  # one query for all runs: ten times as fast as one per run
             rows: Iterable[tuple[bytes, int, str]] = self._db.execute(
                 "SELECT key, id, state FROM runs WHERE recipe = ?", (recipe,)
             )

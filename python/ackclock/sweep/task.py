@@ -82,7 +82,7 @@ class Done:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Made:
-    """Task that has come back.
+    """A finished task.
 
     Parameters
     ----------

@@ -100,7 +100,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def throughputs(tables: Tables) -> Figure:
-    """Throughput of the long flows beside either."""
+    """Throughput of the long flows beside each kind of transactions."""
     rows = []
     for load in LOADS:
         for arm in (IW3, IW10):
@@ -144,7 +144,7 @@ def run(plan: Plan) -> Data:
     Data
         `background.flows`: load, arm, seed, goodput_bps (of both flows), completed and mean_s of the transactions.
     """
-    # I20 asks for a share of runs: of 80 runs none may be seen without a share of 5 % being ruled out, of 24 it is not
+    # I20 claims a share of runs: if none of 80 runs shows it, a share of 5 % is ruled out; with 24 runs it is not
     seeds = {
         load: 8 if plan.scale == KERNEL else plan.count(quick={0.5: 8, 0.75: 48}.get(load, 16), paper=100, readings=12)
         for load in LOADS
@@ -204,7 +204,7 @@ def _closed_loop(tables: Tables) -> bool:
 
 
 def i19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Long flows beside transactions; in the closed loop, at each pause."""
+    """Throughput of long flows beside transactions; in the closed loop, at each pause."""
     if _closed_loop(tables):
         return [
             Evidence.of(median(closed.long_flows(tables, pause)), f"pauses of {pause}: throughput, IW10 / IW3", bound)
@@ -226,11 +226,11 @@ def i19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 VISIBLE = 1.05
-"""A long flow does better in a run if it gets at least so many times as much, stated beforehand."""
+"""A long flow does better in a run if it gets at least this multiple, stated beforehand."""
 
 
 def i20(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of runs each way."""
+    """Shares of runs in which the long flows get more, and less."""
     ratio = closed.long_flows(tables, closed.MEDIUM) if _closed_loop(tables) else long_flows(tables, 0.75)
     return [
         Evidence.of(
@@ -258,7 +258,7 @@ def share(count: int, n: int) -> Estimate:
 
 
 def i32(tables: Tables) -> Sequence[Evidence]:
-    """More at the highest load than at 75 %."""
+    """Advantage of the long flows at the highest load, and at 75 %."""
     if _closed_loop(tables):
         medium, heavy = (median(closed.long_flows(tables, pause)) for pause in (closed.MEDIUM, closed.HEAVY))
         return [
@@ -307,12 +307,12 @@ def background_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (throughputs(t), background_table(t), figure(t))
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     open_loop = testbed.loaded(SLOW, FIVE, 0.75, IW10, duration_s=3600, long_flows=2)
     return {"long flows beside": open_loop, **closed.scenarios()}
 

@@ -1,4 +1,6 @@
-"""Batches that open together on the slow link, drop by drop (I10, I30), and what goes with single responses (I9, I26, I33)."""
+"""Batches that open together on the slow link, drop by drop (I10, I30), and the corresponding results of single
+responses (I9, I26, I33).
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ ACKS: dict[str, dict[str, Any]] = {
     DELAYED_ACKS: {"profile": "rfc"},
     EVERY_ACK: {"delayed_ack": False},
 }
-"""How the client acknowledges -> settings."""
+"""Manner of the client's ACKs -> settings."""
 
 HELD = "as Linux, and it never offers more than three segments"
 HELD_STACK: dict[str, Any] = {
@@ -139,7 +141,7 @@ SEND_BUFFER = 16384
 
 
 def scenario(case: Case) -> Scenario:
-    """One case on an empty queue."""
+    """Return one case on an empty queue."""
     host = testbed.stack(**case.stack, initial_window=case.window, fin_ignores_cwnd=case.fin)
     arrivals = {"kind": "at", "times": [f"{t:g} s" for t in case.times_s]}
     return Scenario.from_dict(
@@ -154,7 +156,7 @@ def scenario(case: Case) -> Scenario:
 
 
 def alone(rate: str, window: int, *, duration_s: float, **settings: Any) -> Scenario:
-    """One transaction on the empty testbed."""
+    """Return one transaction on the empty testbed."""
     segments = settings.pop("segments", testbed.SEGMENTS)
     host = testbed.stack(initial_window=window, **settings)
     made = testbed.workload({"kind": "at", "times": ["0 s"]}, segments=segments)
@@ -309,7 +311,7 @@ def i9(tables: Tables) -> Sequence[Evidence]:
 
 
 POLICY = {"Linux": LINUX_ACKS, "delayed": DELAYED_ACKS, "every": EVERY_ACK}
-"""Option of the reading ACKS -> how the client acknowledges."""
+"""Option of the reading ACKS -> manner of the client's ACKs."""
 
 
 def _drops(tables: Tables, window: int, others: int, acks: str) -> list[int]:
@@ -404,7 +406,7 @@ def i33(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def i33_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """To nine packets."""
+    """Nine packets of a first burst."""
     return _burst(tables, bound)
 
 
@@ -448,7 +450,7 @@ def bursts_table(tables: Tables) -> Table:
 
 
 def unloaded_table(tables: Tables) -> Table:
-    """One transaction alone."""
+    """Completion time of a single transaction."""
     rows: list[tuple[TableCell | str, ...]] = []
     for (rate, acks), own in tables["exact.unloaded"].group_by("rate", "acks", maintain_order=True):
         rows.append((TableCell(text=f"{rate}, {acks}", kind="head"), *(f"{s:.3f}" for s in own["total_s"])))
@@ -461,7 +463,7 @@ def unloaded_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (
         paragraph(
             "The slow link's queue of 40 packets is 25 times its bandwidth-delay product, that of the fast link is exactly one. On the "
@@ -475,7 +477,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"five IW10 at once": scenario(CASES[0])}
 
 

@@ -1,4 +1,6 @@
-"""The slow link with one thing taken away: what is left of an effect tells whether that was its cause (I2, I6, I13, I15)."""
+"""The slow link with one mechanism removed: the remaining effect shows whether that was its cause (I2, I6, I13,
+I15).
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,7 @@ def left(with_it: Array, without: Array) -> Any:
 
 
 def overlapping(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """By how much more IW10 loses: what is left with twice the queue, and with paced first windows."""
+    """Excess of IW10's losses: the part that remains with twice the queue, and with paced first windows."""
     excess = loaded.link(tables, *HIGHER, IW10, "plr") - loaded.link(tables, *HIGHER, IW3, "plr")
     return [
         Evidence.of(
@@ -90,7 +92,7 @@ def overlapping(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def waiting(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """By how much the queue of IW10 is shorter with five opens: what is left if its repairs do not wait so long."""
+    """Reduction of IW10's queue with five opens: the part that remains if its repairs do not wait so long."""
     queue = {arm: loaded.link(tables, *BUSY, arm, "mean_queue") for arm in (IW3, IW10)}
     found = []
     for change, text, key in ((SOON, "an initial RTO of 1 s", "left_soon"), (RACK, "RACK-TLP", "left_rack")):
@@ -137,7 +139,7 @@ def same_queue(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def hurt_by_loss(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Where IW10 is slower: whether it still is without loss."""
+    """Cells in which IW10 is slower: whether it still is without loss."""
     found = []
     for place, key in ((parts.SLOWER[0], "slow"), (parts.QUICK[1], "fast")):
         ten, three = (parts.others(tables, place, arm, parts.NO_LOSS, "mean_s") for arm in (IW10, IW3))

@@ -113,7 +113,9 @@ def long_flows(tables: Tables, pause: str) -> Array:
 
 
 def beside(tables: Tables) -> Sequence[Evidence]:
-    """The ratio at each pause, and what each answer and each minute cost the long flows; none weighs. Nothing on the kernel, which has no such runs."""
+    """The ratio at each pause, and the cost to the long flows per answer and per minute; none weighs. Nothing on the
+    kernel, which has no such runs.
+    """
     if "closed.flows" not in tables:
         return []
     found = [
@@ -146,5 +148,5 @@ def beside(tables: Tables) -> Sequence[Evidence]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"long flows beside clients in a closed loop": scenario(IW10, MEDIUM)}

@@ -132,7 +132,7 @@ def lasting(tables: Tables, place: tuple[str, str, float], column: str) -> tuple
 
 
 def _windows(tables: Tables) -> list[Evidence]:
-    """Gain by the time at which a transaction arrives: the advantage goes as the run goes on."""
+    """Gain by the time of a transaction's arrival: the advantage shrinks during the run."""
     return [
         Evidence.of(
             ratio(*lasting(tables, parts.QUICK[1], name)),
@@ -146,7 +146,7 @@ def _windows(tables: Tables) -> list[Evidence]:
 
 
 def i11_much(tables: Tables) -> Sequence[Evidence]:
-    """How much there was, and what is left."""
+    """The advantage, and the part that remains."""
     return _advantage(tables, at_most(0.8), between(0.9, 1.2))
 
 
@@ -298,7 +298,7 @@ def ratios(tables: Tables) -> Figure:
     for rate, mode, load in cells(tables):
         for sack in (True, False):
             each = gain(tables, rate, mode, load, sack=sack)
-            if not each.size:  # nothing is lost there, so that SACK cannot matter
+            if not each.size:  # nothing is lost there, so SACK cannot matter
                 continue
             e = median(each)
             rows.append(
@@ -407,7 +407,7 @@ def seconds(value: float) -> str:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (completion(t), pairs(t), ratios(t), cells_table(t))
 
 

@@ -119,14 +119,14 @@ def figure(tables: Tables) -> Figure:
 
 
 def best_window(tables: Tables, name: str) -> int:
-    """The initial window with the least median completion time behind a queue."""
+    """The initial window with the smallest median completion time behind a queue."""
     t = tables["extension.times"].filter((pl.col("iw") == 0) & (pl.col("queue") == name))
     by_window = t.group_by("window").agg(pl.col("p50_s").median()).sort("window")
     return int(by_window["window"][int(np.argmin(by_window["p50_s"].to_numpy()))])
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(t),)
 
 

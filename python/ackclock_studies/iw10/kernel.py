@@ -28,7 +28,7 @@ WINDOWS = (1, 2, 3, 4, 10)
 
 
 def alone(rate: str, window: int) -> Scenario:
-    """One transaction on the empty testbed."""
+    """Return one transaction on the empty testbed."""
     return bursts.alone(rate, window, duration_s=20, **testbed.KERNEL_HOSTS)
 
 
@@ -47,7 +47,7 @@ def batch_of_five(window: int) -> Scenario:
 
 
 def run_exact(plan: Plan) -> Data:
-    """Runs that need no chance.
+    """Runs without chance.
 
     Returns
     -------

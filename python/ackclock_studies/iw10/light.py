@@ -78,7 +78,7 @@ def i8(tables: Tables) -> Sequence[Evidence]:
 
 
 def i8_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Slightly."""
+    """Size of the gain."""
     return _gains(tables, bound)
 
 

@@ -19,7 +19,7 @@ from ackclock_studies.iw10.readings import CONNECT, EXTREME, EXTREMES, LENGTH, L
 from ackclock_studies.iw10.testbed import ARMS, FAST, FIVE, HEAVY, IW3, IW10, LOADS, MODES, RATES, SINGLE, SLOW
 
 QUANTILES = np.unique(np.concatenate([np.linspace(0, 0.99, 100), 1 - np.geomspace(0.01, 1e-4, 60)]))
-"""Where distributions are kept: every percent, and closer in the tail."""
+"""Quantiles of stored distributions: every percent, and closer in the tail."""
 
 KEYS = ("rate", "mode", "load", "arm", "sack")
 
@@ -167,7 +167,7 @@ def run_fast(plan: Plan) -> Data:
 
 
 def _cells(plan: Plan, rate: str, seeds: tuple[int, int]) -> list[Cell]:
-    """Cells of a link, with so many seeds with SACK and without."""
+    """Return the cells of a link, with these numbers of seeds with SACK and without."""
     found = []
     extra = {**settings(plan, rate), **testbed.hosts(plan.scale)}
     duration, warm_up = testbed.length(rate, plan.scale)

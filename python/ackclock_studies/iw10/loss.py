@@ -154,7 +154,7 @@ def i3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def i3_much(tables: Tables) -> Sequence[Evidence]:
-    """How many times as much."""
+    """Ratio of the loss rates."""
     found = []
     for mode in MODES:
         three, ten = (link(tables, SLOW, mode, HEAVY[SLOW], arm, "plr") for arm in (IW3, IW10))
@@ -202,17 +202,17 @@ def i5(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def i5_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Far more."""
+    """Size of the ratio, five at a time over one at a time."""
     return _five_over_single(tables, bound)
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (loss_rates(t),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"64 kb/s, five opens, 97.5 %, IW10": testbed.loaded(SLOW, FIVE, 0.975, IW10, duration_s=3600)}
 
 

@@ -1,4 +1,4 @@
-"""IW3 and IW10 beside each other (I15 to I18)."""
+"""IW3 and IW10 sharing the link (I15 to I18)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def i15(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def i15_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Much better."""
+    """Completion time of IW10 in the mix over that of IW10 alone."""
     text = f"{where(*_HIGHER)}: UCT of IW10 in the mix / alone"
     return [Evidence.of(median(in_mix(tables, *_HIGHER, IW10)), text, bound)]
 
@@ -92,7 +92,7 @@ def i16(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def i16_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The same, cell by cell."""
+    """The comparison cell by cell."""
     each = _beside(tables)
     worst = max(each, key=lambda place: each[place].value)
     return [
@@ -122,7 +122,7 @@ def i17(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def i18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """IW3 against IW10 in the mix, without what the round trips cost."""
+    """IW3 against IW10 in the mix, without the cost of round trips."""
     found = []
     for rate, mode, load in cells(tables):
         three, ten = (times(tables, rate, mode, load, MIX, "mean_s", iw=iw) for iw in (3, 10))
@@ -218,12 +218,12 @@ def without(tables: Tables, bound: Bound, *, mechanism: str) -> Sequence[Evidenc
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (mixes(t),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"20 Mb/s, single opens, 72 %, mix": testbed.loaded(FAST, SINGLE, 0.72, MIX, duration_s=300)}
 
 

@@ -113,7 +113,7 @@ def _cell(plan: Plan, place: tuple[str, str, float], arm: str, offered: float, l
         ),
         keys={"rate": rate, "mode": mode, "load": load, "arm": arm},
         stream=f"loaded {rate} {mode} {load}",
-        # on the fast link the parts stand beside and decide nothing, and each run traces a hundred thousand ACKs
+        # on the fast link the parts decide nothing, and each run traces a hundred thousand ACKs
         seeds=plan.count(quick=2 if rate == FAST else 6, paper=20, readings=6),
         needs={"transactions": testbed.TRANSACTION_COLUMNS, "acks": ACK_COLUMNS},
         keep=_kept(warm_up, 1.0 if SETUP.of(plan) == "initial RTO 1 s" else 3.0),
@@ -216,7 +216,7 @@ def sums(tables: Tables, place: tuple[str, str, float], arm: str, *, long: bool 
 
 
 def means(tables: Tables, place: tuple[str, str, float], arm: str) -> dict[str, Array]:
-    """Mean seconds of each part per transaction, seed by seed; what is left without the unloaded rounds is `rest`."""
+    """Mean seconds of each part per transaction, seed by seed; the remainder without the unloaded rounds is `rest`."""
     own = sums(tables, place, arm)
     n = own["n"].to_numpy()
     found = {part: own[part].to_numpy() / n for part in PARTS}
@@ -401,7 +401,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (
         paragraph(
             "Each completion time is taken apart with the server's trace, so that it can be seen where it is spent."

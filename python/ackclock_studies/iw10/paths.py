@@ -62,7 +62,7 @@ PATHS = 80
 """Drawn once, and the same at every scale: more runs are more runs of each path, for a path's word needs a path's interval."""
 RUNS, PAPER_RUNS = 4, 20
 TRANSACTIONS = 600
-"""About so many arrive in a run, of which the first sixth does not count."""
+"""Approximate number of arrivals in a run, of which the first sixth does not count."""
 PACKET_BITS = 1500 * 8
 LEAST_PACKETS = 10
 HURT = 0.05
@@ -192,7 +192,7 @@ SENTENCES = ("faster", "more_lost", "longer_queue", "longer_tail", "rounds")
 
 
 def sentence(tables: Tables, key: str) -> OnPaths:
-    """One sentence over the population."""
+    """A sentence over the population."""
     frame = ratios(tables)
     if key == "rounds":
         frame = frame.filter((pl.col("load") <= 0.5) & (pl.col("rate") >= 2))
@@ -232,7 +232,7 @@ def sentence(tables: Tables, key: str) -> OnPaths:
 
 
 def on_paths(tables: Tables, key: str) -> list[Evidence]:
-    """The sentence over the population; nothing where there is none, as on the kernel."""
+    """Evidence of the sentence over the population; empty if there is none, as on the kernel."""
     return sentence(tables, key).evidence() if "paths.times" in tables else []
 
 
@@ -288,7 +288,7 @@ NAMES = {
 
 
 def explained(tables: Tables) -> pl.DataFrame:
-    """How much of the logarithm of the ratio of times each property explains."""
+    """Share of the logarithm of the ratio of times that each property explains."""
     frame = ratios(tables)
     return explains(np.log(_column(frame, "ratio")), {text: _column(frame, name) for name, text in NAMES.items()})
 
@@ -333,7 +333,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     drawn_as = "; ".join(map(str, PROPERTIES))
     return (
         paragraph(f"The testbed has two links. Here paths and loads are drawn: {drawn_as}."),

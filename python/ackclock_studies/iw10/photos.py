@@ -50,7 +50,7 @@ BUFFER_S = 0.13
 RTTS_S = (0.1, 0.2, 0.3)
 LOSS = 0.03
 OTHER_LOSSES, AROUND = (0.0, 0.01, 0.02), (3.0, 4.0, 5.0)
-"""Random losses at which the access rate is fitted anew, and the rates around what fits them: the slide gives neither."""
+"""Random losses at which the access rate is fitted, and the rates around the fitted one: the slide gives neither."""
 PAGES = 60
 """Pages of a run, far enough apart not to meet."""
 
@@ -204,7 +204,7 @@ def published(arm: str, of: dict[str, float]) -> float:
 
 
 def figure(tables: Tables) -> Figure:
-    """Response and retransmission rate against the rate of the access link, beside the slide's."""
+    """Response and retransmission rate against the rate of the access link, with the slide's values."""
     rows = []
     for arm in ARMS:
         for column, of in (("mean_s", PUBLISHED_S), ("retransmission_rate", PUBLISHED_RATE)):
@@ -330,7 +330,7 @@ def i23(tables: Tables) -> Sequence[Evidence]:
 
 
 def i23_much(tables: Tables) -> Sequence[Evidence]:
-    """By how much."""
+    """Size of the difference."""
     return _response(tables, {arm: same(5, of=round(100 * (1 - published(arm, PUBLISHED_S)), 1)) for arm in ARMS})
 
 
@@ -389,12 +389,12 @@ FITTED = Fitted(
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(t),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"photographs": scenario(4.0, IW10_SACK, 0.2)}
 
 

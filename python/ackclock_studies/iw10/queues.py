@@ -1,4 +1,4 @@
-"""How long the queue of the bottleneck is (I13)."""
+"""Length of the bottleneck's queue (I13)."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def i13(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def i13_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """By a fifth."""
+    """Reduction by a fifth."""
     return _longer(tables, bound)
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (queues(t),)
 
 

@@ -1,4 +1,4 @@
-"""Readings of what the slides leave open about the testbed (B1 to B11): the main one of each was chosen before the run."""
+"""Readings of open questions about the slides' testbed (B1 to B11); the main one of each was chosen before the run."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def rounds_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (rounds_table(t),)
 
 

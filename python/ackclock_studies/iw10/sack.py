@@ -35,7 +35,7 @@ def i21(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def by_sack(tables: Tables, arm: str, place: tuple[str, str, float]) -> Array:
-    """How much less completion time is with SACK, percent, seed by seed."""
+    """Reduction of completion time by SACK, percent, seed by seed."""
     without = times(tables, *place, arm, "mean_s", sack=False)
     return 100 * (1 - times(tables, *place, arm, "mean_s")[: without.size] / without)
 
@@ -68,7 +68,7 @@ def i22(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def i22_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """By how much."""
+    """Size of the reduction."""
     return _helps(tables, bound)
 
 

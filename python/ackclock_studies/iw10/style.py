@@ -1,4 +1,4 @@
-"""How links, arms and modes of opening look in every figure."""
+"""Appearance of links, arms and modes of opening in every figure."""
 
 from __future__ import annotations
 

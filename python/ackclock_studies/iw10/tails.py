@@ -45,12 +45,12 @@ def _tail(tables: Tables, bound: Bound) -> list[Evidence]:
 
 
 def i12(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Tails there."""
+    """Tails of the completion times at high load."""
     return [*_tail(tables, bound), *paths.on_paths(tables, "longer_tail")]
 
 
 def i12_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Half as long again."""
+    """Ratio of the tails."""
     return _tail(tables, bound)
 
 
@@ -82,7 +82,7 @@ def i27(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def i27_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Twice."""
+    """Ratio of the spreads."""
     return _spread(tables, bound)
 
 
@@ -139,7 +139,7 @@ def distributions(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (distributions(t),)
 
 

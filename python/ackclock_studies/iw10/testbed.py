@@ -1,6 +1,6 @@
 """The testbed of the slides as scenarios: servers, a limited link with 150 ms of delay each way, clients.
 
-Constants are the slides' where they give them; what they leave open (B1 to B11, `readings.py`) is an argument.
+Constants are the slides' if they give them; open questions (B1 to B11, `readings.py`) are arguments.
 """
 
 from __future__ import annotations

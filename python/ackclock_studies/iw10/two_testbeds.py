@@ -1,4 +1,6 @@
-"""Two testbeds that need not agree (I29): nothing to measure here but what the other readings of the set-up give."""
+"""Two testbeds that need not agree (I29): nothing is measured here except the results of other readings of the
+set-up.
+"""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def run(plan: Plan) -> Data:
     """
     cells = []
     for variant, settings in CHANGED.items():
-        # no claim asks about the fast link, whose runs cost the most
+        # no claim concerns the fast link, whose runs are the most expensive
         for rate, mode in PLACES[:2] if plan.scale == "quick" else PLACES:
             duration, warm_up = testbed.length(rate, plan.scale)
             for arm in (IW3, MIX):
@@ -97,7 +97,7 @@ def queue(tables: Tables, variant: str, rate: str, mode: str, arm: str) -> Array
 
 
 def ratios(tables: Tables) -> pl.DataFrame:
-    """Per place, variant and quantity: what IW3 meets in the mix over what it meets alone."""
+    """Per place, variant and quantity: IW3's value in the mix over its value alone."""
     rows = []
     for variant in VARIANTS:
         for rate, mode in PLACES:
@@ -230,7 +230,7 @@ def answers(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (
         paragraph(
             "The slides ask why IW3 often does better beside IW10 at high load. Three hypotheses: (a) IW10 needs fewer rounds, so fewer "

@@ -1,4 +1,4 @@
-"""Behaviour of the application: in which sizes it writes a response, and how a client closes (I34, I36).
+"""Behaviour of the application: the sizes of its writes, and the way in which a client closes (I34, I36).
 
 Packet scripts play one socket each, of profile `linux-3.0`, in virtual time: the calls of the application are what is varied, and a
 scenario has none.
@@ -65,11 +65,11 @@ CLOSES: Mapping[str, int] = {
     "one byte more than it reads": RESPONSE + 1,
     "one segment more than it reads": RESPONSE + testbed.SEGMENT,
 }
-"""How long the response is, bytes, to a client that reads at most ten segments and closes."""
+"""Length of the response in bytes to a client that reads at most ten segments and closes."""
 
 
 def first_burst(host: str, size: int) -> str:
-    """A server that writes a response in calls of `size` bytes and hears of nothing."""
+    """Return a server that writes a response in calls of `size` bytes and receives nothing."""
     setup, options = HOSTS[host]
     whole, rest = divmod(RESPONSE, size)
     calls = [size] * whole + ([rest] if rest else [])
@@ -77,7 +77,9 @@ def first_burst(host: str, size: int) -> str:
 
 
 def closing(length: int) -> str:
-    """A client that asks, is answered by `length` bytes and a FIN, reads at most ten segments, and closes."""
+    """Return a client that sends a request, gets an answer of `length` bytes and a FIN, reads at most ten segments, and
+    closes.
+    """
     made, begin = CLIENT, 1
     while begin <= length:
         end = min(begin + testbed.SEGMENT, length + 1)
@@ -225,7 +227,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def closes(tables: Tables) -> Table:
-    """How a client ends that leaves data unread."""
+    """End of a client that leaves data unread."""
     return Table(
         caption="A client that reads at most ten segments and then closes: what it sends last.",
         header=("response", "bytes", "ends with"),
@@ -237,7 +239,7 @@ def closes(tables: Tables) -> Table:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (
         paragraph(
             "What an application does to its socket, call by call. A server writes its response in pieces: a piece that is no whole number of segments ends in a short one, and the initial window counts segments, "

@@ -149,7 +149,7 @@ def ramps(tables: Tables, variant: str, card: str) -> Array:
 
 
 def _over(slow: Array, fast: Array, label: str, bound: Bound, **keys: Any) -> Evidence:
-    """One time over another, run by run. If the first was not always reached, only a lower bound is known."""
+    """Ratio of two times, run by run. If the first was not always reached, only a lower bound is known."""
     if not np.isfinite(fast).all():
         return Evidence(label=label, value=math.nan, low=math.nan, high=math.nan, bound=bound, seeds=slow.size, **keys)
     if not np.isfinite(slow).all():
@@ -171,7 +171,7 @@ def _w13(tables: Tables, bound: Bound, card: str, key: str) -> Evidence:
 
 
 def w13(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The stability filter behind a coalescing card."""
+    """Effect of the stability filter behind a coalescing card."""
     return [
         _w13(tables, bound, COALESCED, "ratio"),
         *(
@@ -182,7 +182,7 @@ def w13(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def w13_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """By how much."""
+    """Size of the effect."""
     return [_w13(tables, bound, COALESCED, "ratio")]
 
 
@@ -380,12 +380,12 @@ def start_up(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (coalescing(t), start_up(t))
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {
         "path 2, TCPW behind a coalescing card": paths.scenario(
             CALTECH, [(SENDERS[TCPW], 1)], duration_s=3, card=COALESCING

@@ -150,7 +150,7 @@ _KEYS = {"last ten": "last", "all time": "all"}
 
 
 def w14_much(tables: Tables) -> Sequence[Evidence]:
-    """In proportion: tau grows with the variation as its first power."""
+    """Proportionality: tau grows with the first power of the variation."""
     found = []
     for peak in PEAKS:
         t = tables["damping.variance"].filter((pl.col("u_max") == peak) & (pl.col("cov") > 0)).sort("run", "jitter_us")
@@ -181,7 +181,7 @@ def _rank_correlation(x: Array, y: Array) -> float:
 
 
 def _ranks(x: Array) -> Array:
-    """From 1; equal values share the mean of theirs."""
+    """Ranks, from 1; equal values share the mean of theirs."""
     _, place, counts = np.unique(x, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[place])
 
@@ -206,7 +206,7 @@ def w23(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def w23_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """How closely."""
+    """Closeness of the fit."""
     return _with_queue(tables, bound)
 
 
@@ -261,7 +261,7 @@ def _saturates(t: pl.DataFrame) -> bool:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (damping(t),)
 
 

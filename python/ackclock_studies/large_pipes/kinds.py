@@ -106,7 +106,7 @@ def w21(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def w21_much(tables: Tables) -> Sequence[Evidence]:
-    """By how much."""
+    """Size of the difference."""
     return [
         _share(tables, BE, SHARED, "the fair share", at_least(1.15), "shared"),
         _share(tables, BE, LOSSY, "the capacity", between(0.9, 1.1), "lossy"),
@@ -125,7 +125,7 @@ def w22(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def w22_much(tables: Tables) -> Sequence[Evidence]:
-    """By how much."""
+    """Size of the difference."""
     worst = 100 * np.abs(_of_fair(tables, RE, SHARED) - 1).max(axis=1)
     return [
         Evidence.of(
@@ -155,7 +155,7 @@ def w30(tables: Tables) -> Sequence[Evidence]:
 
 
 def w30_much(tables: Tables) -> Sequence[Evidence]:
-    """How near to the better of the two in each place."""
+    """Distance from the better of the two kinds in each place."""
     worst = 100 * np.abs(_of_fair(tables, ABSE, SHARED) - 1).max(axis=1)
     label = "ABSE, four flows: worst flow's distance from the fair share"
     return [
@@ -167,7 +167,7 @@ def w30_much(tables: Tables) -> Sequence[Evidence]:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report: slide 4 as numbers."""
+    """Blocks of the report: slide 4 as numbers."""
     return (pairs_and_trains(tables),)
 
 

@@ -55,9 +55,9 @@ ESTIMATORS = {
         name="FAST, no doubling at low delay", controller="fast", options={"low_delay_doubling": False}
     ),
 }
-"""Senders beside the four protocols on which the ranking under loss may depend."""
+"""Further senders, besides the four protocols, on which the ranking under loss may depend."""
 BESIDE = tuple(ESTIMATORS)[1:]
-"""For the figure alone."""
+"""Senders that only the figure shows."""
 
 
 def _cells(table: str, senders: Mapping[str, paths.Protocol], plan: Plan) -> Data:
@@ -129,7 +129,7 @@ _MUCH = {FAST: at_least(1.3), HSTCP: at_least(5), NEWRENO: at_least(5)}
 
 
 def w10(tables: Tables) -> Sequence[Evidence]:
-    """TCPW above the others under random loss; with SACK beside it."""
+    """TCPW above the others under random loss; also with SACK."""
     return [*_over(tables, TCPW, _MORE), *_over(tables, "TCPW, SACK on", _MORE, weighs=False)]
 
 
@@ -139,7 +139,7 @@ def with_sack(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def w10_much(tables: Tables) -> Sequence[Evidence]:
-    """By how much."""
+    """Size of the advantage."""
     return _over(tables, TCPW, _MUCH)
 
 
@@ -213,12 +213,12 @@ def random_loss(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (random_loss(t),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {
         "path 1, FAST at 0.1 % loss": paths.scenario(
             ALABAMA, [(SENDERS[FAST], 1)], duration_s=120, loss=0.001, users=0.0

@@ -1,4 +1,4 @@
-"""One packet lost on a full path: what each protocol makes of it (W27, W29); many, without SACK (N4)."""
+"""One packet lost on a full path: the reaction of each protocol (W27, W29); many, without SACK (N4)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ WINDOWS = {"2 MiB": 2 << 20, "16 MiB": 16 << 20}
 
 LOSSY, FOUR = "alone, 0.1 % loss", "four flows"
 COMPANY = {LOSSY: (1, 0.001), FOUR: (4, 0.0)}
-"""Where a loss comes again and again: flows of TCPW, and random loss."""
+"""(runs, loss) for repeated losses: flows of TCPW, and random loss."""
 WITH_SACK, BY_SAMPLE = "alone, 0.1 % loss, SACK on", "four flows, exponential average"
 CHANGED = {
     WITH_SACK: (LOSSY, replace(SENDERS[TCPW], sack=True)),
@@ -52,7 +52,9 @@ CHANGED = {
 
 
 def scenario(protocol: str) -> Scenario:
-    """Path 1 without other users; the receive window is what the path holds, so that nothing but the one packet is lost."""
+    """Return path 1 without other users; the receive window is the path's capacity, so that only the one packet is
+    lost.
+    """
     sender = SENDERS[protocol]
     window = round(0.98 * ALABAMA.bdp) * paths.SEGMENT
     return paths.scenario(
@@ -155,7 +157,7 @@ def _recovery(tables: Tables, protocol: str) -> dict[str, float]:
 
 
 def back_s(tables: Tables, protocol: str) -> float:
-    """Seconds from the loss until the goodput over ten round trips is 95 % of what it was before."""
+    """Seconds from the loss until the goodput over ten round trips is 95 % of its former value."""
     own = tables["one-loss.goodput"].filter(pl.col("protocol") == protocol).sort("t_s")
     t, g = own["t_s"].to_numpy(), own["goodput_bps"].to_numpy()
     lost_at = t[np.searchsorted(np.cumsum(g) * 0.064 / 8 / paths.SEGMENT, LOST)]
@@ -166,7 +168,7 @@ def back_s(tables: Tables, protocol: str) -> float:
 
 
 def w27(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """NewReno's way back to a full path, against the others'."""
+    """NewReno's recovery of a full path, compared with the others'."""
     slow = back_s(tables, NEWRENO)
     found = [
         Evidence(
@@ -237,13 +239,15 @@ def w29(tables: Tables) -> Sequence[Evidence]:
 
 
 def _share(tables: Tables, company: str) -> Array:
-    """Ssthresh after a loss over what the path carries for the flow, one value per run."""
+    """Ssthresh after a loss over the path's capacity for the flow, one value per run."""
     flows, _ = COMPANY[CHANGED[company][0] if company in CHANGED else company]
     return np.asarray(column_of(tables["one-loss.windows"], "ssthresh", company=company) * flows / ALABAMA.bdp)
 
 
 def nearer(tables: Tables, bound: Bound, *, company: str, key: str) -> Sequence[Evidence]:
-    """Distance from what the path carries, as a logarithm: the share that is left where one thing differs; run by run."""
+    """Distance from the path's capacity, as a logarithm: the share that remains if one mechanism differs; run by
+    run.
+    """
     own = _share(tables, company)
     left = np.abs(np.log(own)) / np.abs(np.log(_share(tables, CHANGED[company][0])))
     label = f"{company}: left of the distance from what the path carries (logarithm)"
@@ -259,7 +263,7 @@ def _minutes(tables: Tables, window: str, sack: bool) -> Array:
 
 
 def n4(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """No collapse with a receive window that never ends; what there is with that of the slides."""
+    """No collapse with an unlimited receive window; and the result with the slides' window."""
     found = []
     for window in WINDOWS:
         for sack in (False, True):
@@ -316,7 +320,7 @@ def after_one_loss(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (after_one_loss(t),)
 
 

@@ -22,18 +22,18 @@ MTU, SEGMENT = 1500, 1448
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bottleneck:
-    """A bottleneck and what surrounds it.
+    """A bottleneck and its surroundings.
 
     Parameters
     ----------
     name
-        In reports.
+        Name in reports.
     rate_bps
-        At the IP layer (A1).
+        Rate at the IP layer (A1).
     rtt_s
-        Without queueing (A5).
+        Round-trip time without queueing (A5).
     queue
-        Of the bottleneck, packets (A6).
+        Queue of the bottleneck, packets (A6).
     """
 
     name: str
@@ -62,7 +62,7 @@ CALTECH = Bottleneck(name="1 Gb/s, 4 ms", rate_bps=1_000_000_000, rtt_s=0.004, q
 """Path 2."""
 
 BUFFERS = (50, 100, 200, 240, 400, 827)
-"""A6: what the queue of path 1 may have held, packets."""
+"""A6: possible queues of path 1, packets."""
 
 MAIN: Mapping[str, Any] = {}
 """The main reading of everything."""
@@ -71,7 +71,7 @@ TCPW, FAST, HSTCP, NEWRENO = "TCPW", "FAST", "HSTCP", "NewReno"
 PROTOCOLS = (TCPW, FAST, HSTCP, NEWRENO)
 
 LINUX_WINDOW = "1536 KiB"
-"""Window that Linux makes of a socket buffer of 2 MB."""
+"""Window that Linux derives from a socket buffer of 2 MB."""
 
 _WINDOWS = {"1.5 MiB": 3 << 19, "2 MiB": 2 << 20}
 """Reading of the window -> bytes."""
@@ -143,7 +143,7 @@ class Protocol:
 
 
 def westwood(name: str = TCPW, *, sack: bool = False, **options: Any) -> Protocol:
-    """TCP Westwood with options of the controller; ABSE, Astart and a host without SACK unless said otherwise."""
+    """Return TCP Westwood with options of the controller; by default with ABSE, Astart and a host without SACK."""
     return Protocol(name=name, controller="westwood", options={"estimator": "abse", **options}, freebsd=True, sack=sack)
 
 
@@ -161,7 +161,7 @@ def fast(where: Where = MAIN) -> Protocol:
 
 
 def senders(where: Where = MAIN) -> dict[str, Protocol]:
-    """The four of the slides in a reading."""
+    """The four protocols of the slides in a reading."""
     return {
         TCPW: tcpw(where),
         FAST: fast(where),
@@ -171,7 +171,7 @@ def senders(where: Where = MAIN) -> dict[str, Protocol]:
 
 
 SENDERS = senders()
-"""The four in the main reading."""
+"""The four protocols in the main reading."""
 
 
 def queue_of(where: Where) -> int:
@@ -238,15 +238,15 @@ def in_a_row(
     Parameters
     ----------
     path, protocol
-        Where and who.
+        Path and protocol.
     runs
-        How many.
+        Number of runs.
     each_s
-        How long each one writes.
+        Time for which each one writes.
     every_s
-        From the start of one to that of the next.
+        Time from the start of one to that of the next.
     **keys
-        Of `scenario`.
+        Keys of `scenario`.
     """
     made = scenario(path, [(protocol, 1)], duration_s=runs * every_s, **keys).to_dict()
     one, *others = made["flows"]

@@ -41,7 +41,7 @@ CROSSED = 0.2
 
 
 def probing(path: Bottleneck, workload: Mapping[str, Any]) -> Scenario:
-    """Pairs from a Gigabit card, the other users from another: their packets can come between those of a pair."""
+    """Pairs from a Gigabit card, the other users from another card: their packets can fall between those of a pair."""
     made = paths.scenario(path, [(SENDERS[NEWRENO], 1)], duration_s=60.0, workload=workload, users=CROSSED).to_dict()
     card = {"rate": "1 Gbit/s", "delay": f"{0.5e6 * path.rtt_s:.0f} us"}
     bottleneck = {k: v for k, v in made["network"]["bottleneck"].items() if k in ("rate", "queue")}

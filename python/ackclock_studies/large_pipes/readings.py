@@ -133,7 +133,7 @@ ADOPTED: tuple[tuple[str, str, str, str], ...] = (
 
 
 def blocks(_: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (
         Table(
             caption="Readings with one option. Those with several are in section Readings.",

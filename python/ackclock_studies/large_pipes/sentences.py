@@ -1,4 +1,4 @@
-"""Every sentence and figure of the slides, and what became of it."""
+"""Every sentence and figure of the slides, with its outcome."""
 
 from __future__ import annotations
 

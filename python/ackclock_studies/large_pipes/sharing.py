@@ -1,4 +1,4 @@
-"""How flows share: with their like, with NewReno, over round-trip times (W18, W20, W26)."""
+"""Sharing between flows: of one kind, with NewReno, and over different round-trip times (W18, W20, W26)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from ackclock_studies.large_pipes.style import COLOUR, MARKER
 
 
 def shares(batch: Batch) -> pl.DataFrame:
-    """Goodput of each TCP flow over the second half; the other users, who come last, do not take part."""
+    """Goodput of each TCP flow over the second half; the other users, which come last, are excluded."""
     half = batch.goodput["t_s"].max() / 2  # type: ignore[operator]
     flows = sum(group.count for group in batch.scenario.flows if group.workload.kind == "bulk")
     return (
@@ -93,19 +93,19 @@ def run(plan: Plan) -> Data:
                         continue
                     stagger = 1.0 if path is ALABAMA else 0.1
                     made = paths.scenario(path, flows, duration_s=duration, stagger_s=stagger, record=record)
-                    beside = seeds if table == "same" or paper else 2  # friendliness is shown, and no claim asks for it
+                    beside = seeds if table == "same" or paper else 2  # friendliness is shown, but no claim needs it
                     add(table, made, keys, f"{table} {n} {path.name}", beside)
     duration = DURATION_S[ALABAMA.name][paper]
     for protocol in PROTOCOLS:
         for ratio in RTT_RATIOS:
             unequal = paths.unequal(ALABAMA, SENDERS[protocol], ratio, duration_s=duration, queue=QUEUE, record=record)
             keys = {"protocol": protocol, "ratio": ratio}
-            add("rtts", unequal, keys, f"rtts {ratio}", 2)  # nothing is left to chance: all runs are one
+            add("rtts", unequal, keys, f"rtts {ratio}", 2)  # nothing is random: all runs are equal
     return collect("sharing", cells, plan, numbered=True)
 
 
 DURATION_S = {ALABAMA.name: (16.0, 120.0), CALTECH.name: (3.0, 16.0)}
-"""At quick and at paper scale."""
+"""Duration at quick and at paper scale, s."""
 
 QUEUE = 400
 RTT_RATIOS = (1, 2, 5, 10)
@@ -126,7 +126,7 @@ def _same(tables: Tables, path: Bottleneck, protocol: str, n: int) -> pl.DataFra
 
 
 def w18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Fairness among flows of one kind, both paths; of two FAST flows also what their law predicts."""
+    """Fairness among flows of one kind, both paths; for two FAST flows also the prediction of their law."""
     found: list[Evidence] = []
     first: list[Evidence] = []
     for path in (ALABAMA, CALTECH):
@@ -203,7 +203,9 @@ def w26(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def _index(values: Array) -> Estimate:
-    """Mean of Jain's index, with an interval that ends below one: symmetric on the scale of the logarithm of what is missing."""
+    """Mean of Jain's index, with an interval that ends below one: symmetric on a logarithmic scale of the distance from
+    one.
+    """
     missing = estimates.ratio(1 - values, np.ones_like(values))
     return Estimate(
         value=1 - missing.value, low=max(1 - missing.high, 0), high=1 - missing.low, level=0.95, n=missing.n
@@ -322,12 +324,12 @@ def _newreno_share(tables: Tables, path: Bottleneck, protocol: str) -> Array:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (sharing_bars(t), over_time(t))
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {
         "two HSTCP and two NewReno": paths.scenario(
             ALABAMA, [(SENDERS[NEWRENO], 2), (SENDERS[HSTCP], 2)], duration_s=120, stagger_s=1.0

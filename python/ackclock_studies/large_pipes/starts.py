@@ -54,7 +54,7 @@ LINUX_TCPW = "TCPW, Linux's host"
 
 
 def overflown(protocol: str) -> str:
-    """Name of a protocol behind `LOSING` packets."""
+    """Return the name of a protocol behind `LOSING` packets."""
     return f"{protocol}, queue of {LOSING}"
 
 
@@ -200,7 +200,7 @@ def per_second(tables: Tables, table: str, protocol: str, start_s: float, stop_s
 
 
 def w2(tables: Tables) -> Sequence[Evidence]:
-    """Time to 90 % of the capacity, cold, path 1: who is sooner."""
+    """Time to 90 % of the capacity, cold, path 1: which protocol is sooner."""
     t = {p: ramp_times(tables, p) for p in PROTOCOLS}
     return [*_later(t, SLOWER), *_each(t)]
 
@@ -265,7 +265,7 @@ def w3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def w3_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """By how much."""
+    """Size of the difference."""
     return _spread_ratios(tables, bound)
 
 
@@ -297,7 +297,7 @@ def w4(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def w4_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """By how much."""
+    """Size of the difference."""
     return [Evidence.of(_shrinks(tables), _SHRINKS, bound, unit="%", key="less")]
 
 
@@ -403,7 +403,7 @@ def over_time(tables: Tables, path: Bottleneck, table: str, name: str, slides: s
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (
         over_time(t, ALABAMA, "series.goodput", "path-1", "10 and 11"),
         over_time(t, CALTECH, "caltech.goodput", "path-2", "18 and 19"),
@@ -411,7 +411,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {
         "path 1, TCPW": paths.scenario(ALABAMA, [(SENDERS[TCPW], 1)], duration_s=60),
     }

@@ -1,4 +1,4 @@
-"""How protocols look in every figure."""
+"""Appearance of protocols in every figure."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Together:
 
     @property
     def name(self) -> str:
-        """In tables and reports."""
+        """Names in tables and reports."""
         others = " and 2 NewReno" if self.crossed else ""
         factor = "" if self.queue == 1 else f"{self.queue:g} "
         end = (", no other flow" if self.alone else "") + (", α by rate" if self.by_rate else "")
@@ -75,7 +75,7 @@ class Together:
 
     @property
     def key(self) -> str:
-        """In notes."""
+        """Names in notes."""
         return f"swing_{self.flows}_{round(10 * self.queue)}{'_crossed' * self.crossed}{'_alone' * self.alone}{'_bands' * self.by_rate}"
 
 
@@ -183,7 +183,7 @@ def _cell(tables: Tables, setting: str, column: str) -> Array:
 
 
 def w19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """FAST in step: windows that rise and fall together, where the queue has no room for what the flows want."""
+    """Step of FAST's flows: windows that rise and fall together if the queue lacks room for all alphas."""
     found, shown = [], []
     for name, setting in SYNC.items():
         swing, together = (mean_over_runs(_cell(tables, name, column)) for column in ("swing_packets", "correlation"))
@@ -220,7 +220,7 @@ def w19_more(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def with_room(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The swing behind a queue in which the packets of all flows find room."""
+    """The oscillation behind a queue with room for the packets of all flows."""
     return [
         Evidence.of(
             mean_over_runs(_cell(tables, name, "swing_packets")),
@@ -286,7 +286,7 @@ def fast_in_step(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (fast_in_step(t),)
 
 

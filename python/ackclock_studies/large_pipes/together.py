@@ -88,7 +88,7 @@ def _tens(tables: Tables, protocol: str) -> Array:
 
 
 def in_a_row(tables: Tables) -> Figure:
-    """Each of the ten transfers, in the reading in which all four times come out."""
+    """Each of the ten transfers, in the reading that reproduces all four times."""
     rows = []
     for protocol in PROTOCOLS:
         ten = _tens(tables, protocol)
@@ -150,7 +150,7 @@ def beside_the_slides(tables: Tables) -> Table:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     where = Plan(reading=TOGETHER)
     four = paths.senders(where)
     queue = paths.queue_of(where)
@@ -158,7 +158,7 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (beside_the_slides(t), in_a_row(t))
 
 

@@ -1,4 +1,4 @@
-"""How long 100 MB take over path 1, ten times in a row (W5 to W9, W25)."""
+"""Duration of 100 MB over path 1, ten times in a row (W5 to W9, W25)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ TOLERANCE = {TCPW: 0.10, FAST: 0.10, HSTCP: 0.15, NEWRENO: 0.15}
 """Ours: how far from the slides' time counts as it."""
 
 NAMES = {TCPW: "tcpw", FAST: "fast", HSTCP: "highspeed", NEWRENO: "newreno"}
-"""Protocol -> its experiment: each in a grid of what it depends on."""
+"""Protocol -> its experiment, each over a grid of the parameters on which it depends."""
 
 SHARED = (QUEUE, ACKS, WINDOW)
 READS: dict[str, tuple[Reading, ...]] = {
@@ -96,7 +96,7 @@ NEEDS: dict[str, Sequence[str]] = {"flows": ("flow", "start_s", "established_s",
 
 
 def cells_of(protocol: Protocol, queues: Sequence[int], where: Where, seeds: int) -> list[Cell]:
-    """100 MB by one protocol behind each queue."""
+    """Return 100 MB by one protocol behind each queue."""
     return [
         Cell(
             scenario=scenario(protocol, queue, where, users=0.0 if queue == CONTROL else 0.02),
@@ -126,7 +126,7 @@ def run_of(name: str) -> Callable[[Plan], Data]:
         sender = paths.senders(plan)[name]
         if plan.reading:
             return collect(NAMES[name], cells_of(sender, (paths.queue_of(plan),), plan, seeds), plan, numbered=True)
-        few = seeds if one else plan.count(quick=2, paper=10)  # queues that only stand beside
+        few = seeds if one else plan.count(quick=2, paper=10)  # queues that are only shown
         cells = [
             cell
             for queue in BUFFERS
@@ -158,7 +158,7 @@ def groups(tables: Tables, protocol: str, *, queue: int | None = None, table: st
 
 
 def means(tables: Tables, protocol: str, **at: Any) -> Array:
-    """Mean completion time of each group: what slide 12 prints "on average"."""
+    """Mean completion time of each group: the value that slide 12 prints "on average"."""
     return np.asarray(groups(tables, protocol, **at).mean(axis=1))
 
 
@@ -168,7 +168,7 @@ def _within(protocol: str) -> Bound:
 
 
 def time_of_group(tables: Tables, protocol: str, **at: Any) -> Evidence:
-    """Mean completion time of a group, held against the slides' (`at` as for `groups`)."""
+    """Mean completion time of a group, compared with the slides' (`at` as for `groups`)."""
     label = f"100 MB, {protocol}, mean of a group"
     key = f"time_{NAMES[protocol]}"
     return mean_time(means(tables, protocol, **at), EVERY_S, label, _within(protocol), key=key)
@@ -225,7 +225,7 @@ LOSING = 240
 
 
 def overflown(tables: Tables, *, protocol: str) -> Sequence[Evidence]:
-    """W7 and W8 behind a queue that starts overflow, and nothing else changed: no shorter than the slides' time."""
+    """W7 and W8 behind a queue that starts overflow, nothing else changed: times no shorter than the slides'."""
     label = f"100 MB, {protocol}, queue of {LOSING}, mean of a group"
     return [mean_time(means(tables, protocol, queue=LOSING), EVERY_S, label, at_least(_within(protocol).low))]
 
@@ -302,7 +302,7 @@ def completion_times(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (
         completion_times(t),
         paragraph(

@@ -108,7 +108,7 @@ HOSTS = Reading(
     crossed=False,
 )
 VARIES = "5 ms"
-"""Greatest random delay of a path whose round trip varies by itself."""
+"""Largest random delay of a path with a varying round trip."""
 
 _STACKS: dict[str, dict[str, Any]] = {
     "varying RTT": {"delayed_ack": False},
@@ -187,7 +187,9 @@ def index(values: Array) -> Estimate:
 
 
 def times(tables: Tables, table: str, column: str, first: Arm, second: Arm, **keys: Any) -> Estimate:
-    """How many times the mean of the second arm that of the first is; paired by seed where both have the same runs, which met the same draws."""
+    """Ratio of the means of the first and the second arm; paired by seed if both have the same runs, which met the same
+    draws.
+    """
     a, b = (pick(tables, table, column, arm=arm.name, **keys) for arm in (first, second))
     return ratio(a, b) if a.size == b.size else quotient(mean_over_runs(a), mean_over_runs(b))
 
@@ -198,7 +200,7 @@ def values(tables: Tables, table: str, key: str) -> list[Any]:
 
 
 def summary(table: pl.DataFrame, by: Sequence[str], column: str) -> pl.DataFrame:
-    """Mean, least and greatest of a column over runs."""
+    """Mean, minimum and maximum of a column over runs."""
     c = pl.col(column)
     return table.group_by(*by, maintain_order=True).agg(
         c.mean().alias(column), c.min().alias("least"), c.max().alias("greatest"), pl.len().alias("runs")
@@ -213,7 +215,7 @@ def ticks(axis: Any, at: Sequence[float]) -> None:
 
 
 def curves(ax: Any, found: pl.DataFrame, arms: Sequence[Arm], x: str, y: str) -> None:
-    """Means as a line for each arm; the shade spans least and greatest."""
+    """Means as a line for each arm; the shade spans minimum and maximum."""
     for arm in arms:
         own = found.filter(pl.col("arm") == arm.name).sort(x)
         if not own.height:

@@ -37,7 +37,7 @@ from ackclock_studies.pcc.sharing import (
 from ackclock_studies.pcc.testbed import BARE, CUBIC, MODELS, PACED, PACED_LONG, PACED_SHORT, PCC
 
 HELD_MBPS = 50
-"""The rate at which a sender is held, half of the link's: then losses come from when packets leave, not from how many there are."""
+"""Fixed rate of a sender, half of the link's: then losses come from the times of packets, not from their number."""
 
 SIZES = (6, 20, 50, 100, 275)
 SHALLOW = (6, 20)
@@ -51,7 +51,9 @@ LIMIT = 250
 
 
 def held(model: str, packets: int) -> Scenario:
-    """One PCC flow at a constant rate: it begins there, may not go higher, and has no reason to go lower, because its utility is what arrives."""
+    """Return one PCC flow at a constant rate: it begins there, may not exceed it, and has no reason to fall below it,
+    because its utility is the delivered data.
+    """
     written = testbed.shallow(model, PCC, packets, 20.0).to_dict()
     options = {"utility": "loss-resilient", "start_rate_mbps": HELD_MBPS, "max_rate_mbps": HELD_MBPS}
     flows = [
@@ -120,7 +122,7 @@ def _shares(tables: Tables, model: str, controller: str, column: str) -> Array:
 
 
 def c21(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Batches, and what a buffer loses of them at the same rate."""
+    """Batches, and the losses of a buffer at the same rate."""
     longer = _held(tables, PACED, SIZES[-1], "burst") - _held(tables, BARE, SIZES[-1], "burst")
     found = [
         Evidence.of(
@@ -226,12 +228,12 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {
         "PCC held at 50 Mb/s, pacing every 10 ms, 20 packets": held(PACED, 20),
         "PCC, four flows, pacing every 10 ms": abreast(PCC, LIMIT, host=MODELS[PACED]),

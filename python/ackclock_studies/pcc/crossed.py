@@ -35,7 +35,7 @@ LINKS = (BARE, IDEAL, MININET)
 EXACT = "exact"
 LATE_4, LATE_10, LATE_20 = (f"pacing every {period} ms" for period in (4, 10, 20))
 LINE = "pacing every 7.5 ms"
-"""As long as netem's delay line: each then lets one buffer through in that time."""
+"""Delays as long as netem's delay line: each then passes one buffer in that time."""
 LIGHT, XEN, MICRO = "5 ms off / 100 ms", "30 ms off / 30 ms", "270 ms off / 30 ms"
 TWO, ONE = "2 processors", "1 processor"
 
@@ -55,20 +55,20 @@ HOSTS: dict[str, tuple[Mapping[str, Any], bool]] = {
 them under Xen's credit scheduler."""
 
 PACING = (LATE_4, LINE, LATE_10, LATE_20)
-"""They change nothing for TCP, which is not paced: CUBIC's runs are those of exact hosts."""
+"""Hosts that change nothing for TCP, which is not paced: CUBIC's runs are those of exact hosts."""
 
 FEW = (EXACT, LINE, LATE_10, XEN)
 """Hosts at quick scale."""
 
 COMPARED = ((MININET, EXACT), (BARE, LINE))
-"""The two causes that N1 asks about."""
+"""The two causes of N1."""
 
 SIZES = (6, 20, 50, 275)
 LENGTH_S = 30.0
 
 
 def model(link: str, host: str) -> Model:
-    """A pair."""
+    """A pair of a link and a host."""
     settings, both = HOSTS[host]
     if link == MININET:
         return testbed.mininet(settings, both=both)
@@ -77,7 +77,7 @@ def model(link: str, host: str) -> Model:
 
 
 def scenario(link: str, host: str, controller: str, packets: int) -> Scenario:
-    """One flow alone."""
+    """Return one flow alone."""
     return testbed.shallow(model(link, host), controller, packets, LENGTH_S)
 
 
@@ -183,7 +183,7 @@ def alike(tables: Tables, link: str, host: str) -> list[str]:
 
 
 def n1(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """PCC's throughput behind netem with exact hosts, less that with late pacing on the testbed's link."""
+    """PCC's throughput behind netem with exact hosts, minus that with late pacing on the testbed's link."""
     netem, late = ([_pcc(tables, *pair, q) for q in SIZES] for pair in COMPARED)
     return [
         Evidence.of(
@@ -247,7 +247,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def fingerprints(tables: Tables) -> Table:
-    """The pairs that show PCC's ramp and its recovery, and what else is seen of each."""
+    """The pairs that show PCC's ramp and its recovery, and further observations of each."""
     t = prints(tables)
     shown = t.filter(pl.col("worse_shallow") & pl.col("recovers"))
     rows: list[tuple[TableCell | str, ...]] = [
@@ -282,12 +282,12 @@ def told(tables: Tables) -> str:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables), fingerprints(tables), paragraph(told(tables)))
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {
         "PCC on bare metal's link, pacing every 10 ms, 20 packets": scenario(BARE, LATE_10, PCC, 20),
         "CUBIC on Mininet's link, host off for 30 ms, 20 packets": scenario(MININET, XEN, CUBIC, 20),

@@ -22,7 +22,7 @@ def findings(result: StudyResult) -> Sequence[str]:
 
 
 def in_pairs(tables: Tables) -> str:
-    """How soon a second flow has its share."""
+    """Time until a second flow has its share."""
     after = {
         kind: float(np.median(pair.pick(tables, kind, "seconds"))) for kind in (pair.BARE, pair.BARE_CLOCK, pair.TCP)
     }
@@ -33,7 +33,7 @@ def in_pairs(tables: Tables) -> str:
 
 
 def in_company(tables: Tables) -> str:
-    """How four flows share."""
+    """Sharing among four flows."""
     exact, clocked, cubic = (
         float(sharing.depth(tables, cc, 250, "jain", hosts=hosts).mean())
         for cc, hosts in ((PCC, sharing.EXACT), (PCC, sharing.CLOCKED), (CUBIC, sharing.EXACT))

@@ -69,14 +69,16 @@ def judged(tables: Tables) -> pl.DataFrame:
 
 
 def overstated(tables: Tables) -> tuple[float, float]:
-    """H6: by how much sent packets exceed delivered ones, PCC on bare metal: mean and greatest over sizes, percent."""
+    """H6: excess of sent packets over delivered ones, PCC on bare metal: mean and maximum over sizes, percent."""
     t = sweep.means(tables).filter((pl.col("model") == BARE) & (pl.col("cc") == PCC))
     more = 100 * (t["sent_mbps"].to_numpy() * 1456 / 1500 / t["goodput_mbps"].to_numpy() - 1)
     return float(np.mean(more)), float(np.max(more))
 
 
 def answer(tables: Tables) -> Sequence[Block]:
-    """The study's open question from this run's numbers: which hypotheses show what was seen, and by how much each misses it."""
+    """The study's open question from this run's numbers: the hypotheses that reproduce the observations, and the
+    deviation of each.
+    """
     table = judged(tables)
     three = pl.col("worse_shallow") & pl.col("recovers") & pl.col("cubic_same")
     two = pl.col("worse_shallow") & pl.col("recovers") & ~pl.col("cubic_same")
@@ -127,7 +129,7 @@ def in_short(tables: Tables) -> str:
 
 
 def why(tables: Tables) -> str:
-    """Evidence that tells the hypotheses apart, and evidence that does not."""
+    """Evidence that distinguishes the hypotheses, and evidence that does not."""
     mean, most = overstated(tables)
     return (
         f"{in_short(tables)} Hosts that stall and make up for it "
@@ -184,7 +186,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(t), *answer(t))
 
 

@@ -54,18 +54,18 @@ AS_READ = {"light": T2, "busy": BUSY}
 
 SIZES = (6, 10, 20, 50, 275)
 SHALLOW = (6, 10, 20, 50)
-"""Sizes at which C2 is asked."""
+"""Sizes at which C2 is judged."""
 FLOWS = 3
 """From which on the smallest instances crashed, after 30 s."""
 
 
 def alone(machine: str, packets: int) -> Scenario:
-    """One flow on Mininet's link, 30 s."""
+    """Return one flow on Mininet's link, 30 s."""
     return testbed.shallow(testbed.mininet(MACHINES[machine], both=True), PCC, packets, 30)
 
 
 def several(machine: str) -> Scenario:
-    """Three flows at once behind 250 packets, 30 s."""
+    """Return three flows at once behind 250 packets, 30 s."""
     written = testbed.wishbone(testbed.mininet(MACHINES[machine], both=True), PCC, 30, flows=FLOWS).to_dict()
     flows = [{k: v for k, v in flow.items() if k not in ("start", "stop")} for flow in written["flows"]]
     return Scenario.from_dict({**written, "duration": "30 s", "flows": flows})
@@ -170,12 +170,12 @@ def table(tables: Tables) -> Table:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (table(tables),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {f"PCC on a {machine}, 20 packets": alone(machine, 20) for machine in (M3, T2)}
 
 

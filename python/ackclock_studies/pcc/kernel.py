@@ -53,7 +53,7 @@ SIZES = (5, 10, 20, 50, 100, 275)
 SECONDS = 10
 SEEDS = 3
 UNIT_S = 20
-"""Flows begin so far apart, and are compared for twice as long; the publication's stretch is 500 s."""
+"""Distance of the flows' starts, half of the time for which they are compared; the publication's stretch is 500 s."""
 FLOWS = (2, 4)
 STARTS = 6
 """Runs of CUBIC, which draws nothing: the later flows begin 7.3 ms later in each. PCC draws, and takes far longer here: fewer."""
@@ -61,7 +61,7 @@ FEW_STARTS = 2
 
 
 def shallow(arm: str, controller: str, packets: int) -> Scenario:
-    """One flow over the link of the sweep; hosts are perfect."""
+    """Return one flow over the link of the sweep; hosts are perfect."""
     return testbed.shallow(ARMS[arm], controller, packets, SECONDS)
 
 
@@ -171,12 +171,12 @@ def pick(tables: Tables, arm: str, controller: str, packets: int, column: str = 
 
 
 def gap(tables: Tables, controller: str, packets: int, arm: str = MININET) -> Array:
-    """Points of what the link can carry by which Mininet's link falls short of a router's queue, one value per seed."""
+    """Deficit of Mininet's link against a router's queue, in points of the link's capacity, one value per seed."""
     return 100 * (pick(tables, ROUTER, controller, packets) - pick(tables, arm, controller, packets))
 
 
 def of_several(tables: Tables, controller: str, flows: int, column: str) -> Array:
-    """A column of the runs with so many flows."""
+    """Return a column of the runs with this many flows."""
     t = tables["sharing.runs"].filter((pl.col("cc") == controller) & (pl.col("flows") == flows))
     return t[column].to_numpy().astype(np.float64)
 
@@ -187,7 +187,7 @@ def ceiling(packets: int) -> float:
 
 
 def c2(tables: Tables) -> Sequence[Evidence]:
-    """PCC falls behind at shallow buffers."""
+    """Deficit of PCC at shallow buffers."""
     return [
         Evidence.of(
             mean_over_runs(gap(tables, PCC, q)), f"{q} packets: below a router's queue", at_least(10), unit="points"
@@ -197,7 +197,7 @@ def c2(tables: Tables) -> Sequence[Evidence]:
 
 
 def c3(tables: Tables) -> Sequence[Evidence]:
-    """The gap shrinks."""
+    """Change of the deficit with the buffer."""
     return [
         Evidence.of(
             mean_over_runs(gap(tables, PCC, a) - gap(tables, PCC, b)),
@@ -210,12 +210,12 @@ def c3(tables: Tables) -> Sequence[Evidence]:
 
 
 def c4(tables: Tables) -> Sequence[Evidence]:
-    """Little is left."""
+    """Deficit at the deepest buffer."""
     return [Evidence.of(mean_over_runs(gap(tables, PCC, 275)), "275 packets", at_most(5), unit="points")]
 
 
 def c5(tables: Tables) -> Sequence[Evidence]:
-    """CUBIC does not care."""
+    """Deficit of CUBIC against a router's queue."""
     return [
         Evidence.of(mean_over_runs(gap(tables, CUBIC, q)), f"{q} packets: CUBIC below a router's queue", between(-5, 5), unit="points")
         for q in (10, 20, 50, 275)
@@ -223,7 +223,7 @@ def c5(tables: Tables) -> Sequence[Evidence]:
 
 
 def c5_deep(tables: Tables) -> Sequence[Evidence]:
-    """CUBIC does not care where PCC still does."""
+    """Deficit of CUBIC at the buffers where PCC still has one."""
     return [
         Evidence.of(mean_over_runs(gap(tables, CUBIC, 50)), "50 packets: CUBIC below a router's queue", at_most(5), unit="points"),
         Evidence.of(mean_over_runs(gap(tables, PCC, 50)), "50 packets: PCC below a router's queue", at_least(10), unit="points"),
@@ -231,7 +231,7 @@ def c5_deep(tables: Tables) -> Sequence[Evidence]:
 
 
 def spared(tables: Tables) -> Sequence[Evidence]:
-    """Offload is what spares CUBIC."""
+    """Deficit of CUBIC without offload."""
     return [
         Evidence.of(
             mean_over_runs(gap(tables, CUBIC, q, MININET_CUT) - gap(tables, CUBIC, q)),

@@ -45,7 +45,7 @@ EXACT, SOME, MUCH, CLOCKED = (
 AS_PRINTED, TCP = "bare metal, as printed", "bare metal, CUBIC"
 BARE_CLOCK = "bare metal, sender's clock"
 SOON = (TCP, BARE_CLOCK, CLOCKED)
-"""Equal long before `SOON_S`."""
+"""Environments whose flows are equal long before `SOON_S`."""
 TWO = "Mininet, 2 processors"
 """The blog's other picture of two flows, on an m3-large."""
 
@@ -66,10 +66,10 @@ KINDS: dict[str, tuple[str, str | Model, str]] = {
 KEYS = {BARE: "bare", TCP: "cubic", BARE_CLOCK: "clock", MININET: "mininet", TWO: "two", EXACT: "exact"}
 """Environments with a name in notes; the others have fewer seeds."""
 FEW = (BARE, TCP, BARE_CLOCK, TWO)
-"""At quick scale, the last once, for a picture: C23 is not asked of fewer than `LEAST_RUNS`."""
+"""At quick scale the last one runs once, for a picture: C23 is not judged on fewer than `LEAST_RUNS`."""
 
 NEAR, HELD_S = 0.1, 5
-"""Converged: both flows within this share of half of what they have together, mean over so many seconds."""
+"""Convergence: both flows within this share of half of their total, averaged over this many seconds."""
 
 EARLY_S = 25
 """Losses are compared in the time in which the second flow is small, in runs of their own: what is recorded of each monitor interval
@@ -135,7 +135,7 @@ def _long(kinds: Kinds, seeds: int) -> list[Cell]:
 
 
 def watched(kind: str) -> int:
-    """For how long, seconds."""
+    """Duration of both flows together, seconds."""
     return SOON_S if kind in SOON else WATCHED_S
 
 
@@ -273,7 +273,7 @@ def c9_clocked(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c9_steady(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """And how steady."""
+    """Steadiness of both flows after that time."""
     return [
         Evidence.of(
             mean_over_runs(pick(tables, kind, "sd_mbps")), f"{kind}: deviation", bound, unit="Mb/s", weighs=kind == BARE,
@@ -303,7 +303,7 @@ def _run(tables: Tables) -> list[str]:
 
 
 def pair_table(tables: Tables) -> Table:
-    """Time until both have their share, and who lost."""
+    """Time until both have their share, and the flow that lost."""
     rows: list[tuple[TableCell | str, ...]] = []
     for kind in _run(tables):
         sd, *lost = (mean_over_runs(pick(tables, kind, column)) for column in ("sd_mbps", "loss_first", "loss_late"))
@@ -334,7 +334,7 @@ def pair_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(t), pair_table(t))
 
 

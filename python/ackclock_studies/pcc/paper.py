@@ -43,7 +43,7 @@ ABOUT = (
 
 
 def blocks(_: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (paragraph(ABOUT),)
 
 

@@ -30,13 +30,13 @@ from ackclock_studies.pcc.arms import BOTH, CUBIC, ILLINOIS, PCC, PRINTED, Arm
 
 ARMS = (PCC, PRINTED, CUBIC, ILLINOIS)
 TIMES = {CUBIC: 14, ILLINOIS: 5.6}
-"""PCC over each, in the paper."""
+"""Ratios of PCC's goodput to each other's in the paper."""
 EVERY_S = 5
 RATE_MBPS, RTT_MS, LOSS_PERCENT = (10.0, 100.0), (10.0, 100.0), (0.0, 1.0)
-"""Least and greatest; uniform between."""
+"""Minimum and maximum; uniform between."""
 
 BUFFER = 250
-"""Packets: a bandwidth-delay product of the means."""
+"""Buffer, packets: a bandwidth-delay product of the means."""
 
 
 def draws(number: int, count: int) -> pl.DataFrame:
@@ -57,12 +57,12 @@ def draws(number: int, count: int) -> pl.DataFrame:
 
 
 def optimum_mbps(drawn: pl.DataFrame, arm: Arm) -> float:
-    """Goodput of a flow that always fills the link: loss comes ahead of the queue and need not cost anything."""
+    """Goodput of a flow that always fills the link: loss occurs before the queue and need not cost anything."""
     return arm.carried(float(drawn["rate_mbps"].to_numpy().mean()))
 
 
 def scenario(arm: Arm, number: int, intervals: int) -> Scenario:
-    """One flow alone; all of the RTT is on the forward link."""
+    """Return one flow alone; all of the RTT is on the forward link."""
     steps = [
         {
             "at": f"{r['t_s']:g} s",
@@ -157,7 +157,7 @@ def near_optimal(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def over_tcp(tables: Tables, *, much: bool) -> Sequence[Evidence]:
-    """Against CUBIC and Illinois."""
+    """PCC's goodput over that of CUBIC and of Illinois."""
     return [
         Evidence.of(
             arms.times(tables, TABLE, "mbps", PCC, other),
@@ -218,7 +218,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"PCC in a changing network (its first 50 s)": scenario(PCC, 1, 10)}
 
 
@@ -226,7 +226,7 @@ EXPERIMENT = Experiment(name="changing", title="a network drawn anew every 5 s",
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables),)
 
 

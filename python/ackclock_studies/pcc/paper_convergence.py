@@ -37,7 +37,7 @@ from ackclock_studies.pcc.sharing import asked_where
 
 RATE_BPS = 100e6
 START_S = 10
-"""The second flow starts."""
+"""Start of the second flow, s."""
 
 HOLD_S = 5
 WITHIN = 0.25
@@ -67,12 +67,12 @@ COARSE, COARSER = (
 LOCKED = replace(PCC, name="PCC, perfect clocks", colour="black", marker="X")
 ARMS = (PCC, ONE_PAIR, PRINTED, PRINTED_ONE_PAIR, LONG, MIDDLE, SHORT, COARSE, COARSER, CUBIC, NEWRENO, LOCKED)
 FEW = (PCC, ONE_PAIR, CUBIC)
-"""At quick scale, one trial of each, for pictures."""
+"""One trial of each at quick scale, for pictures."""
 MANY_TRIALS = (PCC, ONE_PAIR, CUBIC)
 LIMIT_S, WATCHED_S, PICTURED_S = 60, 60, 30
-"""At most to converge, and for how long a flow is watched then; at quick scale, where no claim is asked."""
+"""Time limit for convergence, and time for which a flow is then observed; at quick scale, where no claim is judged."""
 LEAST_TRIALS = 6
-"""For a claim to be asked."""
+"""Values with which a claim is judged."""
 
 
 def scenario(arm: Arm, limit_s: int, then_s: int) -> Scenario:
@@ -114,7 +114,7 @@ def converged(share: Array, hold: int = HOLD_S, within: float = WITHIN) -> int |
 
 
 def measured(share: Array, limit_s: int, then_s: int) -> dict[str, Any]:
-    """Convergence and what follows.
+    """Convergence, and steadiness from then on.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def there(tables: Tables, *wanted: Arm) -> list[Arm]:
 
 
 def enough(tables: Tables) -> bool:
-    """Whether there are as many trials as a claim needs, and as long ones."""
+    """Whether the trials are as many and as long as a claim needs."""
     own = tables[TABLE].filter(pl.col("arm") == PCC.name)
     return own.height >= LEAST_TRIALS and bool((own["watched_s"] >= WATCHED_S).all())
 
@@ -310,7 +310,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"PCC, a second flow joins": scenario(PCC, 60, 60)}
 
 
@@ -318,7 +318,7 @@ EXPERIMENT = Experiment(name="convergence", title="a second flow joins: soon, or
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables),)
 
 

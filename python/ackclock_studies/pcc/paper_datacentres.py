@@ -68,7 +68,7 @@ WITHIN_BPS = 1e9
 WITHIN_BUFFER_KIB = 64
 MANY = 10
 SMALLER_KIB = 32
-"""For the cause of P17: a switch that does not hold what ten senders of TCP begin with."""
+"""For the cause of P17: a switch with too little room for the first windows of ten TCP senders."""
 
 
 def incast_seeds(plan: Plan, arm: Arm, senders: int) -> int:
@@ -78,7 +78,7 @@ def incast_seeds(plan: Plan, arm: Arm, senders: int) -> int:
 
 
 def between(arm: Arm, rtt_ms: int) -> Scenario:
-    """One flow alone for 10 s."""
+    """Return one flow alone for 10 s."""
     return Scenario.from_dict(
         {
             "name": f"between data centres, {rtt_ms} ms, {arm.name}",
@@ -97,7 +97,9 @@ def between(arm: Arm, rtt_ms: int) -> Scenario:
 
 
 def incast(arm: Arm, senders: int, block_kib: int, *, buffer_kib: int = WITHIN_BUFFER_KIB) -> Scenario:
-    """Each sender sends a block, all at once but for some microseconds, through a switch with so much for the port."""
+    """Return senders that each send a block, all within some microseconds, through a switch with this much room for the
+    port.
+    """
     return Scenario.from_dict(
         {
             "name": f"incast, {senders} times {block_kib} KiB, {arm.name}",
@@ -123,7 +125,7 @@ def incast(arm: Arm, senders: int, block_kib: int, *, buffer_kib: int = WITHIN_B
 
 
 def run(plan: Plan) -> Data:
-    """Both.
+    """Transfers between data centres, and incast.
 
     Returns
     -------
@@ -233,7 +235,7 @@ def _many(tables: Tables) -> list[int]:
 
 
 def incast_goodput(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The incast sender with ten senders or more; the general sender and the printed form beside."""
+    """The incast sender with ten senders or more; the general sender and the printed form for comparison."""
     return [
         Evidence.of(
             arms.mean(tables, INCAST_TABLE, "share", 100, arm=arm.name, senders=n, block_kib=block),
@@ -249,7 +251,7 @@ def incast_goodput(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def incast_over_tcp(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The incast sender over TCP; the general sender and the printed form beside."""
+    """The incast sender over TCP; the general sender and the printed form for comparison."""
     found = []
     for arm in (INCAST, PCC, PROMPT):
         for n in _many(tables):
@@ -283,7 +285,7 @@ def left_of_the_start(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def through_a_smaller_switch(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Ten senders over TCP where the switch holds half as much."""
+    """Ten senders over TCP where the switch has half the room."""
     return [
         Evidence.of(
             arms.times(tables, SMALLER_TABLE, "mbps", INCAST, CUBIC, block_kib=block),
@@ -340,7 +342,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {
         "PCC between data centres, 28 ms": between(PCC, 28),
         "PCC's incast sender, 33 senders of 256 KiB": incast(INCAST, 33, 256),
@@ -351,7 +353,7 @@ EXPERIMENT = Experiment(name="datacentres", title="incast, and links between dat
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables),)
 
 

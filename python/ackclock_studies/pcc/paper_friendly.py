@@ -31,7 +31,7 @@ BUNDLED = 10
 ORDINARY = tcp("ordinary flow, CUBIC", "cubic", "black", "o")
 ARMS = (PCC, PRINTED, BUNDLE)
 PATHS = ((10, 20), (30, 20), (100, 10))
-"""Mb/s and ms."""
+"""Rates and round-trip times of the paths, Mb/s and ms."""
 
 SELFISH = (1, 2, 4)
 
@@ -165,7 +165,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"An ordinary flow against two of PCC": scenario(PCC, 30, 20, 2, 40)}
 
 
@@ -173,7 +173,7 @@ EXPERIMENT = Experiment(name="friendly", title="one ordinary TCP flow against PC
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables),)
 
 

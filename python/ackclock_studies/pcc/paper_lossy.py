@@ -37,14 +37,14 @@ LONGER = pcc("PCC, intervals of 6 RTTs", "pcc-allegro-modong", "purple", "v", ":
 """For the cause of P5: more packets in a trial, and nothing else. It runs under 2 % alone."""
 
 LOSSES = (0.0, 0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0)
-"""Percent, in each direction."""
+"""Losses in each direction, percent."""
 
 UNCERTAIN = (0.5, 0.7, 1.0, 2.0)
-"""Where a run of PCC either gets going or does not, and a claim asks."""
+"""Losses at which a run of PCC either gets going or does not, for a claim."""
 
 
 def seeds_of(plan: Plan, arm: Arm, percent: float) -> int:
-    """Runs under light loss: many where runs are of two kinds and the claim is about them, few of what only stands beside."""
+    """Runs under light loss: many if runs are of two kinds and the claim concerns them, few if they are only shown."""
     if arm in (ILLINOIS, JITTERED) and percent in GROWS:
         return arms.illinois(plan)
     if arm is PCC and percent in UNCERTAIN:
@@ -75,7 +75,7 @@ HEAVY_FEW = (10.0, 50.0)
 
 
 def scenario(arm: Arm, percent: float, *, backwards: bool, duration_s: int) -> Scenario:
-    """One flow alone; a buffer of one bandwidth-delay product."""
+    """Return one flow alone; a buffer of one bandwidth-delay product."""
     loss = {"kind": "bernoulli", "p": f"{percent:g} %"}
     way = {"rate": "100 Mbit/s", "delay": "15 ms"}
     return Scenario.from_dict(
@@ -92,11 +92,11 @@ def scenario(arm: Arm, percent: float, *, backwards: bool, duration_s: int) -> S
 
 
 GROWS = {0.7: 10, 2.0: 16}
-"""Loss under which P7 asks of Illinois, percent, and how many times its goodput PCC's is there."""
+"""Loss at which P7 compares with Illinois, percent -> ratio of PCC's goodput to Illinois' there."""
 
 
 def made(arm: Arm, percent: float, *, backwards: bool) -> Scenario:
-    """As it is run."""
+    """Return the loss as it is run."""
     written = scenario(arm, percent, backwards=backwards, duration_s=40)
     return arms.varying(written) if arm is JITTERED else written
 
@@ -153,7 +153,7 @@ def _share(tables: Tables, arm: Arm, loss: float, least: float, *, kind: str = "
 
 
 def to_one_percent(tables: Tables) -> Sequence[Evidence]:
-    """Up to 1 %."""
+    """Share of the link at losses of up to 1 %."""
     known = [p for p in arms.values(tables, TABLE, "loss") if p <= 1]
     return [_share(tables, PCC, p, 95) for p in known] + [_share(tables, arm, 1.0, 95) for arm in (REPORTS, PRINTED)]
 
@@ -164,7 +164,7 @@ def at_two_percent(tables: Tables) -> Sequence[Evidence]:
 
 
 def get_going(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """At 2 % runs either get going or they do not: how many do."""
+    """Share of runs that get going at 2 %."""
     found = []
     for arm in (PCC, REPORTS, PRINTED, AHEAD):
         share = arms.pick(tables, TABLE, "share", kind="light", arm=arm.name, loss=2.0)
@@ -205,12 +205,12 @@ def _over(tables: Tables, other: Arm, loss: float, least: float | None) -> list[
 
 
 def over_cubic(tables: Tables, *, much: bool) -> Sequence[Evidence]:
-    """CUBIC at 0.1 and 2 %."""
+    """CUBIC's goodput at losses of 0.1 and 2 %."""
     return _over(tables, CUBIC, 0.1, 10 if much else None) + _over(tables, CUBIC, 2.0, 37 if much else None)
 
 
 def over_illinois(tables: Tables, *, much: bool) -> Sequence[Evidence]:
-    """Illinois at 0.7 and 2 %."""
+    """Illinois' goodput at losses of 0.7 and 2 %."""
     return [e for p, times in GROWS.items() for e in _over(tables, ILLINOIS, p, times if much else None)]
 
 
@@ -239,7 +239,7 @@ def resilient(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def resilient_over_cubic(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Over CUBIC, at 10 %."""
+    """Ratio to CUBIC's goodput at a loss of 10 %."""
     ratio = arms.times(tables, TABLE, "goodput_bps", RESILIENT, CUBIC, kind="heavy", loss=10.0)
     return [Evidence.of(ratio, "over CUBIC, 10 %", bound, unit="times")]
 
@@ -283,7 +283,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {
         "PCC, 2 % of loss both ways": scenario(PCC, 2.0, backwards=True, duration_s=40),
         "PCC, loss-resilient, 50 % of loss": scenario(RESILIENT, 50.0, backwards=False, duration_s=40),
@@ -294,7 +294,7 @@ EXPERIMENT = Experiment(name="lossy", title="random loss, 0 to 50 %", run=run, w
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables),)
 
 

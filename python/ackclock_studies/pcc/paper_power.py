@@ -204,7 +204,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"PCC's latency utility, deep queues": scenario(PAPER, DEEP, 60)}
 
 
@@ -212,7 +212,7 @@ EXPERIMENT = Experiment(name="power", title="latency utility: throughput over de
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables),)
 
 

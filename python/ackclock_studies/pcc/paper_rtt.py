@@ -174,7 +174,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"PCC, 100 ms against 10 ms": scenario(PCC, 100, 100)}
 
 
@@ -182,7 +182,7 @@ EXPERIMENT = Experiment(name="rtt", title="RTT unfairness, 20 to 100 ms against 
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables),)
 
 

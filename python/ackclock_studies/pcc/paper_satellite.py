@@ -30,7 +30,7 @@ from ackclock_studies.pcc.arms import BOTH, CUBIC, HYBLA, ILLINOIS, NEWRENO, NOI
 RATE_BPS = 42e6
 ARMS = (PCC, REPORTS, PRINTED, HYBLA, ILLINOIS, CUBIC, NEWRENO)
 BUFFERS = (1_500, 3_000, 7_500, 15_000, 30_000, 75_000, 150_000, 375_000, 1_000_000)
-"""Bytes."""
+"""Buffers, bytes."""
 
 ASKED = (7_500, 1_000_000)
 """Buffers that claims name; no others are run at quick scale."""
@@ -41,7 +41,7 @@ START_S = 20
 
 
 def scenario(arm: Arm, buffer: int) -> Scenario:
-    """One flow alone."""
+    """Return one flow alone."""
     return Scenario.from_dict(
         {
             "name": f"satellite, {arm.name}, {buffer / 1000:g} kB",
@@ -62,7 +62,7 @@ def scenario(arm: Arm, buffer: int) -> Scenario:
 
 
 def made(arm: Arm, buffer: int) -> Scenario:
-    """As it is run."""
+    """Return the buffer as it is run."""
     written = scenario(arm, buffer)
     return arms.varying(written) if NOISES.get(arm) else written
 
@@ -111,11 +111,11 @@ def run(plan: Plan) -> Data:
 TABLE = "satellite.flows"
 DEEP = BUFFERS[-1]
 TIMES = 54
-"""PCC over Illinois there, in the paper."""
+"""Ratio of PCC's goodput to Illinois' at that buffer, in the paper."""
 
 
 def fills_behind_five_packets(tables: Tables) -> Sequence[Evidence]:
-    """PCC behind 7.5 KB."""
+    """PCC with a buffer of 7.5 KB."""
     found = [
         Evidence.of(
             arms.mean(tables, TABLE, column, 100, arm=arm.name, buffer=7_500),
@@ -143,7 +143,7 @@ def fills_behind_five_packets(tables: Tables) -> Sequence[Evidence]:
 
 
 def beats_hybla(tables: Tables, *, much: bool) -> Sequence[Evidence]:
-    """Against Hybla behind 1 MB."""
+    """Comparison with Hybla at 1 MB."""
     ratio = arms.times(tables, TABLE, "goodput_bps", PCC, HYBLA, buffer=DEEP)
     goodput = arms.mean(tables, TABLE, "goodput_bps", 1e-6, arm=HYBLA.name, buffer=DEEP)
     found = [Evidence.of(ratio, "PCC over Hybla", at_least(17) if much else above(1), unit="times", key="ratio")]
@@ -151,7 +151,7 @@ def beats_hybla(tables: Tables, *, much: bool) -> Sequence[Evidence]:
 
 
 def beats_illinois(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Against Illinois behind 1 MB; the others for context."""
+    """Comparison with Illinois at 1 MB; the others for context."""
     return [
         Evidence.of(
             arms.times(tables, TABLE, "goodput_bps", PCC, other, buffer=DEEP),
@@ -166,7 +166,7 @@ def beats_illinois(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def where_round_trips_vary(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of Illinois's excess that is left; each of the two changes by itself beside."""
+    """Remaining share of Illinois's excess; also with each of the two changes alone."""
     found = []
     for arm in NOISES:
         left = arms.excess(tables, TABLE, arm, TIMES, buffer=DEEP)
@@ -207,7 +207,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """One as written."""
+    """One scenario as written."""
     return {"PCC over a satellite, 7.5 kB": scenario(PCC, 7_500)}
 
 
@@ -217,7 +217,7 @@ EXPERIMENT = Experiment(
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables),)
 
 

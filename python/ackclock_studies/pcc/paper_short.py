@@ -30,7 +30,7 @@ RATE_BPS = 15e6
 FLOW_BYTES = 100_000
 FLOWS = 500
 LOADS = (5, 15, 25, 35, 45, 55, 65, 75)
-"""Percent: packets of all flows, each sent once, of what the link can transmit."""
+"""Percent: packets of all flows, each sent once, relative to the link's capacity."""
 
 FEW = (5, 45, 75)
 SILENT = pcc("PCC, sends nothing twice unasked", "pcc-allegro-modong", "green", "D", ":", fills_up=False)
@@ -142,7 +142,7 @@ def tail_is_tcps(tables: Tables) -> Sequence[Evidence]:
 
 
 LIGHT, HEAVY = 5, (45, 75)
-"""Loads at which the two causes are asked: where flows hardly meet, and where they share the link."""
+"""Loads at which the two causes are tested: flows hardly meet, and flows share the link."""
 
 
 def against_one_segment(tables: Tables, bound: Bound, *, column: str) -> Sequence[Evidence]:
@@ -194,7 +194,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"PCC, short flows at 45 %": scenario(PCC, 45)}
 
 
@@ -202,7 +202,7 @@ EXPERIMENT = Experiment(name="short", title="short flows at loads of 5 to 75 %",
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables),)
 
 

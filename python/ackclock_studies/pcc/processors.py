@@ -75,7 +75,7 @@ HOSTS: dict[str, Model] = {
 """All on Mininet's link, so that nothing but the host differs from `ENOUGH`."""
 
 FEW = (TWO, ONE, TURNS, STOLEN, MADE_UP)
-"""At quick scale, where one run of each makes a picture and no claim is asked."""
+"""Numbers at quick scale, at which one run of each makes a picture and no claim is judged."""
 
 asked = in_enough_runs("processors.shares")
 
@@ -103,7 +103,7 @@ AS_READ = {
     "timer slack": SLACK,
     "receivers": BATCHED,
 }
-"""Reading -> the host that stands for two processors."""
+"""Reading -> host that models two processors."""
 
 
 def run(plan: Plan) -> Data:
@@ -140,7 +140,7 @@ def pick(tables: Tables, host: str, column: str, controller: str = PCC) -> Array
 
 
 def _run(tables: Tables) -> list[str]:
-    """Hosts that were run, but for that with processors enough."""
+    """Hosts that were run, except the one with enough processors."""
     return tables["processors.shares"]["host"].unique(maintain_order=True).to_list()
 
 
@@ -174,13 +174,13 @@ def c12(tables: Tables) -> Sequence[Evidence]:
 
 @asked
 def c13(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """One processor: fair."""
+    """One processor: fairness."""
     return [Evidence.of(arms.index(pick(tables, ONE, "jain")), "index", bound, key="index")]
 
 
 @asked
 def c13_total(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """But 30 % of the link."""
+    """The share of 30 % of the link."""
     label = "total of four flows, of 100 Mb/s (fitted by the cost)"
     return [Evidence.of(mean_over_runs(pick(tables, ONE, "total_mbps")), label, bound, unit="%", key="total")]
 
@@ -190,7 +190,7 @@ LESS_FAIR = above(0, margin=0.01)
 
 @asked
 def c14(tables: Tables) -> Sequence[Evidence]:
-    """Fewer processors, less fair; what each other model of a busy machine takes stands beside."""
+    """Fewer processors, less fairness; the effect of each other model of a busy machine is also shown."""
     main = TAKEN.of(tables) == TAKEN.main
     weighing = (TWO, ONE) if main else (_two(tables),)
     found = [
@@ -267,12 +267,12 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {f"PCC, four flows, {host}": abreast(PCC, LIMIT, host=HOSTS[host]) for host in (TWO, STOLEN, MEASURED)}
 
 

@@ -14,7 +14,7 @@ from ackclock_studies.pcc import sweep
 from ackclock_studies.pcc.testbed import IDEAL, LONG, MININET, NO_CATCH_UP, OFTEN, PCC, RARE, TENTH, TESTBED
 
 WITHIN = 0.08
-"""Agreement asked for."""
+"""Required agreement."""
 
 SIZES = (5, 10, 20, 30, 50, 60, 100, 150, 275)
 FOUND: dict[str, tuple[float, ...]] = {
@@ -45,7 +45,7 @@ def cells(tables: Tables) -> pl.DataFrame:
 
 
 def table(tables: Tables) -> Table:
-    """Ours and theirs side by side."""
+    """Table of both implementations side by side."""
     found = cells(tables)
     sizes = sorted(found["buffer"].unique().to_list())
     rows: list[tuple[TableCell | str, ...]] = []

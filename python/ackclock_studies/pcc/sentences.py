@@ -1,6 +1,6 @@
-"""Every sentence and figure of the blog, and what became of it.
+"""Every sentence and figure of the blog, with its outcome.
 
-The papers' sentences are the claims themselves, which stand behind these.
+The papers' sentences are the claims themselves, which follow.
 """
 
 from __future__ import annotations

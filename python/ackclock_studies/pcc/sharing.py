@@ -57,7 +57,9 @@ STRETCHES = 6
 """Each begins when a flow begins or ends. A seventh, in which the last flow is alone, is left out: no claim asks of one flow."""
 
 STRETCH_S, SHORT_S = 500, 10
-"""The publication's, and that of quick scale, which is for pictures: no claim is asked in stretches of any other length than its own."""
+"""Lengths of stretches: the publication's, and that of quick scale, for pictures. No claim is judged on another length
+than its own.
+"""
 
 NOISE = Reading(
     name="noise",
@@ -68,9 +70,9 @@ NOISE = Reading(
 )
 
 LIMITS = (25, 50, 100, 250, 500)
-"""Sizes of the buffer behind which four flows are compared, packets."""
+"""Buffer sizes with which four flows are compared, packets."""
 FEW_LIMITS = (250, 500)
-"""At quick scale."""
+"""Sizes at quick scale."""
 TOGETHER_S, APART_S = 200, 5
 PICTURED_S = 50
 """Together at quick scale, which makes pictures: no claim is asked of four flows that have less than `TOGETHER_S`."""
@@ -141,7 +143,7 @@ def run_depth(plan: Plan) -> Data:
 
 
 def together_s(plan: Plan) -> int:
-    """How long four flows are together."""
+    """Time for which four flows are active together."""
     return TOGETHER_S if plan.scale == "paper" else PICTURED_S
 
 
@@ -206,14 +208,16 @@ def windows(found: np.ndarray[Any, np.dtype[np.float64]], unit: int) -> list[dic
 
 
 def pick(tables: Tables, host: str, controller: str, flows: int | None, column: str) -> Array:
-    """Mean over the windows with so many active flows, one value per seed; None: with two or more, the course of the experiment."""
+    """Mean over the windows with this many active flows, one value per seed; None: with two or more, the course of the
+    experiment.
+    """
     active = pl.col("flows") >= 2 if flows is None else pl.col("flows") == flows
     t = tables["sharing.windows"].filter((pl.col("host") == host) & (pl.col("cc") == controller) & active)
     return t.group_by("seed").agg(pl.col(column).mean()).sort("seed")[column].to_numpy().astype(np.float64)
 
 
 def asked_where(enough: Callable[[Tables], bool]) -> Callable[[Measure[P]], Measure[P]]:
-    """A measurement that is not asked of tables that are not enough for it."""
+    """A measurement that is skipped on insufficient tables."""
 
     def wrap(measure: Measure[P]) -> Measure[P]:
         @wraps(measure)
@@ -227,7 +231,7 @@ def asked_where(enough: Callable[[Tables], bool]) -> Callable[[Measure[P]], Meas
 
 
 def at_length(measure: Measure[P]) -> Measure[P]:
-    """A measurement over windows of 100 s, which is not asked of the short stretches of quick scale."""
+    """A measurement over windows of 100 s, which is skipped on the short stretches of quick scale."""
     return asked_where(lambda tables: tables["sharing.series"]["t_s"].max() == STRETCHES * STRETCH_S)(measure)
 
 
@@ -241,7 +245,7 @@ def enough(tables: Tables, table: str) -> bool:
 
 
 def in_enough_runs(table: str) -> Callable[[Measure[P]], Measure[P]]:
-    """A measurement that is not asked of fewer runs of four flows, nor of shorter ones."""
+    """A measurement that is skipped on fewer or shorter runs of four flows."""
     return asked_where(lambda tables: enough(tables, table))
 
 
@@ -401,7 +405,7 @@ STEADIER = above(0, margin=0.1)
 
 @at_length
 def c10(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """In Mininet, as on bare metal."""
+    """Sharing in Mininet, as on bare metal."""
     found = []
     for n in (2, 3, 4):
         a, b = (pick(tables, host, PCC, n, "jain") for host in (MININET, BARE))
@@ -412,7 +416,7 @@ def c10(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 @at_length
 def c10_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """0.98 to 0.99."""
+    """Jain's index, 0.98 to 0.99."""
     return [_index(tables, MININET, n, bound, key=f"index_{n}") for n in (2, 3, 4)]
 
 
@@ -439,7 +443,7 @@ def c11_significantly(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 @in_enough_runs("depth.shares")
 def c18(tables: Tables) -> Sequence[Evidence]:
-    """Fairness needs a buffer that is big enough."""
+    """Jain's index against the buffer: fairness needs one that is big enough."""
     found = []
     for limit in sorted(tables["depth.shares"]["limit"].unique()):
         p, c = (depth(tables, cc, limit, "jain") for cc in (PCC, CUBIC))
@@ -474,7 +478,7 @@ def c18_clocked(tables: Tables) -> Sequence[Evidence]:
 
 
 def depth(tables: Tables, controller: str, limit: int, column: str, *, hosts: str = EXACT) -> Array:
-    """A column behind a limit, one value per seed."""
+    """Return a column at one limit, one value per seed."""
     t = tables["depth.shares"].filter(
         (pl.col("cc") == controller) & (pl.col("limit") == limit) & (pl.col("hosts") == hosts)
     )
@@ -483,7 +487,7 @@ def depth(tables: Tables, controller: str, limit: int, column: str, *, hosts: st
 
 @at_length
 def f5(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """On bare metal, 0.98 to 0.99."""
+    """Jain's index on bare metal, 0.98 to 0.99."""
     return [_index(tables, BARE, n, bound, key=f"index_{n}") for n in (2, 3, 4)]
 
 
@@ -529,12 +533,12 @@ def sharing_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(t), bars(t), sharing_table(t), depth_figure(t))
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {
         "PCC, four flows in Mininet": come_and_go(MININET, PCC, STRETCH_S),
         "CUBIC, four flows on bare metal": come_and_go(BARE, CUBIC, STRETCH_S),

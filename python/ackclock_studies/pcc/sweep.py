@@ -114,7 +114,7 @@ SEVERAL = (*ENVIRONMENTS, *ASKED, NEWER)
 CAUSED = (10, 20, 50)
 """Sizes of the cause of C2, whose link is run at no other."""
 NEEDED = {PCC: (4, 6, 8), CUBIC: (30, 40, 50)}
-"""Sizes of the cause of F1: about those from which on each has 90 % of the link."""
+"""Sizes of the cause of F1: around the smallest size with which each protocol has 90 % of the link."""
 FEWEST, FEWER = (20, 275), (6, 10, 20, 50, 100, 275)
 """Sizes of the others, at quick scale and at paper scale."""
 BETWEEN = (6, 10, 20, 50, 100, 275)
@@ -239,7 +239,7 @@ def chance(model: str, controller: str) -> bool:
 
 
 def means(tables: Tables) -> pl.DataFrame:
-    """Mean, least and greatest share over seeds."""
+    """Mean, minimum and maximum share over seeds."""
     share = pl.col("share")
     return (
         tables["sweep.flows"]
@@ -329,7 +329,7 @@ def _mean(tables: Tables, model: str, controller: str, q: int) -> Estimate:
 
 
 def _ratio(tables: Tables, q: int, model: str = BARE) -> Estimate:
-    """How many times CUBIC's goodput PCC has."""
+    """Ratio of PCC's goodput to CUBIC's."""
     p, c = (mean_over_runs(pick(tables, model, cc, q, "goodput_mbps"), chance=chance(model, cc)) for cc in (PCC, CUBIC))
     return quotient(p, c)
 
@@ -348,7 +348,7 @@ def f1(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def f1_much(tables: Tables) -> Sequence[Evidence]:
-    """A 13th."""
+    """Ratio of the buffers that either needs."""
     p, c = needed(tables, PCC), needed(tables, CUBIC)
     whole = sizes(tables)[-1]
     return [
@@ -359,7 +359,7 @@ def f1_much(tables: Tables) -> Sequence[Evidence]:
 
 
 def newer(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Values on a link that keeps what a tick leaves over."""
+    """Shares on a link that keeps a tick's unused credit."""
     found = [_times_less(tables, bound, model=NEWER, key="newer")]
     for controller in (PCC, CUBIC):
         values = needed(tables, controller, NEWER)
@@ -385,13 +385,13 @@ def _times_less(tables: Tables, bound: Any, *, model: str = BARE, key: str = "")
 
 
 def f2(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Behind six packets."""
+    """Share with a buffer of six packets."""
     p, c = pick(tables, BARE, PCC, 6), pick(tables, BARE, CUBIC, 6)
     return [Evidence.of(mean_over_runs(100 * (p - c)), "6 packets: PCC less CUBIC", bound, unit="points", key="lead")]
 
 
 def f2_much(tables: Tables) -> Sequence[Evidence]:
-    """2 % and 90 %."""
+    """Shares of 2 % and 90 %."""
     return [
         Evidence.of(_mean(tables, BARE, CUBIC, 6), "6 packets: CUBIC", at_most(5), unit="%", key="cubic"),
         Evidence.of(_mean(tables, BARE, PCC, 6), "6 packets: PCC", at_least(80), unit="%", key="pcc"),
@@ -399,12 +399,12 @@ def f2_much(tables: Tables) -> Sequence[Evidence]:
 
 
 def f3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Behind one packet."""
+    """Share with a buffer of one packet."""
     return [Evidence.of(_ratio(tables, 1), "1 packet: PCC over CUBIC", bound, unit="times", key="times")]
 
 
 def f3_much(tables: Tables) -> Sequence[Evidence]:
-    """25 %, 35 times CUBIC."""
+    """Share of 25 %, and 35 times CUBIC's."""
     return [
         Evidence.of(_mean(tables, BARE, PCC, 1), "1 packet: PCC", between(12.5, 50), unit="%", key="pcc"),
         Evidence.of(_ratio(tables, 1), "1 packet: PCC over CUBIC", between(17.5, 70), unit="times"),
@@ -412,7 +412,7 @@ def f3_much(tables: Tables) -> Sequence[Evidence]:
 
 
 def f4(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The advantage is greatest behind shallow buffers."""
+    """The advantage is largest with shallow buffers."""
     known = [q for q in sizes(tables) if q >= 20]
     least = min((_ratio(tables, q) for q in sizes(tables) if q <= 10), key=lambda e: e.value)
     most = max((_ratio(tables, q) for q in known), key=lambda e: e.value)
@@ -432,19 +432,19 @@ def f4(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def f4_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Up to 45 times."""
+    """Largest ratio of PCC's goodput to CUBIC's."""
     most = max((_ratio(tables, q) for q in sizes(tables)), key=lambda e: e.value)
     return [Evidence.of(most, "greatest PCC over CUBIC", bound, unit="times", key="most")]
 
 
 def c1(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """As expected on bare metal."""
+    """Agreement with the expectation on bare metal."""
     known = [q for q in sizes(tables) if q >= 10]
     return [Evidence.of(_mean(tables, BARE, PCC, q), f"{q} packets", bound, unit="%") for q in known]
 
 
 def c1_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """90 % behind six packets."""
+    """Share of 90 % with six packets."""
     return [
         Evidence.of(_mean(tables, model, PCC, 6), f"{model}, 6 packets", bound, unit="%", weighs=model == BARE)
         for model in (BARE, IDEAL, testbed.TESTBED)
@@ -460,7 +460,7 @@ def _shallow(tables: Tables) -> list[int]:
 
 
 def c2(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Less in a virtual machine."""
+    """Deficit in a virtual machine."""
     return [
         Evidence.of(
             gap(tables, _machine(tables), PCC, q),
@@ -474,7 +474,7 @@ def c2(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c2_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """By ten points."""
+    """Deficit of ten points."""
     return [
         Evidence.of(gap(tables, _machine(tables), PCC, q), f"{q} packets: below bare metal", bound, unit="points")
         for q in _shallow(tables)
@@ -482,7 +482,7 @@ def c2_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def without_delay_line(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of the points missing in Mininet that is still missing when nothing is under way behind netem."""
+    """Share of the deficit in Mininet that remains when nothing is in flight behind netem."""
     return [
         Evidence.of(
             ratio(*(pick(tables, BARE, PCC, q) - pick(tables, model, PCC, q) for model in (NEAR, MININET))),
@@ -525,12 +525,12 @@ def c3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c4(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Little is left at the deepest buffer."""
+    """Deficit at the deepest buffer."""
     return [Evidence.of(gap(tables, _machine(tables), PCC, 275), "275 packets", bound, unit="points", key="deep")]
 
 
 def c5(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """CUBIC does not care."""
+    """Deficit of CUBIC against bare metal."""
     return [
         Evidence.of(
             gap(tables, _machine(tables), CUBIC, q),
@@ -545,7 +545,7 @@ def c5(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c5_mean(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """On average over the script's sizes."""
+    """Mean over the script's sizes."""
     known = [q for q in sizes(tables) if q in SIZES]
     return [
         Evidence(
@@ -563,7 +563,7 @@ def c5_mean(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c6(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """One core: worse, behind large buffers too."""
+    """Deficit on one core, also with large buffers."""
     return [
         Evidence.of(
             gap(tables, CORE, PCC, q, base=MININET),
@@ -577,7 +577,7 @@ def c6(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c6_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """By more than ten points behind the deepest."""
+    """Deficit of more than ten points with the deepest buffer."""
     return [
         Evidence.of(gap(tables, CORE, PCC, 275, base=MININET), "275 packets", bound, unit="points"),
         *(
@@ -659,7 +659,7 @@ KEYS = {PCC: "pcc", CUBIC: "cubic"}
 
 
 def c20(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Gain of PCC in a virtual machine behind a shallow buffer."""
+    """Gain of PCC in a virtual machine with a shallow buffer."""
     return [
         Evidence.of(
             _ratio(tables, q, _machine(tables)),
@@ -673,7 +673,7 @@ def c20(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def sweep_table(tables: Tables) -> Table:
-    """Goodput, and what was sent."""
+    """Goodput, and sent data."""
     rows: list[tuple[TableCell | str, ...]] = []
     table = means(tables).filter(pl.col("buffer").is_in([6, 20, 50, 275]))
     for r in table.sort("buffer", maintain_order=True).iter_rows(named=True):
@@ -695,12 +695,12 @@ def sweep_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(t), sweep_table(t), prototype.table(t))
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {
         "PCC on bare metal, 6 packets": testbed.shallow(BARE, PCC, 6, 60),
         "CUBIC on bare metal, 6 packets": testbed.shallow(BARE, CUBIC, 6, 60),

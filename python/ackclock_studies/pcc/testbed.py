@@ -76,7 +76,7 @@ class Model:
 
     @property
     def link(self) -> str:
-        """Name of the same link with exact hosts, against which a model of hosts is held."""
+        """Name of the same link with exact hosts, with which a model of hosts is compared."""
         if self.capacity:
             return BARE
         return MININET if self.queue == "netem-limit" else IDEAL
@@ -106,7 +106,7 @@ def stalls(off_ms: int, on_ms: int, catch_up: str, *, receives_on: bool = True) 
 
 
 def bare(pipe: str = TICK_8_0, *, whole: bool = False) -> Model:
-    """The testbed: exact hosts, and dummynet between them; `whole`: what TCP hands over is not cut at the card."""
+    """Return the testbed: exact hosts, with dummynet between them; `whole`: the card does not cut up TCP's packets."""
     if pipe == SENDER:
         return Model(host={**CLOCK, "catch_up": "full"}, offload=whole)
     return Model(capacity=PIPES[pipe], offload=whole)
@@ -186,7 +186,7 @@ def sender(controller: str, every: int = EVERY) -> dict[str, Any]:
 
 
 def shallow(model: str | Model, controller: str, packets: int, duration_s: float, every: int = EVERY) -> Scenario:
-    """One flow over 1000 and 100 Mb/s, 7.5 ms each, behind a buffer of so many packets."""
+    """Return one flow over 1000 and 100 Mb/s, 7.5 ms each, with a buffer of this many packets."""
     m = MODELS[model] if isinstance(model, str) else model
     hosts, keys = hosted(m)
     flow = {**sender(controller, every), **keys}

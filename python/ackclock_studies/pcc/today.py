@@ -36,7 +36,7 @@ CELLULAR: dict[str, Any] = {
 
 
 def leo(arm: Arm) -> Scenario:
-    """One flow, 75 s, a buffer of 300 packets."""
+    """Return one flow, 75 s, a buffer of 300 packets."""
     (rate, rtt), *later = LEO
     steps = [
         {"at": f"{LEO_S * (i + 1)} s", "rate": f"{r} Mbit/s", "delay": f"{d / 2:g} ms"}
@@ -52,7 +52,7 @@ def leo(arm: Arm) -> Scenario:
 
 
 def cellular(arm: Arm) -> Scenario:
-    """One flow, 60 s, a deep buffer as cells have."""
+    """Return one flow, 60 s, a deep buffer as in cellular networks."""
     bottleneck = {
         "rate": "60 Mbit/s",
         "delay": "15 ms",
@@ -90,9 +90,9 @@ PLACES: dict[str, tuple[Any, float]] = {
     "low satellites": (leo, 1e6 * float(np.mean([rate for rate, _ in LEO]))),
     "cellular": (cellular, 1e6 * 60 * float(np.exp(0.5 * 0.6**2))),
 }
-"""Name -> scenario of an arm, and what the link carries on average, bit/s."""
+"""Name -> scenario of an arm, and the mean rate of the link, bit/s."""
 FEW = ("6 packets", "1 % of loss", "low satellites")
-"""At quick scale."""
+"""Places at quick scale."""
 
 
 def run(plan: Plan) -> Data:
@@ -180,7 +180,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def table(tables: Tables) -> Table:
-    """Means."""
+    """Table of the means."""
     rows: list[tuple[TableCell | str, ...]] = [
         (
             TableCell(text=place, kind="head"),
@@ -199,12 +199,12 @@ def table(tables: Tables) -> Table:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables), table(tables))
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"BBRv3 over low satellites": leo(BBR), "Vivace on a cellular link": cellular(VIVACE)}
 
 

@@ -64,7 +64,7 @@ def link(players: int) -> dict[str, Any]:
 
 
 LASTS_S = 300
-"""At both scales: half as long would be another question."""
+"""Duration at both scales: half as long would be another question."""
 
 
 def scenario(arm: Arm, rule: str, players: int, duration_s: int) -> Scenario:
@@ -150,7 +150,7 @@ def pick(tables: Tables, arm: Arm, rule: str, players: int, column: str) -> Arra
 
 
 def better(tables: Tables, bound: Bound, *, metric: str) -> Sequence[Evidence]:
-    """By how much FESTIVE improves on the rate-based rule: over CUBIC, and for context over PCC."""
+    """Improvement by FESTIVE over the rate-based rule: over CUBIC, and for context over PCC."""
     return [
         Evidence.of(
             gain(*(pick(tables, arm, rule, n, metric) for rule in (RATE_BASED, FESTIVE))),
@@ -165,7 +165,7 @@ def better(tables: Tables, bound: Bound, *, metric: str) -> Sequence[Evidence]:
 
 
 def _paired(first: Array, second: Array) -> Estimate:
-    """The difference in the seeds that both have."""
+    """The difference, for the seeds that both have."""
     pairs = min(first.size, second.size)
     return paired_difference(first[:pairs], second[:pairs])
 
@@ -348,7 +348,7 @@ def answer(tables: Tables) -> str:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {
         "Four FESTIVE players over CUBIC": scenario(CUBIC, FESTIVE, FEW, 300),
         "Four rate-based players over PCC": scenario(PCC, RATE_BASED, FEW, 300),

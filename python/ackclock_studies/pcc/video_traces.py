@@ -1,4 +1,4 @@
-"""The other reading of "PCC suits video": long flows' throughput, second by second, as what a toy player sees."""
+"""The other reading of "PCC suits video": long flows' throughput, second by second, as the input of a simple player."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def steadier(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """The toy players over PCC against those over CUBIC."""
 
     def less(one: Arm, other: Arm, column: str) -> Any:
-        """One arm less another, pair by pair of runs with the same starts."""
+        """Difference of two arms, pair by pair of runs with the same starts."""
         a, b = (arms.pick(tables, TABLE, column, arm=arm.name) for arm in (one, other))
         pairs = min(a.size, b.size)
         return paired_difference(a[:pairs], b[:pairs])
@@ -165,7 +165,7 @@ def steadier(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"Four long flows of PCC on the players' link": scenario(PCC, LASTS_S)}
 
 

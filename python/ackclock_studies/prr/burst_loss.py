@@ -67,7 +67,9 @@ LENGTH = Reading(
 
 
 def scenario(rule: str, length: int, depth: int, **stack: Any) -> Scenario:
-    """One fetch of 750 KB over the bottleneck alone, which loses data in bursts (Gilbert and Elliott's two states)."""
+    """Return one fetch of 750 KB over the bottleneck alone, which loses data in bursts (Gilbert and Elliott's two
+    states).
+    """
     leave = 1 / length
     loss = {"kind": "gilbert-elliott", "p": LOSS * leave / (1 - LOSS), "r": leave, "applies_to": "data"}
     single = {"kind": "bernoulli", "p": LOSS, "applies_to": "data"}
@@ -310,7 +312,7 @@ def endless(tables: Tables, length: int, depth: int, key: str) -> list[Evidence]
 def more(
     tables: Tables, column: str, rule: str, other: str, length: int, depth: int, *, per_packet: bool = False
 ) -> Estimate:
-    """How much more of something a rule has than another, percent."""
+    """Excess of one rule over another, percent."""
     x, y = pairs(tables, column, rule, other, length, depth, per_packet=per_packet)
     return percent_more(x, y, runs=f"bursts {length} {depth} {per_packet}")
 
@@ -353,7 +355,7 @@ def p4(tables: Tables) -> Sequence[Evidence]:
 
 
 def p4_much(tables: Tables) -> Sequence[Evidence]:
-    """How many more."""
+    """Size of the excess."""
     return [
         *paths.on_paths(tables, "retransmissions", between(1.5, 6), weighs=True),
         *paths.on_paths(tables, "lost", between(14.5, 58), weighs=True),
@@ -365,7 +367,7 @@ def _beside(found: Sequence[Evidence]) -> list[Evidence]:
 
 
 def overshoot(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The cell's difference without the overshoot, and what is left of it."""
+    """The cell's difference without the overshoot, and the part that remains."""
     other, base = pairs(tables, "data_retransmissions", RFC6675, prr(tables), 1, 10)
     without = _both(tables["calm.fetches"].sort("seed"), "data_retransmissions", RFC6675, prr(tables))
     text = f"{name(1, 10)}: more retransmissions"
@@ -446,7 +448,7 @@ def p27(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def _corrected(e: Estimate, among: int) -> Estimate:
-    """The interval as one of so many, all of them right at 95 %."""
+    """The interval as one of several that are all right together at 95 %."""
     factor = wider(among, e.n)
     return Estimate(
         value=e.value, low=e.value - factor * (e.value - e.low), high=e.value + factor * (e.high - e.value), level=e.level, n=e.n
@@ -520,7 +522,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (
         paragraph(
             "Behind a queue of 100 packets no burst of a sender overflows anything, and losses come one by one. Here the bottleneck is alone, its queue "

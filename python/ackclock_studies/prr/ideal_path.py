@@ -23,7 +23,7 @@ from ackclock_studies.prr.rules import CRB, PRR, RATE_HALVING, RFC6675, RFC9937,
 
 
 def t2(tables: Tables) -> Sequence[Evidence]:
-    """In flight at the end of recovery on the ideal path, 15 of 20 segments lost."""
+    """Segments in flight at the end of recovery on the ideal path, 15 of 20 segments lost."""
     acks = tables["tables.acks"].filter((pl.col("losses") == 15) & (pl.col("state") == "Recovery"))
 
     def reached(rule: str) -> float:
@@ -153,7 +153,7 @@ IDEAL = (RATE_HALVING, RFC6675, CRB, SSRB, RFC9937)
 
 
 def ideal_path(tables: Tables) -> Figure:
-    """In flight after sending, ACK by ACK."""
+    """Segments in flight after sending, ACK by ACK."""
     acks = tables["tables.acks"].with_columns((pl.col("pipe") + pl.col("sent_segments")).alias("in_flight"))
 
     def draw() -> Any:
@@ -218,7 +218,7 @@ def episodes_table(tables: Tables) -> Table:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (
         paragraph(
             "When a loss is noticed, the sender has to come down to a new target, ssthresh, within one round trip. RFC 6675 "

@@ -70,7 +70,7 @@ _NO_BOUND = Bound()
 
 
 def group_bar(tables: Tables, page: int, first: str, second: str) -> Estimate:
-    """How much lower the publication's bar of a page at 1 % is with the second arm, percent."""
+    """Reduction of the publication's bar of a page at 1 % by the second arm, percent."""
     x, y = (fetches.latencies(tables["kernels.fetches"], arm, page, LOW) for arm in (first, second))
     return bootstrap(lambda x, y: 100 * (1 - group_b_mean(y) / group_b_mean(x)), x, y)
 
@@ -224,7 +224,7 @@ def bars(tables: Tables) -> Figure:
         return figure
 
     def fall(before: str, after: str) -> str:
-        """By how much the bars up to 75 KB at the lower loss fall from one arm to another."""
+        """Reduction of the bars up to 75 KB at the lower loss from one arm to another."""
         found = []
         for page in PAGES[:3]:
             rows = table.filter((pl.col("page_bytes") == page) & (pl.col("loss_per_link") == LOW))
@@ -251,7 +251,7 @@ def bars(tables: Tables) -> Figure:
 
 
 def rises(tables: Tables) -> Figure:
-    """The publication's third figure: how much latency rises with loss, and what of it is the initial RTO."""
+    """The publication's third figure: growth of latency with loss, and the part due to the initial RTO."""
     shown = (WITHOUT_PRR, WITHOUT_PRR_RTO_1, WITH_PRR)
     rows = []
     for page in PAGES:
@@ -296,7 +296,7 @@ def rises(tables: Tables) -> Figure:
 
 
 def initial_rto(tables: Tables) -> Figure:
-    """Where group B lies in the distribution of latencies, for both initial RTOs."""
+    """Position of group B in the distribution of latencies, for both initial RTOs."""
     page = PAGES[1]
     k = tables["kernels.fetches"]
     arms = {WITH_PRR_RTO_3: "initial RTO 3 s", WITH_PRR: "initial RTO 1 s"}
@@ -371,7 +371,7 @@ def _share(mask: Any) -> str:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (
         paragraph(
             "The publication compared two kernels, 3.0 without and 3.2 with PRR, and sorted fetches by latency: those at least two "
@@ -400,7 +400,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"fetch as published, kernel 3.0": path.fetch(MIDDLE, LOW, path.host(**KERNELS["3.0"]), name="kernel 3.0")}
 
 

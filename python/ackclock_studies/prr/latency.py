@@ -39,7 +39,7 @@ from ackclock_studies.prr.rules import (
 
 
 def rule_gain(tables: Tables, page: int, loss: float, other: str) -> Estimate:
-    """How much lower the mean latency is than with rate halving, percent."""
+    """Reduction of the mean latency relative to rate halving, percent."""
     return gain(*compared(tables, page, loss, RATE_HALVING, other))
 
 
@@ -57,7 +57,7 @@ def gained(
 
 
 def _gains(tables: Tables, cells: Sequence[tuple[int, float]], bound: Bound, *, keyed: bool = False) -> list[Evidence]:
-    """Gains of PRR, and beside them those of its other form."""
+    """Gains of PRR, and of its other form for comparison."""
     found = []
     for rule in (prr(tables), *others(tables)):
         weighs = rule == prr(tables)
@@ -79,7 +79,7 @@ def _gains(tables: Tables, cells: Sequence[tuple[int, float]], bound: Bound, *, 
 
 
 def _key(page: int, loss: float) -> str:
-    """How notes name a cell: `kb75_1` for 75 KB at 1 %."""
+    """Name of a cell in notes: `kb75_1` for 75 KB at 1 %."""
     return f"kb{PAGE_LABELS[page].split()[0].replace('.', '_')}_{100 * loss:g}"
 
 
@@ -121,7 +121,7 @@ def p5(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def p5_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """No more than the abstract's 10 %."""
+    """Bound of the abstract: at most 10 %."""
     return _gains(tables, [(page, loss) for page in PAGES for loss in LOSSES], bound)
 
 
@@ -271,7 +271,7 @@ def _seconds(value: float | None) -> str:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (
         paragraph(
             "The path of the CS244'13 experiment: 1000 Mbit/s and 1.2 Mbit/s in a row, 25 ms each per direction, queues of 100 "
@@ -284,7 +284,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {
         "fetch of 75 KB at 1 %, PRR": path.fetch(MIDDLE, LOW, path.host(recovery=PRR), name="fetch"),
     }

@@ -86,12 +86,12 @@ def _factors(tables: Tables, bound: Bound, decides: str) -> list[Evidence]:
 
 
 def t7(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Longer at all?"""
+    """Whether fetches with loss take longer at all."""
     return _factors(tables, bound, "Web testbed")
 
 
 def t7_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """How much longer?"""
+    """Length of the additional time."""
     return _factors(tables, bound, "Web")
 
 

@@ -1,4 +1,6 @@
-"""How noisy the publication's bars are with 100 and with 1000 fetches (T8), and what a reader's rerun may have met (T9)."""
+"""Noise of the publication's bars with 100 and with 1000 fetches (T8), and possible results of a reader's rerun
+(T9).
+"""
 
 from __future__ import annotations
 
@@ -152,13 +154,13 @@ def spreads(total_s: Array) -> tuple[Estimate, Estimate, Estimate]:
 
 
 FETCHES = (100, 1000)
-"""Behind a bar, in the blog's script and in its text."""
+"""Number of fetches per bar, in the blog's script and in its text."""
 NOISY = 10.0
 """Percent; the largest effect of PRR that the paper claims."""
 
 
 def _spreads(tables: Tables, page: int) -> tuple[Estimate, Estimate, Estimate]:
-    """With 100 and with 1000 fetches behind a bar, and the one over the other."""
+    """Noise with 100 and with 1000 fetches per bar, and the ratio."""
     total = fetches.latencies(tables["kernels.fetches"], kernels.WITH_PRR, page, LOW)
     return spreads(total)
 
@@ -243,7 +245,7 @@ def nearly_equal(tables: Tables, host: str) -> NDArray[np.bool_]:
 
 
 def _near_on(tables: Tables, host: str) -> Evidence:
-    """How often the two bars are nearly equal on a host that has more."""
+    """Share of reruns in which the two bars are nearly equal on a host that has more."""
     found = nearly_equal(tables, host)
     return Evidence.of(
         proportion_interval(int(found.sum()), found.size),
@@ -257,14 +259,14 @@ def _near_on(tables: Tables, host: str) -> Evidence:
 
 
 def group_sizes(tables: Tables, arm: str, page: int, loss: float, n: int) -> Array:
-    """How many fetches are behind the bar of group B in independent repetitions with `n` fetches each."""
+    """Number of fetches in the bar of group B in independent repetitions with `n` fetches each."""
     total = fetches.latencies(tables["kernels.fetches"], arm, page, loss)
     sizes: Array = two_sigma(total[: total.size // n * n].reshape(-1, n)).sum(axis=-1).astype(np.float64)
     return sizes
 
 
 def noise(tables: Tables) -> Figure:
-    """How the publication's bars vary between independent repetitions with 100 and with 1000 fetches."""
+    """Variation of the publication's bars between independent repetitions with 100 and with 1000 fetches."""
     rows = []
     for page in PAGES:
         for n in (100, 1000):
@@ -334,7 +336,7 @@ def noise(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (noise(tables),)
 
 

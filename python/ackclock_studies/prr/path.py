@@ -75,7 +75,7 @@ def host(*, profile: str = "linux-3.2", recovery: str | None = None, **stack: An
 
 
 def fetch(page: int, loss: float, sender: dict[str, Any], *, name: str = "fetch", **path: Any) -> Scenario:
-    """One fetch of `page` bytes. The duration only ends what would never end; `path` goes to `network`."""
+    """Return one fetch of `page` bytes. The duration only limits endless fetches; `path` goes to `network`."""
     return Scenario.from_dict(
         {
             "name": name,

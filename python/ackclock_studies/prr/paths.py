@@ -93,7 +93,7 @@ def drawn(count: int) -> list[dict[str, float]]:
 
 
 def scenario(rule: str, one: Mapping[str, float]) -> Scenario:
-    """One response over one path."""
+    """Return one response over one path."""
     delay = f"{round(1e3 * one['rtt'] / 2)} us"
     return Scenario.from_dict(
         {
@@ -165,7 +165,7 @@ def pairs(tables: Tables, column: str, first: str, second: str) -> pl.DataFrame:
 
 
 def over_all(tables: Tables, column: str, first: str, second: str) -> tuple[Array, Array]:
-    """Mean of each path for two rules; paths are what is independent."""
+    """Mean of each path for two rules; the paths are independent."""
     per = pairs(tables, column, first, second).group_by("path").agg(pl.col("x", "y").mean()).sort("path")
     return per["x"].to_numpy().astype(np.float64), per["y"].to_numpy().astype(np.float64)
 
@@ -208,7 +208,7 @@ SENTENCES: Mapping[str, tuple[str, str, str, float, str]] = {
     "longer": ("total_s", RATE_HALVING, "", 0.3, "rate halving takes longer than PRR"),
     "crb": ("total_s", CRB, RFC6675, 0.3, "PRR-CRB takes longer than RFC 6675"),
 }
-"""Key -> column, rule that has more, other rule (empty: PRR), least percent that counts, in words."""
+"""Key -> column, rule that has more, other rule (empty: PRR), smallest relevant percentage, description."""
 
 
 def table(tables: Tables, key: str) -> pl.DataFrame:
@@ -228,7 +228,7 @@ def similar(tables: Tables) -> pl.DataFrame:
 
 
 def short_ends(tables: Tables) -> pl.DataFrame:
-    """By how many points more recoveries end below ssthresh with rate halving than with PRR, and which way. Paths with recoveries alone."""
+    """Points by which more recoveries end below ssthresh with rate halving than with PRR, and which way. Paths with recoveries alone."""
     of = {}
     rows = tables["paths.ends"].sort("path", "seed")
     for (path_,), own in rows.group_by("path", maintain_order=True):
@@ -244,7 +244,7 @@ ENDS_TEXT = "more recoveries end below ssthresh with rate halving than with PRR"
 
 
 def sentence(tables: Tables, key: str) -> OnPaths:
-    """One sentence over the population."""
+    """A sentence over the population."""
     if key == "similar":
         found, text = similar(tables), SIMILAR_TEXT
     elif key == "ends":
@@ -296,7 +296,7 @@ NAMES = {
 
 
 def figure(tables: Tables) -> Figure:
-    """Share of paths on which each sentence holds, and what decides."""
+    """Share of paths on which each sentence holds, and the deciding properties."""
     rows = []
     for key in SENTENCES:
         way = table(tables, key)["way"].to_numpy()
@@ -362,7 +362,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     drawn_as = "; ".join(map(str, PROPERTIES))
     return (
         paragraph(
@@ -375,7 +375,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"a path of the population, PRR": scenario(PRR, drawn(1)[0])}
 
 

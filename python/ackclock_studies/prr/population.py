@@ -48,11 +48,11 @@ STACK: dict[str, dict[str, Any]] = {
 
 ARMS = (*RULES, *STACK)
 SHOWN = (CRB, RFC9937, LINUX_6)
-"""Arms that stand in figures, and that no claim asks about."""
+"""Arms in figures that no claim uses."""
 
 
 def scenario(setting: str, arm: str, clients: int, **changed: Any) -> Scenario:
-    """One population whose senders use one rule; `changed` replaces keys of its workload."""
+    """Return one population whose senders use one rule; `changed` replaces keys of its workload."""
     rule = arm.partition(", ")[0]
     return Scenario.from_dict(
         {
@@ -95,7 +95,7 @@ def run(plan: Plan) -> Data:
 
 
 def summary(tables: Tables) -> pl.DataFrame:
-    """One row per setting and rule: what its recoveries looked like."""
+    """One row per setting and rule with properties of its recoveries."""
     fetches, recoveries = tables["population.fetches"], tables["population.recoveries"]
     keys = ["setting", "arm"]
     slack = pl.col("pipe_enter").cast(pl.Int64) - pl.col("ssthresh").cast(pl.Int64)

@@ -1,4 +1,4 @@
-"""Where recoveries start and how they end, in the fetches and in populations of clients (P1, P2, P15, P16, V1, V2)."""
+"""Start and end of recoveries, in the fetches and in populations of clients (P1, P2, P15, P16, V1, V2)."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def out_of_data(tables: Tables) -> Sequence[Evidence]:
 
 
 def p1_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The share itself."""
+    """Share of PRR's recoveries that start with pipe below ssthresh."""
     return [
         Evidence.of(
             share(rows_of(tables, PRR, place), STARTS_BELOW),
@@ -175,7 +175,7 @@ def p1_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def exit_slack(rows: pl.DataFrame) -> Array:
-    """How far cwnd is above ssthresh just before the end of recovery, segments."""
+    """Excess of cwnd over ssthresh just before the end of recovery, segments."""
     slack = rows["cwnd_before_exit"].cast(pl.Int64) - rows["ssthresh"].cast(pl.Int64)
     return slack.to_numpy().astype(np.float64)
 
@@ -208,7 +208,7 @@ def _ends_apart(tables: Tables, places: Sequence[str]) -> list[Evidence]:
 
 
 def p2_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """PRR's median is ssthresh itself."""
+    """Median of cwnd - ssthresh at PRR's end: zero."""
     found = []
     for place, key in zip(PLACES, ("cell_median", "web_median", "video_median"), strict=True):
         slack = exit_slack(rows_of(tables, prr(tables), place))
@@ -305,7 +305,7 @@ def ends(tables: Tables) -> Figure:
                 rows = table.filter((pl.col("setting") == setting) & (pl.col("arm") == rule))
                 s = SERIES[rule]
                 share = 100 * rows["len"].cum_sum() / max(rows["len"].sum(), 1)
-                # where curves coincide the lower one is wider, so that it can be seen
+                # the lower of two coinciding curves is wider, so that it can be seen
                 wide = 4.5 if rule == RFC6675 else 1.5
                 ax.step(rows["slack"], share, where="post", color=s.colour, ls=s.dash, lw=wide, label=s.label)
             ax.set(
@@ -375,7 +375,7 @@ def population_table(tables: Tables) -> Table:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (
         paragraph(
             "Two settings in the manner of the paper: Web responses with a mean of 7.5 kB, and long-RTT video with a server that "
@@ -389,7 +389,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {
         "Web population": pop.scenario("Web", PRR, 500),
         "video population": pop.scenario("video", PRR, 25),

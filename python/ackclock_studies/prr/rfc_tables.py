@@ -1,4 +1,4 @@
-"""The ideal path: every rule ACK by ACK, beside the rows that the RFCs print. A computation without chance."""
+"""The ideal path: every rule ACK by ACK, with the rows printed in the RFCs. A computation without chance."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def ideal(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """A row of a published table beside the computed one."""
+    """A row of a published table and the computed one."""
 
     rule: PublishedRule
     name: str
@@ -76,7 +76,7 @@ class Row:
 
     @property
     def differs(self) -> list[bool]:
-        """TableCell by cell."""
+        """Printed and computed rows, cell by cell."""
         return [a != b for a, b in zip(self.printed, self.computed, strict=True)]
 
 
@@ -97,14 +97,14 @@ def compare(table: PublishedTable) -> Iterator[Row]:
 
 
 def in_order(cells: Sequence[str], row: Sequence[str]) -> bool:
-    """Whether the cells stand in a row in this order, whatever is between them."""
+    """Return whether the cells occur in a row in this order, with any cells between them."""
     rest = iter(row)
     return all(cell in rest for cell in cells)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Slide:
-    """A row of the slides beside that of RFC 6937, printed and computed."""
+    """A row of the slides and that of RFC 6937, printed and computed."""
 
     row: SlideRow
     printed: bool
@@ -319,7 +319,7 @@ def golden_blocks(table: PublishedTable) -> list[Table | Prose]:
 
 
 def blocks(_: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (
         paragraph(
             "Each row as printed, and below it as computed here from the algorithm's text. Cells that differ are marked; the "

@@ -1,4 +1,4 @@
-"""The recovery rules that the study compares, and how each looks in every figure."""
+"""The recovery rules that the study compares, and their appearance in every figure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def prr(tables: Tables) -> str:
 
 
 def others(tables: Tables) -> tuple[str, ...]:
-    """PRR's other form, to be shown beside."""
+    """PRR's other form, shown for comparison."""
     return (SSRB,) if prr(tables) == PRR else (PRR,)
 
 

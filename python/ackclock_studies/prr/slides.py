@@ -42,9 +42,9 @@ SIXTHS = 6
 BETAS = (0.5, 0.7, 0.85)
 SHAPED = (RATE_HALVING, PRR, SSRB, RFC6675)
 NEAR = {f"segment {n}": n for n in (1, 10, 16, 17, 18, 19, 20)}
-"""Which of the twenty segments of a response is lost."""
+"""Number of the lost segment among the twenty of a response."""
 LATE = {"in order": None, "40 ms late": "40 ms", "100 ms late": "100 ms"}
-"""How much later 2 % of the packets come."""
+"""Additional delay of 2 % of the packets."""
 
 
 def _one(name: str, link: Mapping[str, Any], flow: Mapping[str, Any], lasts: str = "1 h", **record: Any) -> Scenario:
@@ -61,7 +61,7 @@ def _one(name: str, link: Mapping[str, Any], flow: Mapping[str, Any], lasts: str
 
 
 def standing(rule: str) -> Scenario:
-    """Two hundred segments at once, of which the first hundred are lost: most of the rest stand in a queue."""
+    """Return two hundred segments at once, of which the first hundred are lost: most of the rest wait in a queue."""
     link = {
         "rate": "12 Mbit/s",
         "delay": "10 ms",
@@ -174,7 +174,7 @@ def _span(tables: Tables, case: str, rule: str, at: float) -> tuple[float, float
 
 
 STANDING_S = 0.2
-"""Stretch after the start of recovery that is looked at: all rules are still repairing then."""
+"""Time after the start of recovery that is examined: all rules are still repairing then."""
 
 
 def sixths(tables: Tables, rule: str) -> Array:
@@ -188,7 +188,7 @@ def sixths(tables: Tables, rule: str) -> Array:
 
 
 def p17(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """By how much the queue changes while CRB recovers."""
+    """Change of the queue while CRB recovers."""
     found = []
     for rule in QUEUED:
         mean = sixths(tables, rule)
@@ -282,7 +282,7 @@ def p20(tables: Tables) -> Sequence[Evidence]:
 
 
 def response_ms(tables: Tables, rule: str, segment: int, number: int) -> float:
-    """From the first segment of a response, the first or the second of the connection, to the ACK of its last."""
+    """Time from the first segment of a response, the first or the second of the connection, to the ACK of its last."""
     rows = _rows(tables, "acks", "near", rule, segment)
     first = rows.filter((pl.col("event") == "send") & (pl.col("rexmit") == 0)).sort("t_s", maintain_order=True)["t_s"][
         20 * (number - 1)
@@ -296,7 +296,9 @@ END = 16
 
 
 def p21(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """How much sooner either response is over with PRR than with rate halving: the one that loses, and the next."""
+    """Time by which either response completes sooner with PRR than with rate halving: the one that loses, and the
+    next.
+    """
     found = []
     for name, segment in NEAR.items():
         for number, response in ((1, "the response itself"), (2, "the next response")):
@@ -453,7 +455,7 @@ def _pair(tables: Tables, case: str, first: str, second: str, column: str, loss:
 
 
 def p23(tables: Tables) -> Sequence[Evidence]:
-    """Excess of RFC 6675 over PRR when packets come late, and in order."""
+    """Excess of RFC 6675 over PRR for delayed packets, and for packets in order."""
     found = []
     for case in LATE:
         for column, what, margin, key in (
@@ -475,7 +477,7 @@ def p23(tables: Tables) -> Sequence[Evidence]:
 
 
 def p24(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Gain over rate halving without SACK; with it beside."""
+    """Gain over rate halving without SACK; also with it."""
     found = []
     for loss in LOSSES:
         without = gain(*_pair(tables, "no SACK", RATE_HALVING, PRR, "total_s", loss))
@@ -504,7 +506,7 @@ def p24(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def p25(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """How much lower quantiles of latency are with PRR than with rate halving."""
+    """Reduction of latency quantiles by PRR relative to rate halving."""
     found = []
     for page in (MIDDLE, LARGE):
         base, other = fetches.paired(tables["latency.fetches"], page, HIGH, RATE_HALVING, prr(tables))
@@ -575,7 +577,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (
         paragraph(
             "Sentences of the slides that one recovery settles, without chance, and some that take many fetches."
@@ -585,7 +587,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {
         "standing queue, PRR-CRB": standing(CRB),
         "loss of segment 17 of 20, PRR": near_end(PRR, 17),

@@ -19,7 +19,7 @@ from ackclock_studies.prr.traces import sender_trace
 
 RULES = (RATE_HALVING, LINUX_32, SSRB, CRB, RFC6675)
 WRITE_MS = 300
-"""When the application writes again; recovery lasts from 223 to 342 ms."""
+"""Time of the application's next write; recovery lasts from 223 to 342 ms."""
 
 
 def scenario(rule: str) -> Scenario:
@@ -84,7 +84,7 @@ def at_once(tables: Tables, rule: str) -> int:
 
 
 def left(tables: Tables, rule: str) -> int:
-    """How far cwnd is above ssthresh just before the end of recovery."""
+    """Excess of cwnd over ssthresh just before the end of recovery."""
     r = tables["stall.recoveries"].filter(pl.col("rule") == rule)
     return int(r["cwnd_before_exit"][0]) - int(r["ssthresh"][0])
 
@@ -141,12 +141,12 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"a stall during recovery, PRR": scenario(LINUX_32)}
 
 

@@ -23,7 +23,7 @@ POOLED = "all cells of the testbed"
 
 
 def more(tables: Tables, column: str, rule: str, other: str, place: str) -> Estimate:
-    """How many more events a rule has than another one, percent; paired by fetch, or by population."""
+    """Excess of events of one rule over another, percent; paired by fetch, or by population."""
     if place == POOLED:
         return percent_more(*fetches.pooled(tables, rule, other, column))
     t = tables["population.fetches"].filter(pl.col("setting") == place)
@@ -83,7 +83,7 @@ def v4(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def p3_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """How many more."""
+    """Size of the excess."""
     return _timeouts(tables, RATE_HALVING, bound, ("Web",))
 
 
@@ -93,7 +93,7 @@ def p11(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def p11_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """How many more."""
+    """Size of the excess."""
     return _timeouts(tables, RFC6675, bound, ("Web",))
 
 
@@ -180,7 +180,7 @@ def compared(more: float, low: float, high: float, name: str) -> str:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (events(tables),)
 
 

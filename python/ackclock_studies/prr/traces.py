@@ -124,7 +124,7 @@ def sender_trace(acks: pl.DataFrame) -> pl.DataFrame:
 
 
 def falls(trace: pl.DataFrame) -> pl.DataFrame:
-    """How far cwnd falls on each ACK in recovery, beyond what the ACK newly reports as lost."""
+    """Drop of cwnd on each ACK in recovery, beyond what the ACK newly reports as lost."""
     signed = [pl.col(c).cast(pl.Int64) for c in ("cwnd_before", "cwnd", "newly_lost")]
     return trace.filter((pl.col("event") == "ack") & (pl.col("ca_state") == "Recovery")).select(
         "arm", "t_s", (signed[0] - signed[1] - signed[2]).alias("fall")
@@ -240,7 +240,7 @@ def _recovery(tables: Tables, arm: str, idx: int) -> dict[str, Any]:
 
 
 def _others(tables: Tables, arm: str, idx: int) -> str:
-    """One sentence on how the other recoveries of an arm end."""
+    """A sentence on the end of an arm's other recoveries."""
     r = _recoveries(tables, arm).with_row_index("k").filter(pl.col("k") != idx)
     at = r.filter(pl.col("cwnd_before_exit") == pl.col("ssthresh")).height
     return f"Of its {r.height} other recoveries {at} end at ssthresh."
@@ -262,7 +262,7 @@ def next_write(tables: Tables, pattern: str) -> dict[str, int]:
 
 
 def last_repair(tables: Tables, pattern: str) -> dict[str, float]:
-    """When the last of the lost segments is retransmitted, seconds after the first one, by rule."""
+    """Retransmission of the last lost segment, seconds after the first one, by rule."""
     t = tables["traces.sequence"].filter((pl.col("pattern") == pattern) & (pl.col("event") == "rtx"))
     return {
         rule: float(own.max() - own.min())  # type: ignore[operator,arg-type]
@@ -313,7 +313,7 @@ def sequences(tables: Tables, pattern: str, name: str, title: str, caption: str)
 
 
 def _finished(acks: pl.DataFrame) -> float:
-    """When the last new byte was acknowledged."""
+    """Time when the last new byte was acknowledged."""
     rows = acks.filter(pl.col("event") == "ack")
     last = rows.filter(pl.col("seq") == rows["seq"].max())
     return float(last["t_s"][0])
@@ -337,7 +337,7 @@ def _repaired(tables: Tables, pattern: str) -> str:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (
         long_flow(t),
         sequences(
@@ -363,7 +363,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {
         "long flow with PRR": path.long_flow(LONG["with PRR"]),
         "time-sequence, losses 1-4 and 11-16": sequence_scenario("1-4, 11-16", SSRB),

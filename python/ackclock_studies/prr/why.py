@@ -1,4 +1,4 @@
-"""Interventions: what is left of an effect of T3, T6, P1, P2, P3, P6 and P10 when its supposed cause is taken away."""
+"""Interventions: the remaining effect of T3, T6, P1, P2, P3, P6 and P10 when its supposed cause is removed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run_six(plan: Plan) -> Data:
 
 
 def fits(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Gain for six segments when they do not fit into the first window; without FACK beside."""
+    """Gain for six segments when they do not fit into the first window; also without FACK."""
     return [
         Evidence.of(
             gain(*paired(own, PAGES[1], HIGH, RATE_HALVING, prr(tables))),
@@ -67,7 +67,7 @@ def without_growth(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Part of the gain's growth from 1 to 3 % that CRB has, which does not grow below ssthresh."""
     found = []
     for page in PAGES[2:]:
-        # fetches are the same under all three rules, so that what they have in common cancels
+        # fetches are equal under all three rules, so that their common part cancels
         rows = {loss: jointly(tables, page, loss, (RATE_HALVING, prr(tables), CRB)) for loss in LOSSES}
         own, bounded = (
             minus(*(gain(rows[loss][0], rows[loss][k], runs=f"{page} {loss}") for loss in (HIGH, LOW))) for k in (1, 2)
@@ -100,7 +100,7 @@ def grows_without(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def percent_of(part: Estimate, whole: Estimate) -> Estimate:
-    """One estimate in percent of another."""
+    """Ratio of two estimates, percent."""
     return scaled(quotient(part, whole), 100)
 
 

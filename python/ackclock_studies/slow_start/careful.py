@@ -32,7 +32,7 @@ from ackclock_studies.slow_start.resume import KNOWN, PATH, RESUME, RTT, SAVED, 
 
 ALONE = "no transfer"
 BEFORE_S, LASTS_S = 15, 26
-"""The neighbour starts this long before the transfer; when the run ends."""
+"""Lead of the neighbour over the transfer; end of the run."""
 AFTER = 10
 """Round trips after the transfer's start over which the neighbour's throughput is measured."""
 
@@ -134,7 +134,7 @@ CASES: Mapping[str, tuple[int, int]] = {
 
 
 def alone(rtt: int, saved: int, arm: str) -> Scenario:
-    """One transfer, traced, on a path without others."""
+    """Return one transfer, traced, on a path without others."""
     rule = (
         {"kind": RESUME, "saved_cwnd": SAVED["saved_cwnd"], "saved_rtt": f"{saved} ms"}
         if arm == RESUME
@@ -225,7 +225,7 @@ def s13(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def s14(tables: Tables) -> Sequence[Evidence]:
-    """Over how much of the path's round trip the unvalidated segments are spread, and the largest burst among them."""
+    """Share of the path's round trip over which the unvalidated segments are spread, and the largest burst among them."""
     found = []
     for case, key in (("as saved", "same"), ("half as long again", "longer")):
         rows = jump(tables, case)
@@ -271,7 +271,7 @@ def s15(tables: Tables) -> Sequence[Evidence]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"beside: Careful Resume on a third of the rate": beside(THIRD, RESUME, "1 MB")}
 
 

@@ -1,4 +1,6 @@
-"""Slow starts with one thing taken away: why S1, S4 and S9 come out as they do; and paths with long delays and deep queues (S18)."""
+"""Slow starts with one mechanism removed: the causes of S1, S4 and S9; and paths with long delays and deep queues
+(S18).
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,7 @@ def run(plan: Plan) -> Data:
             place = Place(rate=rate, rtt=rtt, queue=queue)
             for what, start in STARTS.items():
                 made = place.scenario(start, ROUND_TRIPS)
-                # the longest path with one product has values near the half that is asked about
+                # the longest path with one product has values near the half on which the claim depends
                 close = (rate, rtt, queue) == (100, 100, 1.0)
                 cells.append(cell(what, place, made, f"why {rate} {rtt}", 3 * seeds if close else seeds))
     for place in (Place(rate=100, rtt=20, queue=4.0), Place(rate=100, rtt=100, queue=1.0)):
@@ -177,7 +179,7 @@ def _left(with_it: Array, without: Array) -> Any:
 
 
 def slow_rounds(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Losses behind four products: what is left with one slow round instead of five."""
+    """Losses behind four products: the part that remains with one slow round instead of five."""
     return [
         Evidence.of(
             _left(_lost(tables, HYSTART_PP, rate, rtt, 4.0), _lost(tables, ONE_ROUND, rate, rtt, 4.0)),
@@ -191,7 +193,7 @@ def slow_rounds(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def sent_before(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Losses behind one product: what is left if the window hardly grows from when the rise is seen."""
+    """Losses behind one product: the part that remains if the window hardly grows after the rise is detected."""
     return [
         Evidence.of(
             _left(_lost(tables, HYSTART_PP, rate, rtt, 1.0), _lost(tables, HARDLY_GROWS, rate, rtt, 1.0)),
@@ -294,7 +296,7 @@ def s18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {f"SEARCH, {kind}": place.scenario(SEARCH, 40) for kind, (place, _) in LINKS.items()}
 
 

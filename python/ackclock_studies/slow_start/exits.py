@@ -1,4 +1,4 @@
-"""Where slow start ends on a path without disturbance, and what that costs (S1 to S6)."""
+"""End of slow start on a path without disturbance, and its cost (S1 to S6)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ SCALES: Mapping[str, tuple[str, Sequence[float]]] = {
     "lost_bdp": ("symlog", (0, 0.01, 0.1, 1)),
     "settled": ("log", (5, 10, 20, 40, 80)),
 }
-"""How the rows of the figure are scaled."""
+"""Scales of the figure's rows."""
 
 
 def place(rate: int, rtt: int, queue: float) -> Place:
@@ -333,12 +333,12 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"exits: SEARCH, 100 Mb/s, 20 ms": place(100, 20, 1.0).scenario(SEARCH, ROUND_TRIPS)}
 
 

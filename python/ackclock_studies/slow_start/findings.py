@@ -15,7 +15,7 @@ from ackclock_studies.slow_start.paths import ARMS, CLASSIC, COLOUR, HYSTART, HY
 
 
 def _range(tables: Tables, arm: str, column: str) -> tuple[float, float]:
-    """Least and greatest median over the paths of the sweep on which slow start ended."""
+    """Smallest and largest median over the paths of the sweep on which slow start ended."""
     found = [
         float(np.median(of(tables, exits.TABLE, column, arm=arm, rate=rate, rtt=rtt, queue=queue)))
         for rate, rtt in exits.PATHS
@@ -109,7 +109,7 @@ def in_short(tables: Tables) -> Figure:
 
 
 def headline(result: StudyResult) -> Headline:
-    """Which exit is good."""
+    """Range of a good exit."""
     t = result.tables
     lost = {arm: 100 * _range(t, arm, "lost_bdp")[1] for arm in (CLASSIC, HYSTART)}
     radio = float(np.median(np.nan_to_num(of(t, noise.TABLE, "exit", arm=HYSTART, noise=noise.BAD_RADIO))))

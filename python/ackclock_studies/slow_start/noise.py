@@ -59,7 +59,7 @@ EARLY = 0.5
 CALM = "jitter of 1 ms, without long pauses"
 TABLE, IDLE = "noise.runs", "idle.runs"
 WORK = {"kind": "throttled", "rate": "5 Mbit/s", "chunk": "16 KB"}
-"""A tenth of the path."""
+"""Rate of the idle application, a tenth of the path's."""
 
 
 def _cells(plan: Plan, name: str, **flow: Any) -> list[Cell]:
@@ -101,7 +101,7 @@ def run_idle(plan: Plan) -> Data:
 
 
 def _key(noise: str) -> str:
-    """By which notes quote it."""
+    """Name used in notes."""
     return noise.split(",")[0] + ("_bad" if noise == BAD_RADIO else "")
 
 
@@ -125,17 +125,17 @@ def s6(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def s6_much(tables: Tables) -> Sequence[Evidence]:
-    """How often HyStart++ is early."""
+    """Share of early exits of HyStart++."""
     return _early(tables, HYSTART_PP, (RADIO, BAD_RADIO))
 
 
 def s7(tables: Tables) -> Sequence[Evidence]:
-    """How often SEARCH is early."""
+    """Share of early exits of SEARCH."""
     return [*_early(tables, SEARCH, (RADIO, BAD_RADIO, CROWD)), *population.on_paths(tables, "search_early")]
 
 
 def steady(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """How often SEARCH is early where the delay does not vary."""
+    """Share of early exits of SEARCH with a constant delay."""
     runs = of(tables, TABLE, "exit", arm=SEARCH, noise=QUIET)
     return [
         Evidence.of(
@@ -186,7 +186,7 @@ def _all(tables: Tables, arm: str, name: str, bound: Any, weigh: Sequence[str]) 
 
 
 def ended(tables: Tables, arm: str, noise: str) -> Estimate:
-    """Share of runs in which the rule ended slow start though the path was never full."""
+    """Share of runs in which the rule ended slow start although the path was never full."""
     rows = tables[IDLE]
     mine = rows.filter((rows["arm"] == arm) & (rows["noise"] == noise))
     return proportion_interval(int((mine["by"] == "rule").sum()), mine.height)
@@ -256,12 +256,12 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {
         "noise: HyStart, radio": PLACES[BAD_RADIO].scenario(HYSTART, ROUND_TRIPS),
         "idle: SEARCH, radio": PLACES[BAD_RADIO].scenario(SEARCH, ROUND_TRIPS, workload=WORK),

@@ -1,4 +1,4 @@
-"""Helpers that the chapters share: the slow starts, paths, and what is read of a run."""
+"""Common helpers of the chapters: the slow starts, paths, and quantities read from a run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ROUNDS = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """A path: Mbit/s, round-trip time in ms, queue in bandwidth-delay products, and what else the bottleneck does."""
+    """A path: Mbit/s, round-trip time in ms, queue in bandwidth-delay products, and further keys of the bottleneck."""
 
     rate: int
     rtt: int
@@ -56,11 +56,11 @@ class Place:
 
     @property
     def name(self) -> str:
-        """As in labels."""
+        """Name in labels."""
         return f"{self.rate} Mb/s, {self.rtt} ms, queue {self.queue:g} BDP"
 
     def network(self) -> dict[str, Any]:
-        """The dumbbell."""
+        """Network of this path, a dumbbell."""
         queue = {"kind": "drop-tail", "limit": f"{max(round(self.queue * self.bdp), 4)} packets"}
         link = {"rate": f"{self.rate} Mbit/s", "delay": f"{self.rtt / 2} ms", "queue": queue, **self.link}
         return {"topology": "dumbbell", "bottleneck": link}
@@ -71,7 +71,7 @@ class Place:
         return {"name": "others", "workload": {"kind": "on-off", "rate": rate, "on": "100 ms", "off": "100 ms"}}
 
     def scenario(self, start: str | Mapping[str, Any], round_trips: int, **flow: Any) -> Scenario:
-        """One flow of CUBIC with this slow start, and the others."""
+        """Return one flow of CUBIC with this slow start, and the others."""
         rule = {"kind": start} if isinstance(start, str) else dict(start)
         stack = {"slow_start": rule, **flow.pop("stack", {})}
         return Scenario.from_dict(
@@ -92,7 +92,7 @@ NEEDS = {
 
 
 def quality(place: Place, batch: Batch) -> pl.DataFrame:
-    """How good the exit was.
+    """Quality of the exit.
 
     Returns
     -------

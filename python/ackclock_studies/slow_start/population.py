@@ -65,7 +65,7 @@ EARLY = 0.5
 
 
 def drawn(count: int) -> list[dict[str, float]]:
-    """The first paths of the population that hold at least `LEAST_PACKETS`."""
+    """Return the first paths of the population that hold at least `LEAST_PACKETS`."""
     found: list[dict[str, float]] = []
     for i, one in enumerate(draw(PROPERTIES, 3 * count, SEED)):
         rate, rtt = max(round(one["rate"]), 2), round(one["rtt"])
@@ -76,7 +76,7 @@ def drawn(count: int) -> list[dict[str, float]]:
 
 
 def place(one: Mapping[str, float]) -> Place:
-    """A path with its queue, its jitter and others who take a little."""
+    """Return a path with its queue, its jitter and other flows with little traffic."""
     jitter = f"{one['jitter']:.2f}"
     link = {"wifi": {"mean": f"{jitter} ms"}} if float(jitter) > 0 else {}
     return Place(rate=int(one["rate"]), rtt=int(one["rtt"]), queue=round(one["queue"], 3), link=link)
@@ -114,7 +114,9 @@ def _column(frame: pl.DataFrame, name: str) -> Array:
 
 
 def _of(tables: Tables, arm: str) -> dict[float, pl.DataFrame]:
-    """Runs of each path, in the order of seeds; what was not reached or did not end has a number of its own."""
+    """Return the runs of each path, in the order of seeds; values not reached or without an end have their own
+    number.
+    """
     own = tables["paths.runs"].filter(arm=arm).sort("path", "seed")
     settled = pl.col("settled").clip(upper_bound=ROUND_TRIPS)
     own = own.with_columns(settled, pl.col("exit").fill_nan(0))
@@ -143,11 +145,11 @@ ASKED: Mapping[str, tuple[str, str, str, Bound]] = {
     "limited_bounded": ("lost", LIMITED, "", at_most(50)),
     "limited_slower": ("settled", LIMITED, CLASSIC, above(1, margin=FEW)),
 }
-"""Key -> column, arm, the arm that its mean is divided by (empty: none), and what the sentence asks for."""
+"""Key -> column, arm, arm by whose mean it is divided (empty: none), and the sentence's bound."""
 
 
 def sentence(tables: Tables, key: str) -> OnPaths:
-    """One sentence over the population."""
+    """A sentence over the population."""
     column, arm, base, bound = ASKED[key]
     own, other = _of(tables, arm), _of(tables, base) if base else {}
     each = [
@@ -164,7 +166,7 @@ def on_paths(tables: Tables, *keys: str) -> list[Evidence]:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     drawn_as = "; ".join(map(str, PROPERTIES))
     return (
         paragraph(
@@ -175,7 +177,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     return {"a path of the population, SEARCH": place(drawn(1)[0]).scenario(SEARCH, ROUND_TRIPS)}
 
 

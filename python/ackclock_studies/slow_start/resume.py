@@ -1,4 +1,4 @@
-"""Careful Resume: what it saves on the path it knows, and what it costs where the path has shrunk (S10, S11)."""
+"""Careful Resume: its gain on a known path, and its cost if the path has shrunk (S10, S11)."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def s10(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def s10_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """By round trips."""
+    """Gain in round trips."""
     return _saved(tables, bound)
 
 
@@ -172,12 +172,12 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """For the report."""
+    """Blocks of the report."""
     return (figure(tables),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """As written."""
+    """Scenarios as written."""
     work = {"kind": "transfer", "bytes": "1 MB"}
     return {"resume: 1 MB, a third of the rate": THIRD.scenario(SAVED, 200, workload=work)}
 

@@ -66,7 +66,9 @@ def test_at_least_half_of_the_pairs_are_known(task: str) -> None:
 
 
 def test_what_is_called_known_holds_with_other_salts() -> None:
-    """Pairs in which one entry starves others in one table only are told apart: that hangs on the draws of one family."""
+    """Pairs that are turned because one entry starves others in one table only are counted separately: the draws of one
+    family decide that.
+    """
     held = json.loads((ROOT / "measured" / "arena-salts.json").read_text("utf-8"))
     assert len(held["rows"]) == 3 * len(built_in())
     for row in held["rows"]:

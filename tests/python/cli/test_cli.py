@@ -172,6 +172,9 @@ def test_run_pcap(capsys, scenario_file, tmp_path):
         (["--seed", "x"], ["--seed", '"x"', "a whole number"]),
         (["--seed", "9223372036854775808"], ["--seed: found", "9223372036854775808", "0 to 9223372036854775807"]),
         (["--sede", "1"], ['option: found "--sede"', 'did you mean "--seed"']),
+        (["--rate", "20"], ['option: found "--rate"', 'did you mean --set network.bottleneck.rate="10 Mbit/s"?']),
+        (["--cc", "bbr"], ['option: found "--cc"', "did you mean --controller?"]),
+        (["--controller", "quinn:a.py:A"], ["quinn:a.py", 'FILE.py:CLASS without "quinn:", in flows of TCP only']),
         (["--seed"], ["--seed: found nothing"]),
         (["second"], ['argument: found "second"', "allowed: ackclock run [OPTIONS] FILE"]),
         (["--set", "flows.00.count=1"], ["--set", '"00"', "leading zeros"]),
@@ -350,14 +353,14 @@ def python(*argv, **options):
 
 @pytest.mark.parametrize("code", ["import ackclock", "from ackclock.cli import main; main(['--help'])"])
 def test_start_is_light(code):
-    heavy = ["matplotlib", "numpy", "plotly", "polars", "pydantic", "rich.table", "scipy", "ackclock._engine"]
+    heavy = ["matplotlib", "numpy", "polars", "pydantic", "rich.table", "scipy", "ackclock._engine"]
     done = python("-c", f"{code}\nimport sys\nsys.exit(' '.join(m for m in {heavy} if m in sys.modules) or None)")
     assert done.returncode == 0, done.stderr
 
 
 def test_a_run_is_light():
     """A plain run prints without data frames, and typer builds no models."""
-    heavy = ["matplotlib", "numpy", "plotly", "polars", "pydantic", "scipy", "urllib.request"]
+    heavy = ["matplotlib", "numpy", "polars", "pydantic", "scipy", "urllib.request"]
     code = f"from ackclock.cli import main; main(['run', 'first'])\nimport sys\nsys.exit(' '.join(m for m in {heavy} if m in sys.modules) or None)"
     done = python("-c", code)
     assert done.returncode == 0, done.stderr

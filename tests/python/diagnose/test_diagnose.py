@@ -345,7 +345,7 @@ def test_a_fit_and_what_if(tmp_path):
 
 
 def test_what_if_does_not_know_what_a_bound_of_the_rate_does_not_tell(tmp_path):
-    """A freed sender would fill a path of unknown rate; a longer round trip costs as much over any rate."""
+    """A freed sender would fill a path of unknown rate; a longer round trip has the same cost at any rate."""
     scenario = (
         ackclock.Scenario.from_dict(WINDOW)
         .set("flows.0.stack.receive_buffer", "32 KiB")

@@ -1,5 +1,4 @@
-"""Tests for diagnosis rules, each on the drawn scenario that showed the need for it. Length: each test makes its own
-capture.
+"""Tests for diagnosis rules, each on the drawn scenario that showed the need for it.
 
 Length: each test makes its own capture.
 """

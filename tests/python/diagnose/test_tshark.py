@@ -1,7 +1,5 @@
 """Compares our reader with Wireshark's: the same segments and SACK blocks, and every different classification explained
 by one of Wireshark's known defects. Needs tshark (Debian package `tshark`).
-
-Needs tshark (Debian's package of this name).
 """
 
 from __future__ import annotations

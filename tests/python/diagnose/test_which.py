@@ -142,7 +142,7 @@ def test_acks_of_several_segments_behind_a_hole_are_no_lost_ones(tmp_path):
 
 
 def test_a_sender_whose_pace_changes_has_not_waited_for_its_application(tmp_path):
-    """FAST paces its first rounds four times as slowly as the later ones, and one of its writes ends there."""
+    """FAST paces its first rounds four times as slowly as later ones, and one of its writes ends in them."""
     path_of = {"rate": "5.52 Mbit/s", "delay": "26.4 ms", "queue": {"kind": "drop-tail", "limit": "43 packets"}}
     flow = {"congestion_control": "fast", "workload": {"kind": "bulk"}}
     scenario = {"duration": "20 s", "network": {"bottleneck": path_of}, "flows": [flow]}
@@ -265,7 +265,7 @@ def test_what_if_of_the_sender_runs_in_the_mirror_where_that_fits_better(tmp_pat
     assert {one.error for one in outcomes.values()} == {mirror.error}
     now = outcomes["as it is"].seconds
     assert now == pytest.approx(run.rows("flows")[0]["completion_s"], rel=0.01)
-    assert "queue fq-codel" not in outcomes  # it would lose others
+    assert "queue fq-codel" not in outcomes  # the controller would lose others
     assert "twice the rate" not in outcomes
     wider = outcomes["initial window of 32"]
     truth = ackclock.run(scenario.set("flows.0.stack.initial_window", 32)).rows("flows")[0]["completion_s"]

@@ -98,7 +98,7 @@ def test_the_kernel_has_one_for_each_controller(controller, start, kind):
 
 
 def test_limited_slow_start_loses_no_more_than_it_adds_in_a_round_trip():
-    """RFC 3742: max_ssthresh / 2 segments a round trip, so at most that many exceed the queue."""
+    """RFC 3742: max_ssthresh / 2 segments a round trip, so no more than these exceed the queue."""
     classic = flow(path("reno", {"kind": "classic"}, "1 BDP", "5 s"))
     limited = flow(path("reno", {"kind": "limited", "max_ssthresh": 60}, "1 BDP", "5 s"))
     assert limited["slow_start_lost"] <= 31

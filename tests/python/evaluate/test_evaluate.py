@@ -59,7 +59,7 @@ def run(
         return all(not some or key not in about or about[key] in some for key, some in asked)
 
     rows = [replace(row, cells=tuple(cell for cell in row.cells if wanted(cell.about))) for row in plan.rows]
-    vars(plan)["rows"] = rows  # as if it had no others
+    vars(plan)["rows"] = rows  # as if the plan had no other cells
     executor = Threads(2)
     try:
         return evaluate(plan, folder, executor, stop=stop)
@@ -132,7 +132,7 @@ def test_a_constant_rate_starves_others(folder: Path, tmp_path: Path) -> None:
 
 
 def test_who_ignores_losses_does_not_meet_the_musts(folder: Path) -> None:
-    """A delay-based rule that yields in deep queues could use that to offset what it takes in shallow ones."""
+    """A delay-based rule that yields in deep queues could use that to offset its gains in shallow ones."""
     evaluation = run(folder, zoo.resolved("zoo:deaf"), "8", "x4", buffers=(0.25, 1), victims=("cubic",))
     assert {r.row.id for r in evaluation.rows if r.fails_must} >= {"8", "x4"}
     duty = found(evaluation, "x4")

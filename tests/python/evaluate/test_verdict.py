@@ -9,16 +9,15 @@ import pytest
 
 from ackclock.evaluate import Cell, Measure, Row
 from ackclock.evaluate.measure import share_of
+from ackclock.evaluate.seeds import PAIRS, more_seeds
 from ackclock.evaluate.situation import Scale, Tables
 from ackclock.evaluate.verdict import (
-    PAIRS,
     Judged,
     Values,
     holm,
     in_margins,
     judge,
     judge_rows,
-    more_seeds,
     outcome,
 )
 from ackclock.stats import Estimate

@@ -162,7 +162,7 @@ FORMS: dict[str, tuple[str, dict[str, Any], int]] = {
         0,
     ),
 }  # fmt: skip
-"""(script, the link that it describes, number of lines that say what was not kept)"""
+"""(script, the link that it describes, number of lines about parts that were not kept)"""
 
 
 @pytest.mark.parametrize("name", FORMS)

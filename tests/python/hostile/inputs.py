@@ -1,5 +1,5 @@
 """Mistakes and malicious inputs, by kind: files, options, calls. Each is refused with one line, or accepted if it makes
-sense. Length: lists of inputs.
+sense.
 
 Length: lists of inputs.
 """

@@ -1,5 +1,5 @@
 """Tests for every writer against one list of poisoned names. A new place that writes needs an entry in `WRITERS` or
-`SITES`. Length: a judge for each writer.
+`SITES`.
 
 Length: a judge for each writer.
 """
@@ -425,7 +425,7 @@ SITES: dict[str, str] = {
     "sweep/results.py": "TOML, Parquet",
     "text.py": "CSV",
 }
-"""Module that writes -> the writers above that it uses, or the reason for which it has none."""
+"""Module that writes -> the writers above that it uses, or the reason for having none."""
 
 WRITES = {
     "write_text", "write_bytes", "writelines", "savefig", "write_csv", "write_parquet", "sink_parquet", "parquet", "sink_csv",

@@ -34,7 +34,7 @@ WHOLE = {"first", "fetch-lossy", "l4s", "transactions", "pcc-shallow", "video"}
 
 
 def jobs() -> list[tuple[dict[str, Any], str]]:
-    """Return the jobs as the page gets them, and as the native engine gets them."""
+    """Return the jobs in the form for the page, and in the form for the native engine."""
     files = [
         [f"traces/{file.name}", base64.b64encode(file.read_bytes()).decode()] for file in SCENARIOS.glob("traces/*")
     ]

@@ -82,7 +82,7 @@ def test_the_animation_goes_with_the_cursor(tab):
     tab.run("at('film-play').click()")
     assert text(tab, "#film-play") == "Play"
     assert tab.run("at('film').toDataURL()") != before
-    # another run has another animation
+    # each run has an animation of its own
     write(tab, FIRST.replace("10 Mbit", "5 Mbit"))
     tab.wait("state.result?.text.includes('5 Mbit') && filming.reel !== null")
     # of a run that is too long for one animation, the rest is recorded on demand

@@ -339,7 +339,7 @@ def test_thirty_drawn_answers_are_read_and_nothing_of_them_is_executed(own, caps
     for n, kind in enumerate(drawn):
         ending, inside, _ = known[kind]
         place = own / "handed" / f"s{n:02}"
-        if n % 2:  # as nbgrader's folder `submitted` has them
+        if n % 2:  # in the form of nbgrader's folder `submitted`
             (place / "homework").mkdir(parents=True)
             place = place / "homework" / "answer"
         place.with_suffix(f".{ending}").write_bytes(inside if isinstance(inside, bytes) else inside.encode())

@@ -1,7 +1,6 @@
 """Tests for the linux backend: its host side with scripts in place of kernels, and the real kernel if it is built.
-Length: one script that acts as a kernel serves all tests.
 
-Length: one kernel that is a script serves them all.
+Length: one script that acts as a kernel serves all tests.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ def test_a_stop_of_one_flow_is_the_same_for_the_other(kernel: linux.Kernel) -> N
     told["flows"] = [{**told["flows"][0], "stop": "1500 ms"}, {**told["flows"][0], "start": "200 ms"}]
     result = compare(ackclock.Scenario.from_dict(told), network="relay")
     assert result.identical, [flow.text for flow in result.flows]
-    # data written before the stop still leaves: the window that was in flight, and as much in the send buffer
+    # data written before the stop still leaves: the window in flight, and an equal amount in the send buffer
     of_first = result.simulator.flows.row(0, named=True)
     written = of_first["bytes_acked"] - of_first["goodput_bps"] * 1.5 / 8
     assert written > 100_000

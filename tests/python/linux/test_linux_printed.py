@@ -51,7 +51,7 @@ def test_signs_of_a_difference_are_those_of_simulator_minus_kernel(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Both sides draw their own losses, so that each has more of everything with one of the seeds."""
+    """Both sides draw their own losses, so each one exceeds the other in everything with one of the seeds."""
     monkeypatch.setenv("COLUMNS", "160")
     file = tmp_path / "drawn.toml"
     file.write_text(SCENARIO.format(**{**DRAWN[2], "duration": "2 s", "controller": "cubic"}), encoding="utf-8")

@@ -28,10 +28,23 @@ def test_crates_that_are_linked_have_their_notices_in_the_wheel() -> None:
     assert bill == notices.bill(crates, needs)
     assert described["tool"]["maturin"]["sbom"] == {"rust": False, "include": ["sbom.cyclonedx.json"]}
     parts = {part["bom-ref"]: part for part in json.loads(bill)["components"]}
-    assert len(parts) == len(crates)
+    assert len(parts) == len(crates) + 1  # and the drawing library of reports
     assert own < {part["name"] for part in parts.values()}
     assert all(len(part["hashes"][0]["content"]) == 64 for part in parts.values())
     assert str(ROOT) not in bill
+    assert parts[f"pkg:npm/plotly.js-dist-min@{packed.VERSION}"]["hashes"][0]["content"] == tool("plotly_js").SHA256
+
+
+def test_the_drawing_library_is_the_one_that_was_published(monkeypatch) -> None:
+    library = tool("plotly_js")
+    monkeypatch.setattr(library.sys, "argv", ["plotly_js.py", "--check"])
+    assert library.main() == 0
+    monkeypatch.setattr(library, "SHA256", "0" * 64)
+    assert library.main() == 1
+    monkeypatch.undo()
+    script = packed.unpack(packed.plotly())
+    licence = packed.notices().partition("*/")[2].partition("/*!")[0]
+    assert library.notices(script, licence).strip() == packed.notices()
 
 
 def test_a_report_says_whose_scripts_it_holds() -> None:

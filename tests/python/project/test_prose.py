@@ -56,6 +56,16 @@ def test_an_ordinary_comment_is_left_alone(prose, text):
     assert prose.odd_remarks("crates/net/src/link.rs", text) == []
 
 
+def test_a_docstring_that_says_one_thing_twice_is_found(prose):
+    twice = """Return the rate. A late ACK would make it seem higher.\n\n    A late ACK would make it seem higher than it is.\n    """
+    other = """Return the rate. A late ACK would make it seem higher.\n\n    Bytes count once, however often a segment was sent.\n    """
+    assert [*prose.repetitions("a.py", f'def f():\n    """{twice}"""\n')] == [
+        "a.py:2: its second paragraph repeats the first"
+    ]
+    assert [*prose.repetitions("a.py", f'def f():\n    """{other}"""\n')] == []
+    assert [*prose.repetitions("a.py", 'def f():\n    """Return the rate."""\n')] == []
+
+
 def test_rooms_are_named_after_what_they_hold(prose):
     assert [
         prose.room_of(name)

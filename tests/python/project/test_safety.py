@@ -66,7 +66,7 @@ def promised() -> dict[str, set[str]]:
 
 
 def tried() -> dict[str, set[str]]:
-    """Return what tests say that they try to break: name of a promise -> tests."""
+    """Return the promises that tests claim to break: name -> tests."""
     found: dict[str, set[str]] = {}
     for file in (ROOT / "tests" / "python").rglob("test_*.py"):
         text = file.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Tests for our own checks of `make check`: each finds what it looks for."""
+"""Tests for our own checks of `make check`: each finds its planted fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Every number of a page or a terminal table, of the simulator: `printed` says where it comes from. Those of the kernel: test_linux_printed.py."""
+"""Every number on a page or in a terminal table, of the simulator: `printed` names its source. The kernel's numbers:
+test_linux_printed.py.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,7 @@ def interval(values):
 
 
 def digits(text: str, value: float, most: int = 4) -> bool:
-    """Whether a number is printed with so many significant digits."""
+    """Whether a number is printed with this many significant digits."""
     return math.isclose(
         float(text.replace(",", "").replace("−", "-")), value, rel_tol=0.51 * 10 ** (1 - most), abs_tol=1e-9
     )

@@ -65,7 +65,7 @@ def test_no_table_gives_flows_more_than_the_link(seed, tmp_path, monkeypatch, ca
     file = tmp_path / "drawn.toml"
     file.write_text(scenario.to_toml(), encoding="utf-8")
     carries = metrics.capacity_bps(scenario)
-    warm = scenario.record.warm_up != "0 s"  # what had arrived before it may be acknowledged after it
+    warm = scenario.record.warm_up != "0 s"  # data that had arrived before may be acknowledged after it
     assert main(["run", str(file)]) == 0
     table = next(t for t in terminal_tables(capsys.readouterr().out)[1] if t[0][0] == "after the warm-up")
     rows = {row[0]: row for row in table[1:]}

@@ -214,7 +214,7 @@ def test_a_part_within_a_part_waits_for_nobody(tmp_path: Path, monkeypatch: pyte
 def test_a_part_that_alone_says_whose_the_folder_is_stays_while_the_disk_refuses_it(
     tmp_path: Path, refused: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A writer that was killed between its moves, and a command that cannot read what it left: the next one can."""
+    """A writer was killed between its moves, and one command cannot read the rest: the next command can."""
     (tmp_path / "s.toml").write_text(SCENARIO, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     assert main(["run", "s.toml", "--out", "o"]) == 0

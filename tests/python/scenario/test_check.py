@@ -75,7 +75,7 @@ def test_the_command_points_as_a_compiler_does(capsys):
     assert main(["check", "rules.toml", "first"]) == 2
     out = capsys.readouterr().out
     assert '5 | start = "3 s"\n  |         ^^^^^ found "3 s"\n  = allowed: a time below' in out
-    assert "first: a scenario" in out
+    assert "first: ok, a scenario" in out
     assert main(["check", "many.toml", "--json"]) == 2
     told = json.loads(capsys.readouterr().out)["many.toml"]
     assert [(one["line"], one["column"]) for one in told] == [(2, 1), (4, 23), (4, 68), (6, 22)]

@@ -9,7 +9,7 @@ import pytest
 
 from ackclock import Scenario, run, run_batch
 from ackclock.errors import ScenarioError
-from ackclock.evaluate.harness import Plan
+from ackclock.evaluate.plan import Plan
 from ackclock.evaluate.situation import Arm
 
 NAMES = ["quinn:cubic", "quinn:newreno", "quinn:bbr", "quinn:ours-reno", "quinn:ours-cubic", "quinn:ours-cubic-rfc9438"]

@@ -87,7 +87,7 @@ def test_a_study_of_ones_own_goes_along(tmp_path, monkeypatch):
     there = sorted(str(p.relative_to(tmp_path / "a" / "mine")) for p in (tmp_path / "a" / "mine").rglob("*"))
     assert there == ["README.md", "data", "data/rates.csv", "recorded.json", "study.py", "study.toml"]
     assert "does one flow need? One Reno flow" in readme.read_text()
-    monkeypatch.chdir(readme.parent)  # as the recipient gets it
+    monkeypatch.chdir(readme.parent)  # as the recipient receives it
     found = studies.get("./mine")
     assert register.differences(register.read(Path("plan.json")), found) == []
     assert Path("reproduce.sh").read_text().count("ackclock study run ./mine ") == 2

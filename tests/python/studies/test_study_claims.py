@@ -1,7 +1,7 @@
 """Tests for the machinery of claims: halves, several numbers at once, times that were not reached, the record, readings,
-notes. Length: everything that all studies share, from a claim's halves to the documents that quote them.
+notes.
 
-Length: what all studies share, from a claim's halves to the documents that quote them.
+Length: everything that all studies share, from a claim's halves to the documents that quote them.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def test_abse_samples_over_the_interval_of_the_quoted_formulas():
 
 
 ALPHA = 600
-"""Packets, so many that slow start ends far from the equilibrium, and the law takes time to reach it."""
+"""Number of packets: large enough that slow start ends far from the equilibrium, and the law takes time to reach it."""
 
 
 def off_the_law(**options: float) -> tuple[float, float]:

@@ -161,7 +161,7 @@ def test_alpha_makes_fast_deviate_and_the_want_of_sack_tcpw_less():
 
 
 def test_in_the_reading_of_all_four_times_tcpw_deviates_most_and_hstcp_more_with_time():
-    """W3 therefore does not change there, nor does W4, which requires 30 % less."""
+    """W3 therefore does not change there, and neither does W4, which requires 30 % less."""
     where = Plan(reading=TOGETHER)
     found = {p: deviations(p, int(TOGETHER["queue"]), where) for p in PROTOCOLS}
     assert found[TCPW][0] > 1.5 * max(found[p][0] for p in PROTOCOLS if p != TCPW), found

@@ -221,7 +221,7 @@ def test_hypotheses_are_told_apart_over_all_sizes():
     assert on_it["shallow"] < 0  # a host is compared with its own link: the link's deficit is not the host's
     _, listed, _ = hypotheses.answer(tables)
     assert [cell.text for cell in listed.cells[0][:2]] == ["all three", MININET]
-    assert {len(row) for row in listed.cells} <= {4, 5}  # what a row shows stands before the first of its kind alone
+    assert {len(row) for row in listed.cells} <= {4, 5}  # only the first row of a kind has the common part
     assert len(listed.cells) == len(table)
 
 
@@ -236,7 +236,7 @@ def test_netems_limit_caps_the_rate_and_a_real_queue_does_not():
 
 
 def test_netems_limit_spares_tcp_with_segmentation_offload():
-    """The limit is 30 packets of several segments each, so that it counts several times as much."""
+    """The limit is 30 packets of several segments each, so it holds several times the data."""
     assert goodput(CUT, CUBIC, 30) < 30 * 1.7e6
     assert goodput(MININET, CUBIC, 30) > 2 * goodput(CUT, CUBIC, 30)
 

@@ -334,7 +334,7 @@ def test_readers_see_whole_commits_while_it_runs(tmp_path, often):
                 seen.append(rows.height)
 
     def patient(task: Task) -> Done:
-        looks = len(seen)  # go on after the reader has looked again
+        looks = len(seen)  # continue after the reader has looked again
         for _ in range(200):
             if len(seen) > looks:
                 break

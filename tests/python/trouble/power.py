@@ -135,7 +135,7 @@ class Disk:
     @staticmethod
     def _undo(names: Names, change: Change) -> None:
         if names.get(change.path) != change.after and not change.moved:
-            return  # another change came after it
+            return  # a later change replaced it
         if change.before is None:
             names.pop(change.path, None)
         else:

@@ -163,7 +163,7 @@ def stored(store: Path) -> dict[str, Any]:
 
     if not (store / "state.sqlite").exists():
         return {"keys": [], "sound": True, "rows": {}}
-    # a database whose writer was killed is mended by whoever opens it: in a copy
+    # a database whose writer was killed is repaired by its next reader: in a copy
     with tempfile.TemporaryDirectory() as aside:
         for file in store.glob("state.sqlite*"):
             if not file.name.endswith("-shm"):

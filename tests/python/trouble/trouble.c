@@ -88,7 +88,7 @@ static int of_name(int dir, const char *name, char *path)
     return n < PATH_MAX && below(path);
 }
 
-/* Whether the call goes on. */
+/* Whether the call continues. */
 static int goes_on(enum kind kind)
 {
     __atomic_add_fetch(&plan->each[__builtin_ctz(kind)], 1, __ATOMIC_SEQ_CST);

@@ -98,7 +98,6 @@ def everything() -> None:
     for name in (
         "matplotlib.pyplot",
         "matplotlib.backends.backend_svg",
-        "plotly.graph_objects",
         "scipy.special",
         "scipy.stats",
     ):

@@ -40,7 +40,7 @@ impl Heard {
     }
 }
 
-/// The one in front of another.
+/// A controller in front of another one, whose calls it records.
 pub struct Witness<C> {
     inner: C,
     before: Option<Hook>,

@@ -61,7 +61,7 @@ pub struct Bbr {
     /// Phase of ProbeBW, and its beginning.
     cycle_idx: usize,
     cycle_stamp: Time,
-    /// First round of recovery: as much leaves as is delivered.
+    /// First round of recovery: transmissions equal deliveries.
     packet_conservation: bool,
     /// Congestion state at the last ACK.
     prev_state: CaState,
@@ -69,7 +69,7 @@ pub struct Bbr {
     prior_cwnd: u32,
     /// No segment delivered yet since the flow was idle.
     idle_restart: bool,
-    /// The pacing rate no longer rests on the guess of an RTT of 1 ms.
+    /// The pacing rate rests on a measured RTT, no longer on the guess of 1 ms.
     has_seen_rtt: bool,
     /// Payload of a segment, bytes; only for the trace.
     smss: u32,

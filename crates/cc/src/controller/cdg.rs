@@ -24,7 +24,7 @@ table! {
 const ROUNDS: usize = 8;
 /// Share of the window that is left after backing off, in 1/1024: the square root of one half.
 const BACKOFF: u64 = 724;
-/// Times that it backs off to no effect before it waits for one.
+/// Number of backoffs without effect, after which further ones are skipped.
 const INEFFECTUAL: u16 = 5;
 /// A fall of the RTT that is an effect, us.
 const EFFECT: i32 = 32;

@@ -34,20 +34,20 @@ macro_rules! hooks {
                 /// The connection is established, with this RTT (zero if the handshake gave no sample).
                 fn on_start(self: &mut Self, window: &mut Window, now: Time, srtt: Span, smss: u32) {}
                     ["init", after on_negotiated on_syn_acked] ;
-                /// RTT sample and delivery of every ACK, in every state, before losses are looked for.
+                /// RTT sample and delivery of every ACK, in every state, before loss detection.
                 fn on_sample(self: &mut Self, window: &mut Window, ack: &Arrival) {}
                     ["pkts_acked", after begin] inline;
                 /// The ACK echoes a mark of congestion. True: react as to a loss, once per window, in state CWR (RFC 3168 §6.1.2).
                 fn on_ecn(self: &mut Self, window: &mut Window, ack: &Arrival) -> bool { true }
                     ["in_ack_event, CA_ACK_ECE", after on_sample on_state on_recovered undo_cwnd] ;
-                /// A segment is marked lost, or its retransmission is: one call each, as the marks are set. `delivered`: segments delivered on the
-                /// connection so far; `lost`: segments marked lost since it was sent last, itself included; `tx_in_flight`: segments in
-                /// flight when it had been sent; `is_app_limited`: the application limited the sender then. Called if it needs `losses`.
+                /// A segment, or its retransmission, is marked lost: one call each, as the marks are set. `delivered`: segments delivered on the
+                /// connection so far; `lost`: segments marked lost since its last transmission, itself included; `tx_in_flight`: segments in
+                /// flight just after that; `is_app_limited`: the application limited the sender then. Called if the controller needs `losses`.
                 fn on_lost(self: &mut Self, window: &mut Window, now: Time, delivered: u64, lost: u32, tx_in_flight: u32, is_app_limited: bool) {}
                     ["skb_marked_lost, of Google's version 3", after on_lost on_sample on_repaired on_state on_recovered undo_cwnd on_ecn begin] ;
-                /// A tail loss probe has repaired a loss that nothing else saw, and a reduction follows. `delivered`: segments delivered on the
-                /// connection so far; `is_app_limited`: the application limited the sender when the segment was sent first. Called if it needs
-                /// `losses`.
+                /// A tail loss probe has repaired a loss that nothing else detected, and a reduction follows. `delivered`: segments delivered
+                /// on the connection so far; `is_app_limited`: the application limited the sender at the segment's first transmission. Called
+                /// if the controller needs `losses`.
                 fn on_repaired(self: &mut Self, window: &mut Window, now: Time, delivered: u64, is_app_limited: bool) {}
                     ["cwnd_event, CA_EVENT_TLP_RECOVERY, of Google's version 3", after on_sample] ;
                 /// Asked at a congestion event: the target window in segments, at least 2. Asked once per reduction, before `window` changes;
@@ -57,20 +57,20 @@ macro_rules! hooks {
                 /// Asked in place of the hook above if the reason is a mark and not a loss.
                 fn ssthresh_for_mark(self: &mut Self, window: &Window, in_flight: u32) -> u32 { self.ssthresh(window, in_flight) }
                     ["ssthresh", after on_sample on_state on_ecn, own "on_mark_event"] ;
-                /// Asked for the least window of Linux's rate halving, given ssthresh, if it differs from ssthresh.
+                /// Asked for the minimum window of Linux's rate halving, given ssthresh, if it differs from ssthresh.
                 fn min_cwnd(self: &mut Self, ssthresh: u32) -> u32 { ssthresh }
                     ["min_cwnd, before 3.2", after ssthresh ssthresh_for_mark] ;
-                /// The retransmission timer strikes: it is later than at the last ACK, and the target window is about to be asked for.
+                /// The retransmission timer expires: time has passed since the last ACK, and `ssthresh` is asked next.
                 fn on_timer(self: &mut Self, now: Time) {}
                     ["", after on_lost begin] ;
                 /// A retransmission timeout: ssthresh is set, the window about to collapse.
                 fn on_rto(self: &mut Self, window: &mut Window, now: Time) {}
                     ["cwnd_event, CA_EVENT_LOSS", after ssthresh] ;
-                /// Segments delivered and marked lost on the connection so far, and when one was delivered last: told before the state
-                /// becomes Loss, and when a segment left with nothing else outstanding, which sets that time, where rates are kept.
+                /// Segments delivered and marked lost on the connection so far, and the time of the last delivery. Called before the state
+                /// becomes Loss, and, where rates are kept, when a segment leaves with nothing else outstanding, which sets that time.
                 fn on_totals(self: &mut Self, delivered: u64, lost: u64, delivered_time: Time) {}
                     ["tcp_sock.delivered, lost, delivered_mstamp", after on_lost on_rto on_tx_start begin] ;
-                /// The congestion state becomes `state`, which may be the state it is.
+                /// The congestion state becomes `state`, which may be the present one.
                 fn on_state(self: &mut Self, window: &mut Window, state: CaState, now: Time) {}
                     ["set_state", after on_lost on_sample on_recovered undo_cwnd min_cwnd on_rto on_totals on_ecn begin] ;
                 /// A reduction ended and the rule has set the window.
@@ -80,28 +80,29 @@ macro_rules! hooks {
                 fn undo_cwnd(self: &mut Self, window: &Window) -> u32 { window.cwnd.max(window.prior_cwnd) }
                     ["undo_cwnd", after on_sample] ;
                 /// Grow the window for an ACK that arrived outside recovery. Called only for ACKs that deliver data, in Open, Disorder and
-                /// Loss. Not called if it needs `control`.
+                /// Loss. Not called if the controller needs `control`.
                 fn on_ack(self: &mut Self, window: &mut Window, ack: &AckSample) {} required
                     ["cong_avoid", after on_lost on_sample on_state on_recovered undo_cwnd on_ecn] inline;
-                /// Asked after `on_ack`: reduce as for a loss, in state CWR, if that is no reduction already. Asked if it needs `reduces`.
+                /// Asked after `on_ack`: reduce as for a loss, in state CWR, unless a reduction is in progress. Asked if the controller
+                /// needs `reduces`.
                 fn reduces(self: &mut Self) -> bool { false }
                     ["tcp_enter_cwr out of cong_avoid", after on_ack] ;
-                /// Set window and pacing rate, on every ACK in every state, loss detection done. Called if it needs `control`.
+                /// Set window and pacing rate, on every ACK in every state, after loss detection. Called if the controller needs `control`.
                 fn on_control(self: &mut Self, window: &mut Window, ack: &AckSample) {}
                     ["cong_control", after on_lost on_sample on_state on_recovered undo_cwnd on_ecn] inline;
-                /// Asked after `on_control`: the controller keeps less in flight than it could, to look at the path. Rate samples of what is
-                /// in flight now then count as application-limited.
+                /// Asked after `on_control`: the controller keeps less in flight than it could, to probe the path. Rate samples of the data
+                /// in flight then count as application-limited.
                 fn holds_back(self: &mut Self) -> bool { false }
                     ["tcp_sock.app_limited", after on_control] ;
-                /// A segment came while nothing was outstanding, and acknowledges nothing new. `slow_path`: with data, or another window.
-                /// Called if it needs `idle`.
+                /// A segment arrived while nothing was outstanding, and acknowledges nothing new. `slow_path`: it carries data, or another
+                /// window. Called if the controller needs `idle`.
                 fn on_idle(self: &mut Self, now: Time, snd_una: u64, slow_path: bool) {}
                     ["in_ack_event", after begin] ;
-                /// The application was idle for longer than the RTO, and the window is about to be taken back for that.
+                /// The application was idle for longer than the RTO, and the window is about to be reset for that.
                 fn on_restart(self: &mut Self, window: &mut Window, snd_nxt: u64) {}
                     ["cwnd_event, CA_EVENT_CWND_RESTART", after begin] ;
-                /// A segment, new or sent again, leaves after `idle` with nothing in flight: all was acknowledged, or is taken for lost.
-                /// `snd_nxt` is where new data goes on.
+                /// A segment, new or sent again, leaves after `idle` with nothing in flight: everything was acknowledged, or is considered
+                /// lost. `snd_nxt` is the offset of the next new data.
                 fn on_tx_start(self: &mut Self, window: &mut Window, now: Time, idle: Span, snd_nxt: u64) {}
                     ["cwnd_event, CA_EVENT_TX_START", after on_restart begin] ;
             }
@@ -112,10 +113,10 @@ macro_rules! hooks {
                 /// Variables for the trace, in the order of their names; unknown values are left as they are (NaN).
                 fn vars(self: &Self, values: &mut [f64]) {}
                     ["get_info", after begin, own "variables"] ;
-                /// The connection's seed. Told once, before anything else, if a seed is needed.
+                /// The connection's seed. Given once, before anything else, if a seed is needed.
                 fn seed(self: &mut Self, seed: u64) {}
                     ["get_random_u32", after begin] ;
-                /// Another controller in the same state, for a run that forks; or why there is none.
+                /// Another controller in the same state, for a run that forks; or the reason why there is none.
                 fn copied(self: &Self) -> Result<Custom, String> { Err("found no hook that copies it".to_string()) }
                     ["the private area, icsk_ca_priv", after begin, own "copy"] ;
             }
@@ -133,16 +134,16 @@ macro_rules! fields {
             arrival {
                 /// Time of arrival.
                 now: Time [last, "tcp_mstamp"];
-                /// Segments delivered by this ACK, before losses are looked for: cumulatively acknowledged or newly SACKed, each once.
+                /// Segments delivered by this ACK, before loss detection: cumulatively acknowledged or newly SACKed, each once.
                 newly_acked: u32 [sum, ""];
                 /// Delivered segments to which an echo of congestion applies: all of them under ECE, else none.
                 newly_acked_ce: u32 [sum, ""];
                 /// Segments delivered since the newest segment that this ACK covers was sent; zero where rates are not kept.
                 since_sent: u32 [last, "ack_sample.in_flight"];
-                /// Segments that the cumulative ACK covers, those SACKed before included: what a counter of ACKs sees. After a recovery far
-                /// more than were delivered.
+                /// Segments that the cumulative ACK covers, those SACKed before included, as a counter of ACKs sees them. After a recovery
+                /// far more than were delivered.
                 covered: u32 [sum, "ack_sample.pkts_acked"];
-                /// Segments that stand SACKed above the cumulative ACK.
+                /// SACKed segments above the cumulative ACK.
                 sacked: u32 [last, "sacked_out"];
                 /// Bytes by which the cumulative ACK advanced; after a recovery it jumps.
                 acked_bytes: u64 [sum, ""];
@@ -150,11 +151,11 @@ macro_rules! fields {
                 rtt: Option<Span> [known, "ack_sample.rtt_us"];
                 /// Smoothed RTT; zero before the first sample.
                 srtt: Span [last, "srtt_us"];
-                /// Least RTT of the connection so far; without end before the first sample.
+                /// Minimum RTT of the connection so far; infinite before the first sample.
                 min_rtt: Span [last, "tcp_min_rtt()"];
                 /// Segments in flight before this ACK.
                 prior_in_flight: u32 [first, "rate_sample.prior_in_flight"];
-                /// Segments in flight after it, before losses are looked for.
+                /// Segments in flight after this ACK, before loss detection.
                 left_in_flight: u32 [last, ""];
                 /// First unacknowledged offset after this ACK.
                 snd_una: u64 [last, "snd_una"];
@@ -162,8 +163,8 @@ macro_rules! fields {
                 snd_nxt: u64 [last, "snd_nxt"];
                 /// The window limited the sender since the last ACK (RFC 7661). A controller must not grow the window when this is false.
                 cwnd_limited: bool [last, "tcp_is_cwnd_limited()"];
-                /// The window itself held data back in this round trip or the last, in slow start too, where `cwnd_limited` is content with half
-                /// of it.
+                /// The window itself held data back in this round trip or the last, in slow start too, where `cwnd_limited` asks for half of it
+                /// only.
                 window_held: bool [last, "is_cwnd_limited"];
                 /// The sender paces its packets.
                 paced: bool [last, "sk_pacing_status"];
@@ -177,7 +178,7 @@ macro_rules! fields {
                 prior_state: CaState [first, ""];
                 /// Duplicate ACK: it acknowledges nothing new, carries no data and leaves the window as it is (RFC 5681 §2).
                 is_dup: bool [last, ""];
-                /// SACK blocks, another window than before or ECE: the header is not what Linux's header prediction expects.
+                /// SACK blocks, a changed window or ECE: the header differs from the one that Linux's header prediction expects.
                 slow_path: bool [last, "CA_ACK_SLOWPATH"];
             }
             sample {
@@ -187,11 +188,11 @@ macro_rules! fields {
                 delivered: u32 [sum, "rate_sample.acked_sacked"];
                 /// Delivered segments that carried a mark: their exact number with exact or accurate ECN, else all of them under ECE.
                 delivered_ce: u32 [sum, "rate_sample.delivered_ce"];
-                /// Segments newly marked lost, retransmissions found lost included. Before losses are looked for 0.
+                /// Segments newly marked lost, retransmissions found lost included; 0 before loss detection.
                 newly_lost: u32 [sum, "rate_sample.losses"];
                 /// Segments in flight after the ACK, without those newly marked lost.
                 in_flight: u32 [last, "tcp_packets_in_flight()"];
-                /// Congestion state after this ACK; before losses are looked for the one before it.
+                /// Congestion state after this ACK; before loss detection, the state before it.
                 ca_state: CaState [last, "icsk_ca_state"];
                 /// Delivery rate, where the controller needs it and this ACK gives a sample.
                 rate: Option<RateSample> [known, "rate_sample"];
@@ -199,8 +200,8 @@ macro_rules! fields {
             rate {
                 /// Segments delivered over `interval`: a flight, not this ACK alone.
                 delivered: u32 [last, "delivered"];
-                /// The longer one of the times that sending and acknowledging them took; zero if the sample is not valid: shorter than the least
-                /// RTT, which only a wrong ACK can cause.
+                /// The longer one of the times that sending and acknowledging them took; zero if the sample is not valid: shorter than the
+                /// minimum RTT, which only a wrong ACK can cause.
                 interval: Span [last, "interval_us"];
                 /// Time over which they were sent.
                 send_elapsed: Span [last, "snd_interval_us"];
@@ -208,11 +209,11 @@ macro_rules! fields {
                 ack_elapsed: Span [last, "rcv_interval_us"];
                 /// Delivered count of the connection when the newest segment that the ACK covers was sent (P.delivered).
                 prior_delivered: u64 [last, "prior_delivered"];
-                /// When that count was reached.
+                /// Time when that count was reached.
                 prior_time: Time [last, "prior_mstamp"];
                 /// Delivered count of the connection now (C.delivered).
                 total_delivered: u64 [last, "tcp_sock.delivered"];
-                /// Segments marked lost on the connection, again and again if so (C.lost).
+                /// Segments marked lost on the connection; a segment marked twice counts twice (C.lost).
                 total_lost: u64 [last, "tcp_sock.lost"];
                 /// Segments of `delivered` that carried a mark.
                 delivered_ce: u32 [last, "delivered_ce"];
@@ -245,7 +246,7 @@ macro_rules! needs {
                 control [0, on_control];
                 /// Delivery rates, which cost a stamp per segment: `rate` and `since_sent` are filled in.
                 rate [1];
-                /// The sender paces by the window's `pacing_rate` whatever the stack is set to.
+                /// The sender paces by the window's `pacing_rate`, regardless of the stack's settings.
                 pacing [2];
                 /// The receiver echoes each mark exactly and every segment is sent ECN-capable (RFC 8257 §3.1, §3.2).
                 exact_ecn [3];
@@ -253,27 +254,27 @@ macro_rules! needs {
                 l4s [4];
                 /// The controller may ask for a reduction by itself, by `reduces`.
                 reduces [5, reduces];
-                /// The controller's start is not the slow start of RFC 5681, so that no other can stand in for it.
+                /// The controller's start is not the slow start of RFC 5681, so that no other can replace it.
                 own_start [6];
-                /// The controller draws random numbers, and is told the connection's seed.
+                /// The controller draws random numbers, and receives the connection's seed.
                 seed [7, seed];
                 /// HyStart is the controller's slow start, unless the stack names another.
                 hystart [8];
-                /// The window grows also while it is not what limits the sender.
+                /// The window grows even while it does not limit the sender.
                 unlimited [9];
-                /// The controller is told of segments that arrive while nothing is outstanding, by `on_idle`.
+                /// The controller learns of segments that arrive while nothing is outstanding, by `on_idle`.
                 idle [10, on_idle];
-                /// The sender looks whether the application leaves its window unfilled also when an ACK comes and when a timer strikes, and not
-                /// only when the application writes (draft-ietf-ccwg-bbr §4.1.2.4).
+                /// The sender checks whether the application leaves its window unfilled also at every ACK and timer, and not only when the
+                /// application writes (draft-ietf-ccwg-bbr §4.1.2.4).
                 watches_application [11];
-                /// The controller hears of each lost segment, by `on_lost` and `on_repaired`; rates are kept for that.
+                /// The controller learns of each lost segment, by `on_lost` and `on_repaired`; rates are kept for that.
                 losses [12, on_lost];
             }
             numbers {
                 /// Windows for which the send buffer is to have room (Linux `sndbuf_expand`); 0: two.
                 buffer_windows: u8;
-                /// Pacing rate, bytes/s, below which one segment is a packet, from there on two at least (Linux `min_tso_segs`); 0: as the stack
-                /// is set.
+                /// Pacing rate, bytes/s, below which a packet holds one segment, and above which at least two (Linux `min_tso_segs`); 0: as the
+                /// stack is set.
                 slow_packets: u32;
             }
         }
@@ -402,7 +403,7 @@ macro_rules! contract {
             is_event: matches!(stringify!($section).as_bytes(), b"events"),
         },)*)*];
 
-        /// Their texts, in the same order.
+        /// Texts of the hooks, in the same order.
         pub const HOOK_TEXTS: &[HookText] = &[$($(HookText {
             about: concat!($($about, "\n"),+),
             linux: $linux,

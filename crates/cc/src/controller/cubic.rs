@@ -87,7 +87,7 @@ table! {
     }
 }
 
-/// CUBIC in one of its forms.
+/// CUBIC in either of its forms.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     /// Parameters, as given (beta within 1 to 1023).

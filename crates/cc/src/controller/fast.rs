@@ -108,7 +108,7 @@ impl Fast {
         self.avg_rtt - self.base_rtt
     }
 
-    /// The newest RTT shows next to no queue, and nor does the mean.
+    /// Whether both the newest RTT and the mean show next to no queue.
     fn low_delay(&self) -> bool {
         self.newest_rtt.max(self.avg_rtt) - self.base_rtt < self.options.mi_threshold_s
     }

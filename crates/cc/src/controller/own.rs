@@ -163,7 +163,7 @@ impl Told {
 /// An argument of a hook: its conversion, and for the window the way back.
 trait Argument {
     fn tell(&self, told: &mut Told, own: &mut OwnWindow);
-    /// The time, if it has one.
+    /// Time of the event; zero if it has none.
     fn now(&self) -> Time {
         Time::ZERO
     }
@@ -274,7 +274,7 @@ pub trait Bridge: Send {
     fn call(&mut self, hook: Hook, window: &mut OwnWindow, told: &Told) -> Result<f64, Self::Error>;
     /// Error for an answer that does not count.
     fn refused(&self, said: String) -> Self::Error;
-    /// The controller made an error: it is not called any more.
+    /// Note an error of the controller, after which it receives no more calls.
     fn fail(&mut self, hook: &'static str, now: Time, error: Self::Error);
     /// Values of the controller's variables, in the order of these names; unknown ones are left as they are.
     fn vars(&self, names: &[&str], values: &mut [f64]);
@@ -422,7 +422,7 @@ pub fn methods() -> impl Iterator<Item = &'static HookRow> {
 /// Frequency of calls to the hooks that receive ACKs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Every {
-    /// On each ACK.
+    /// A call on each ACK.
     #[default]
     Ack,
     /// Once per this many ACKs.

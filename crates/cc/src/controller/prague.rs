@@ -64,7 +64,7 @@ pub struct Prague {
     /// Rounds since slow start.
     rounds: u32,
     frac_cwnd: u64,
-    /// cwnd as it was left here; if it is another one, recovery or an undo has set it.
+    /// cwnd after the last call here; another value comes from recovery or an undo.
     left: u32,
     reduced_at: Option<Time>,
     before_loss: u64,

@@ -38,7 +38,7 @@ table! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Reconnaissance,
-    /// First unvalidated offset, and when the jump was.
+    /// First unvalidated offset, and time of the jump.
     Unvalidated(u64, Time),
     /// Last unvalidated offset.
     Validating(u64),

@@ -44,7 +44,7 @@ table! {
 }
 
 impl HyStartParams {
-    /// As the kernel has them.
+    /// The kernel's values.
     pub const LINUX: HyStartParams =
         HyStartParams { ack_train: true, delay: true, low_window: 16, ack_delta: Span::from_ms(2) };
 }

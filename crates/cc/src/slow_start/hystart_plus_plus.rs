@@ -223,7 +223,7 @@ mod tests {
         path.round(100_000);
         path.rise(120_000);
         let before = path.window.cwnd;
-        path.acks(39, 120_000); // and the one with which it began
+        path.acks(39, 120_000); // and the window with which it began
         assert_eq!(path.window.cwnd - before, 10);
         // an ACK of many segments counts as eight of them unless the sender paces
         let many = AckSample::from(arrival(0, 40));

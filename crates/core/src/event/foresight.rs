@@ -10,7 +10,7 @@ pub trait Foresight {
     fn soon(&self, id: u32);
     /// Event `id` will come even sooner.
     fn next(&self, id: u32);
-    /// Event `id` is one of the next.
+    /// Event `id` will come as one of the next few.
     fn last(&self, id: u32);
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Foreseen {
     /// Next entry of each of the distant slots.
     cursors: [u32; FAR as usize],
     turn: u64,
-    /// The last one of these slots.
+    /// Last one of these slots.
     told: u64,
     soon: Wave,
     next: Wave,

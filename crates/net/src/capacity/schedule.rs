@@ -208,7 +208,7 @@ impl Schedule {
     }
 }
 
-/// The phases one after another.
+/// Walk through the phases.
 #[derive(Clone)]
 struct Walk {
     source: Source,

@@ -193,7 +193,7 @@ struct Cursor {
     ms: u64,
     /// Opportunities of this millisecond used so far, including the current one.
     taken: u32,
-    /// Bytes left of the one in use.
+    /// Remaining bytes of the opportunity in use.
     left: u32,
     used: u64,
 }
@@ -222,7 +222,7 @@ impl Replay {
         self.take(earliest, 1).1
     }
 
-    /// First and last opportunity that such a packet takes; they are used up.
+    /// First and last opportunity that such a packet uses up.
     pub(crate) fn transmit(&mut self, earliest: Time, bytes: u32) -> (Time, Time) {
         let (cursor, start) = self.take(earliest, bytes);
         self.cursor = cursor;

@@ -198,8 +198,8 @@ impl HostParams {
         self.gate.as_ref().map(GateConfig::times).or_else(|| self.preset.and_then(Preset::gate))
     }
 
-    /// Whether it is the host that says when processes run, and packets may wait for them: else an application runs when the kernel
-    /// has taken in what is there.
+    /// Whether the host schedules its processes, so that packets may wait for them; otherwise an application runs as soon as the
+    /// kernel has processed the packets.
     pub fn runs_processes(&self) -> bool {
         self.gate().is_some() || self.cpu().is_some() || self.interrupts() > Span::ZERO || self.merges()
     }

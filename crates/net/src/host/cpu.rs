@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use ackclock_core::{Span, Time};
 
-/// Cores and slices, and what packets cost.
+/// Cores, slices, and the cost of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuConfig {
     /// Cores; 0 = one for each process.
@@ -36,7 +36,7 @@ pub(crate) struct Cpu {
     cores: Vec<Option<Core>>,
     queue: VecDeque<(u32, Time)>,
     waited: Span,
-    /// When it wants [`Cpu::rotate`].
+    /// Time at which [`Cpu::rotate`] is due.
     due: Time,
 }
 
@@ -47,7 +47,7 @@ impl Cpu {
         Cpu { slice, cores, queue: VecDeque::new(), waited: Span::ZERO, due: Time::NEVER }
     }
 
-    /// `process` has something to do. Whether it runs; if not, it waits for its turn.
+    /// Give `process` work. Returns whether it runs; if not, it waits for its turn.
     pub(crate) fn wake(&mut self, now: Time, process: u32) -> bool {
         if self.cores.iter().flatten().any(|core| core.process == process) {
             return true;
@@ -64,7 +64,7 @@ impl Cpu {
         false
     }
 
-    /// `process` has nothing left to do, or is gone. The one that runs in its place, if any.
+    /// Release the core of `process`, which is done or gone. Returns the process that runs in its place, if any.
     pub(crate) fn release(&mut self, now: Time, process: u32) -> Option<u32> {
         self.queue.retain(|&(waiting, _)| waiting != process);
         let at = self.cores.iter().position(|core| core.is_some_and(|c| c.process == process))?;
@@ -79,7 +79,7 @@ impl Cpu {
         self.due
     }
 
-    /// A slice is over: its process goes to the end of the queue. The one that runs in its place. Again until `None`.
+    /// End a slice: its process goes to the end of the queue. Returns the process that runs in its place; call again until `None`.
     pub(crate) fn rotate(&mut self, now: Time) -> Option<u32> {
         if self.queue.is_empty() {
             self.plan(now);
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn whoever_wakes_waits_at_most_for_the_slices_before_it() {
         let mut cpu = Cpu::new(1, Span::from_ms(3));
-        assert!(cpu.wake(Time(0), 7)); // busy for ever
+        assert!(cpu.wake(Time(0), 7)); // never idle
         assert!(!cpu.wake(Time(MS), 8));
         assert!(!cpu.wake(Time(MS), 8), "queued once");
         assert_eq!(cpu.due(), Time(3 * MS));

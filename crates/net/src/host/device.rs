@@ -229,7 +229,7 @@ impl Device {
         over.then(|| self.line.pop_front().map(|sent| (sent.start, sent.end, sent.packet)))?
     }
 
-    /// A packet that no longer waits, each once.
+    /// Packets that no longer wait, each returned once.
     pub fn take_gone(&mut self) -> Option<Gone> {
         self.gone.pop_front()
     }

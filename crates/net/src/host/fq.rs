@@ -86,9 +86,9 @@ type FlowAt = u32;
 /// State of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
-    /// In no list, since this time.
+    /// Flow in no list since this time.
     Detached(Time),
-    /// Among the new or the old flows.
+    /// Flow in the list of new or of old flows.
     Listed,
     /// Waits for its time.
     Throttled,
@@ -220,7 +220,7 @@ impl Fq {
             let Some(head) = flow.waiting.front() else {
                 list.pop_front();
                 match from_new {
-                    true => self.old.push_back(at), // once behind the old ones, so that it cannot stay new
+                    true => self.old.push_back(at), // behind the old flows once, so that it cannot stay new
                     false => {
                         flow.place = Place::Detached(now);
                         self.idle.push_back((now, at));

@@ -41,9 +41,9 @@ pub(crate) use nic::Ring;
 /// A direction through the card.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
-    /// To the processes.
+    /// Packets to the processes.
     In,
-    /// To the line.
+    /// Packets to the line.
     Out,
 }
 
@@ -52,7 +52,7 @@ pub enum Direction {
 pub enum Permit {
     /// Now.
     Now,
-    /// Not before.
+    /// At this time at the earliest.
     At(Time),
     /// When the scheduler allows it.
     InTurn,
@@ -65,13 +65,13 @@ pub struct HostSums {
     pub stalled: Span,
     /// Number of times that this happened.
     pub stalls: u64,
-    /// The longest of them.
+    /// Longest of the stalls.
     pub longest_stall: Span,
     /// Time that processes waited for a core, all together.
     pub waited: Span,
     /// Interrupts of a card that coalesces them or merges packets.
     pub interrupts: RingSums,
-    /// Batches that left.
+    /// Batches of departing packets.
     pub batches: RingSums,
     /// Counters of the host's own device.
     pub device: DeviceSums,
@@ -141,7 +141,7 @@ impl Host {
         self.cuts && self.device.is_none()
     }
 
-    /// Whether packets are taken in while the gate is closed.
+    /// Whether packets are received while the gate is closed.
     pub fn receives_on(&self) -> bool {
         self.receives_on
     }
@@ -159,7 +159,7 @@ impl Host {
         }
     }
 
-    /// `process` has no work left, or has ended: returns the one that runs in its place, if any.
+    /// `process` has no work left, or has ended: returns the process that runs in its place, if any.
     pub fn release(&mut self, now: Time, process: u32) -> Option<u32> {
         self.scheduler.as_mut().and_then(|cpu| cpu.release(now, process))
     }
@@ -203,7 +203,7 @@ impl Host {
         self.rings[direction as usize].as_mut().map_or((0, None), |ring| ring.begin(now))
     }
 
-    /// The next of these.
+    /// Take the next of these packets.
     pub fn take(&mut self, direction: Direction) -> Packet {
         self.ring(direction).take()
     }

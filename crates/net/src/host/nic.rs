@@ -60,7 +60,7 @@ pub struct RingSums {
     pub packets: u64,
     /// Largest number of packets in one.
     pub largest: u32,
-    /// Packets that went on, fewer if they are merged.
+    /// Packets handed on, fewer if the card merges.
     pub merged: u64,
 }
 
@@ -103,8 +103,8 @@ impl Ring {
         if self.due != now {
             return (0, None);
         }
-        // A packet of the very nanosecond of a poll belongs to it: packets that a poll lets go come back at such times, and
-        // the kernel's timer of the packet, which is on its way for longer, goes off before that of the card.
+        // A packet of the very nanosecond of a poll belongs to that poll: packets released by polls return at such times,
+        // and the kernel's timer of the packet, set earlier, fires before that of the card.
         if self.gro.is_some() && std::mem::replace(&mut self.settled, now) != now {
             return (0, Some(now));
         }

@@ -31,7 +31,7 @@ table! {
         netem_jitter: Option<NetemJitter> = Takes::Table(NetemJitter::TABLE);
         /// Reordering of packets. Default: none.
         reorder: Option<Reorder> = Takes::Table(Reorder::TABLE);
-        /// Probability that a packet comes twice. The copy crosses the link for itself and counts as an arrival.
+        /// Probability that a packet is duplicated. The copy crosses the link by itself and counts as an arrival.
         duplicate: f64 = Takes::Share, 0.0;
         /// Probability that a packet is damaged: it waits and takes its time on the link, and is lost at the end.
         corrupt: f64 = Takes::Share, 0.0;
@@ -140,12 +140,12 @@ impl LinkParams {
         self.rate.unwrap_or(Rate::INFINITE)
     }
 
-    /// Rate that others go by; see [`CapacityConfig::nominal`].
+    /// Rate by which others plan; see [`CapacityConfig::nominal`].
     pub fn nominal_rate(&self) -> Rate {
         self.capacity.as_ref().map_or(self.own_rate(), |capacity| capacity.nominal(self.own_rate()))
     }
 
-    /// The greatest rate for long.
+    /// Greatest rate that lasts.
     pub fn greatest_rate(&self) -> Rate {
         match (&self.capacity, &self.queue) {
             (Some(capacity), _) => capacity.greatest(self.own_rate()),
@@ -159,7 +159,7 @@ impl LinkParams {
         }
     }
 
-    /// The longest delay, jitter included.
+    /// Longest delay, jitter included.
     pub fn longest_delay(&self) -> Span {
         let own = self.capacity.as_ref().map_or(self.delay, |capacity| capacity.longest(self.delay));
         let drawn = self.netem_jitter.as_ref().map_or(Span::ZERO, NetemJitter::longest);

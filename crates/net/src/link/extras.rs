@@ -20,7 +20,7 @@ use crate::reorder::Chooser;
 use crate::thin::Thinner;
 use crate::wifi::Wifi;
 
-/// A link has a box of it if it has any.
+/// Rare features of a link, in a box that most links lack.
 #[derive(Clone)]
 pub(super) struct Extras {
     /// Packets may be doubled, or an adversary decides their fate.
@@ -48,7 +48,7 @@ pub(super) struct Extras {
 }
 
 impl Extras {
-    /// `None` if the link has none of it, so that it costs one branch, and no random stream is made.
+    /// Extras of a link; `None` without any, which costs one branch and makes no random stream.
     pub(super) fn new(config: &LinkConfig, stream: impl Fn(&str) -> Stream) -> Option<Box<Extras>> {
         let none = config.loss == LossConfig::NONE
             && config.jitter == Span::ZERO
@@ -95,7 +95,7 @@ impl Extras {
         })
     }
 
-    /// A box with nothing in it, for a link that needs one later.
+    /// An empty box, for a link that needs one later.
     pub(super) fn none() -> Box<Extras> {
         let config = LinkConfig::new("", Rate::INFINITE, Span::ZERO);
         Extras::whole(&config, |part| Stream::new(0, part)) // which draws nothing

@@ -8,8 +8,8 @@ use crate::pool::{PacketId, Pool};
 use crate::queue::{Dropped, Refused};
 
 impl Link {
-    /// The copy of the packet that was offered last, which is offered next, and when. The caller looks behind every offer that did not
-    /// return a delivery, if [`Link::has_head_drops`] says that there may be something.
+    /// Copy of the packet offered last, which is offered next, and its time. The caller checks after every offer that returned no
+    /// delivery, if [`Link::has_head_drops`].
     pub fn take_copy(&mut self) -> Option<(Time, Packet)> {
         self.extras_mut()?.doubler.as_mut()?.take()
     }
@@ -34,7 +34,7 @@ impl Link {
         }
     }
 
-    /// Note a lost packet that the caller who offered it has not got back.
+    /// Note a lost packet that was not returned to the caller.
     pub fn refused_unseen(&mut self, now: Time, packet: Packet, reason: Refused) {
         self.extras_or_none().refused.push_back((now, packet, reason));
     }

@@ -55,7 +55,7 @@ impl SoleLink {
         self.link.passes_ahead().then(|| self.link.first(&self.pool)).flatten()
     }
 
-    /// Take that packet, be it ahead of time.
+    /// Take that packet, even ahead of time.
     pub fn pop(&mut self) -> Packet {
         let id = self.link.pop(&mut self.pool);
         self.pool.remove(id)

@@ -18,7 +18,7 @@ table! {
 
 #[derive(Clone)]
 pub(crate) struct Listed {
-    /// In order.
+    /// Numbers of the lost packets, in ascending order.
     packets: Vec<u64>,
     seen: u64,
     past: usize,

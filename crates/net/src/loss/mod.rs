@@ -54,6 +54,23 @@ impl LossConfig {
     pub const fn bernoulli(p: f64) -> LossConfig {
         LossConfig::Bernoulli(BernoulliParams { p, applies_to: AppliesTo::All })
     }
+
+    /// Packets that the model is for.
+    pub fn applies_to(&self) -> AppliesTo {
+        match self {
+            LossConfig::Bernoulli(given) => given.applies_to,
+            LossConfig::GilbertElliott(given) => given.applies_to,
+            LossConfig::InTime(given) => given.applies_to,
+            LossConfig::Periodic(given) => given.applies_to,
+            LossConfig::Listed(given) => given.applies_to,
+            LossConfig::None(_) | LossConfig::Scripted(_) | LossConfig::Policer(_) => AppliesTo::All,
+        }
+    }
+
+    /// Whether the fate of a packet depends on the number of its segment, or on that of its transmission.
+    pub fn looks_at_ordinals(&self) -> bool {
+        matches!(self, LossConfig::Scripted(_)) || self.applies_to() == AppliesTo::Originals
+    }
 }
 
 impl Default for LossConfig {
@@ -115,26 +132,20 @@ enum Model {
 
 impl Loss {
     pub(crate) fn new(config: &LossConfig, stream: Stream) -> Loss {
-        let (model, applies_to) = match config {
-            LossConfig::None(_) => (Model::None, AppliesTo::All),
-            LossConfig::Bernoulli(given) => {
-                (Model::Bernoulli(Bernoulli::new(given.p, stream)), given.applies_to)
-            }
+        let model = match config {
+            LossConfig::None(_) => Model::None,
+            LossConfig::Bernoulli(given) => Model::Bernoulli(Bernoulli::new(given.p, stream)),
             LossConfig::GilbertElliott(given) => {
                 let model = GilbertElliott::new(given.p, given.r, given.loss_bad, given.loss_good, stream);
-                (Model::GilbertElliott(model), given.applies_to)
+                Model::GilbertElliott(model)
             }
-            LossConfig::InTime(given) => {
-                (Model::InTime(Box::new(InTime::new(given, stream))), given.applies_to)
-            }
-            LossConfig::Periodic(given) => {
-                (Model::Periodic(Periodic::new(given.every, given.offset)), given.applies_to)
-            }
-            LossConfig::Listed(given) => (Model::Listed(Listed::new(&given.packets)), given.applies_to),
-            LossConfig::Scripted(given) => (Model::Scripted(Scripted::new(&given.drops)), AppliesTo::All),
-            LossConfig::Policer(given) => (Model::Policer(Policer::new(given)), AppliesTo::All),
+            LossConfig::InTime(given) => Model::InTime(Box::new(InTime::new(given, stream))),
+            LossConfig::Periodic(given) => Model::Periodic(Periodic::new(given.every, given.offset)),
+            LossConfig::Listed(given) => Model::Listed(Listed::new(&given.packets)),
+            LossConfig::Scripted(given) => Model::Scripted(Scripted::new(&given.drops)),
+            LossConfig::Policer(given) => Model::Policer(Policer::new(given)),
         };
-        Loss { applies_to, model }
+        Loss { applies_to: config.applies_to(), model }
     }
 
     /// Whether this packet, the next to arrive, is lost.

@@ -112,7 +112,7 @@ impl Backlog {
         let (alike, gap) = (self.run.load == load, self.run.gap(start));
         if !alike || gap != self.run.step {
             match alike && gap >= wait && self.earlier.is_empty() {
-                true => (self.packets, self.bytes, self.run.packets) = (0, 0, 0), // a run like it, when all have gone
+                true => (self.packets, self.bytes, self.run.packets) = (0, 0, 0), // an equal run, after all its packets have left
                 false => self.begin_run(start, wait, load),
             }
         }
@@ -130,7 +130,7 @@ impl Backlog {
         let run = &mut self.run;
         let (alike, gap) = (run.load == load, run.gap(start));
         if gap >= wait {
-            self.earlier.clear(); // all have left
+            self.earlier.clear(); // all packets have left
             (self.packets, self.bytes, run.packets) = (0, 0, 0);
         } else if run.packets == 1 && alike && !self.single {
             run.step = gap;
@@ -149,12 +149,12 @@ impl Backlog {
         self.packets
     }
 
-    /// Their number, with a packet of several segments counted once.
+    /// Number of waiting packets, with a packet of several segments counted once.
     pub(crate) fn whole(&self) -> u32 {
         self.runs().map(|run| run.packets).sum()
     }
 
-    /// Their bytes.
+    /// Bytes of the waiting packets.
     #[inline]
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes

@@ -45,8 +45,8 @@ table! {
         /// Compensation for the line's encoding: ATM (each 48 bytes take a cell of 53), PTM (each 64 bytes take 65), or
         /// none.
         framing: LineCode = LineCode::TAKES, LineCode::NoAtm;
-        /// Between whom the rate is shared equally. Hosts are those of the scenario's `hosts`; ends without one count
-        /// as one host per group of flows.
+        /// Parties between which the rate is shared equally. Hosts are those of the scenario's `hosts`; ends without one count as one host
+        /// per group of flows.
         isolation: Isolation = Isolation::TAKES, Isolation::TripleIsolate;
     }
 }
@@ -316,7 +316,7 @@ impl Cake {
         self.head_drops.pop_front()
     }
 
-    /// Whether there is one.
+    /// Whether a packet dropped at the head waits to be taken.
     #[inline]
     pub(crate) fn has_head_drops(&self) -> bool {
         !self.head_drops.is_empty()

@@ -151,7 +151,8 @@ impl Choke {
         Some((packet, now - arrival))
     }
 
-    /// Holes neither at the head, nor more of them than packets: each packet moves once for one that was dropped, at most.
+    /// Remove holes at the head, and all holes once they outnumber the packets: at most one move of a packet for each
+    /// dropped one.
     fn close_holes(&mut self) {
         while self.ring.front().is_some_and(Option::is_none) {
             self.ring.pop_front();
@@ -179,7 +180,7 @@ impl Choke {
         self.drops.pop_front()
     }
 
-    /// Whether there is one.
+    /// Whether a packet dropped at the head waits to be taken.
     #[inline]
     pub(crate) fn has_head_drops(&self) -> bool {
         !self.drops.is_empty()

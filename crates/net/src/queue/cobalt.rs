@@ -64,7 +64,7 @@ impl Cobalt {
         self.count = self.count.max(1);
     }
 
-    /// The queue's turn has come and it is empty.
+    /// Note that the queue was empty at its turn.
     pub(crate) fn found_empty(&mut self, now: Time, params: &CobaltParams) {
         if self.p_drop > 0 && now - self.blue_timer > params.target {
             self.p_drop = self.p_drop.saturating_sub(DOWN);
@@ -77,7 +77,7 @@ impl Cobalt {
         }
     }
 
-    /// Whether nothing of it is left to remember.
+    /// Whether the state is that of a new queue again.
     pub(crate) fn is_at_rest(&self, now: Time) -> bool {
         self.p_drop == 0 && self.count == 0 && now >= self.drop_next
     }

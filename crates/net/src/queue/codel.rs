@@ -113,7 +113,7 @@ pub(crate) struct Codel {
     mtu: u32,
     queue: VecDeque<Held>,
     bytes: u64,
-    /// One of several segments counts as that many.
+    /// A packet of several segments counts as that many.
     packets: u32,
     head_drops: VecDeque<Dropped>,
     dropped: u64,
@@ -229,7 +229,7 @@ impl Codel {
         self.head_drops.pop_front()
     }
 
-    /// Whether there is one.
+    /// Whether a packet dropped at the head waits to be taken.
     #[inline]
     pub(crate) fn has_head_drops(&self) -> bool {
         !self.head_drops.is_empty()

@@ -56,8 +56,8 @@ impl DropTail {
         }
     }
 
-    /// Whether there is room behind `backlog` for a packet that finds the link at work. Those in it who have gone may count as if
-    /// they still waited: where there is room then, there is room.
+    /// Whether there is room behind `backlog` for a packet that arrives while the link is busy. Packets whose transmission has
+    /// started are forgotten only if the first answer is no.
     #[inline]
     pub(crate) fn has_room(&self, now: Time, load: Load, backlog: &mut Backlog) -> bool {
         if self.has_room_at_sight(load, backlog) {

@@ -119,7 +119,7 @@ pub(crate) struct DualPi2 {
     params: DualPi2Params,
     stream: Stream,
     pi: Pi,
-    /// The next update.
+    /// Time of the next update.
     due: Time,
     /// Bytes that C may send for one of L, and vice versa, of a hundred.
     weights: [i64; 2],
@@ -265,7 +265,7 @@ impl DualPi2 {
         self.drops.pop_front()
     }
 
-    /// Whether there is one.
+    /// Whether a packet dropped at the head waits to be taken.
     #[inline]
     pub(crate) fn has_head_drops(&self) -> bool {
         !self.drops.is_empty()

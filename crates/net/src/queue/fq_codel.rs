@@ -158,7 +158,7 @@ impl FqCodel {
                 if from_new || list.len() > 1 {
                     list.pop_front();
                     self.old_queues.push_back(at);
-                } // otherwise it is its own successor
+                } // otherwise the queue is its own successor
                 continue;
             }
             let beside = self.bytes - sub.codel.bytes();
@@ -191,7 +191,7 @@ impl FqCodel {
         self.head_drops.pop_front()
     }
 
-    /// Whether there is one.
+    /// Whether a packet dropped at the head waits to be taken.
     #[inline]
     pub(crate) fn has_head_drops(&self) -> bool {
         !self.head_drops.is_empty()

@@ -66,7 +66,7 @@ pub(super) struct LinuxRedOptions {
     pub limit: u32,
     pub min: u32,
     pub max: u32,
-    /// In 2^-32.
+    /// Maximum probability, in 2^-32.
     pub max_p: u32,
     pub wlog: u8,
     pub ecn: bool,

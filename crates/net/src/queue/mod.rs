@@ -115,7 +115,7 @@ impl QueueConfig {
         }
     }
 
-    /// Whether it holds its packets, because it may drop them later.
+    /// Whether the queue holds its packets, because it may drop them later.
     pub fn holds(&self) -> bool {
         use QueueConfig::{Cake, Choke, Codel, DualPi2, FqCodel};
         matches!(self, Cake(_) | Choke(_) | Codel(_) | DualPi2(_) | FqCodel(_))
@@ -199,7 +199,7 @@ pub(crate) enum Queue {
     Cake(Box<Cake>),
 }
 
-/// Answer of a queue that holds its packets; the other value for one that does not.
+/// The first value for a queue that holds its packets, the second for all others.
 macro_rules! held {
     ($self:ident, $queue:ident => $asked:expr, $otherwise:expr) => {
         match $self {
@@ -251,7 +251,7 @@ impl Queue {
         }
     }
 
-    /// Whether it holds its packets, and decides about them at departure as well.
+    /// Whether the queue holds its packets, and decides about them at departure as well.
     #[inline]
     pub(crate) fn holds(&self) -> bool {
         held!(self, _queue => true, false)
@@ -312,7 +312,7 @@ impl Queue {
         held!(self, queue => queue.take_head_drop(), None)
     }
 
-    /// Packets that it holds.
+    /// Number of packets in the queue.
     pub(crate) fn len(&self) -> u32 {
         held!(self, queue => queue.len(), 0)
     }
@@ -345,7 +345,7 @@ pub enum Classifier {
 choice! { Classifier: L4s "l4s", AnyEct "any-ect" }
 
 impl Classifier {
-    /// Whether this packet is one.
+    /// Whether a packet with this mark belongs to the L queue.
     pub(crate) fn takes(self, ecn: Ecn) -> bool {
         match ecn {
             Ecn::NotEct => false,

@@ -53,7 +53,7 @@ pub(crate) struct Pie {
     qdelay_old: Span,
     burst_allowance: Span,
     accu_prob: f64,
-    /// The next update.
+    /// Time of the next update.
     due: Time,
     /// End of the transmitter's present work, as far as arrivals have shown.
     busy_until: Time,

@@ -247,7 +247,7 @@ struct Known {
 #[derive(Clone)]
 struct Decision {
     epsilon: f64,
-    /// By trial: upwards?
+    /// Direction of each trial: whether it raises the rate.
     up: [bool; 2 * MAX_PAIRS],
     planned: u32,
     utility: [f64; 2 * MAX_PAIRS],
@@ -441,7 +441,7 @@ impl Allegro {
         let p = self.params;
         let Phase::Decision(decision) = &mut self.phase else { return false };
         if measured.limited {
-            // says nothing: this trial again, and if others have begun since, all of them
+            // no information: this trial again, and with it all that have begun since
             if decision.planned == number + 1 {
                 decision.planned = number;
             } else {
@@ -463,7 +463,7 @@ impl Allegro {
         let p = self.params;
         let Phase::Adjusting(adjusting) = &mut self.phase else { return false };
         if measured.limited {
-            adjusting.planned = false; // says nothing: this step again
+            adjusting.planned = false; // no information: this step again
             return true;
         }
         let Adjusting { up, step, before, rate, size, epsilon, .. } = *adjusting;

@@ -22,7 +22,7 @@ pub struct Entry {
     recipe: fn(&Value) -> Result<Recipe, Refusal>,
 }
 
-/// An entry: name, one line, the table of its options, what they are if none is given, its constants.
+/// An entry: name, one line, the table of its options, their defaults, its constants.
 macro_rules! entry {
     ($name:literal, $about:literal, $options:ident, $usual:expr, $params:expr) => {
         Entry {
@@ -304,7 +304,7 @@ impl Recipe {
         self.controller_with(stream, utility)
     }
 
-    /// Return it with another utility function.
+    /// Return this controller with another utility function.
     pub fn controller_with(&self, stream: Stream, utility: Kind) -> Controller {
         let algorithm = match self.family {
             Family::Allegro(p, ..) => Algorithm::Allegro(Box::new(Allegro::new(p, stream))),

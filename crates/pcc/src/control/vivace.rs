@@ -296,7 +296,7 @@ impl RateControl for Vivace {
                 }
             }
             Phase::Probing(probe) if measured.limited => {
-                // says nothing: this trial again, and if others have begun since, all of them
+                // no information: this trial again, and with it all that have begun since
                 if probe.planned == number + 1 {
                     probe.planned = number;
                 } else {
@@ -358,7 +358,7 @@ impl Band {
         self.samples = self.samples.saturating_add(1);
     }
 
-    /// Above the mean by more than this many deviations.
+    /// Whether `x` exceeds the mean by more than this many deviations.
     fn exceeds(&self, x: f64, deviations: f64) -> bool {
         self.samples > 0 && x > self.mean + deviations * self.deviation
     }
@@ -375,7 +375,7 @@ struct Trend {
 const TREND: usize = 6;
 
 impl Trend {
-    /// Take an interval in; whether the slope over the last six leaves its usual band by two deviations.
+    /// Add an interval; returns whether the slope over the last six leaves its usual band by two deviations.
     fn is_unusual(&mut self, measured: &Measured) -> bool {
         self.rtts.rotate_left(1);
         self.rtts[TREND - 1] = (measured.start.as_secs(), measured.rtt_mean);

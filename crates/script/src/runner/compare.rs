@@ -24,7 +24,7 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// The next captured packet.
+    /// Take the next captured packet.
     pub fn first(queue: &mut VecDeque<Captured>) -> Option<Taken> {
         let whole = queue.pop_front()?;
         let piece = whole.packet.seq.len;
@@ -38,7 +38,7 @@ impl Taken {
         short && self.last == self.piece && !so_far.flags.bits.has(Flags::FIN)
     }
 
-    /// Join the next packet; false if it is another one, which stays.
+    /// Join the next packet; false if that is another packet, which stays.
     pub fn join(&mut self, queue: &mut VecDeque<Captured>, wanted: &TcpPacket) -> bool {
         let Some(next) = queue.front() else { return false };
         let (a, b) = (&self.whole.packet, &next.packet);
@@ -62,7 +62,7 @@ impl Taken {
     }
 }
 
-/// The first thing in which the packets differ.
+/// First field in which the packets differ.
 pub fn differs(wanted: &TcpPacket, taken: &Captured) -> Option<&'static str> {
     let live = &taken.packet;
     let syn = wanted.flags.bits.has(Flags::SYN);

@@ -10,7 +10,7 @@ use super::START;
 
 /// Times in the trace are multiples of it, ns.
 const GRAIN: u64 = 50_000;
-/// Packets that arrive within this of one another arrive later and later.
+/// Time within which successive packets add to each other's lateness.
 const CLOSE: Span = Span::from_ms(10);
 /// Minimum lateness of a packet, ns: timers of its instant come first.
 const EARLIEST: u64 = 6_000;

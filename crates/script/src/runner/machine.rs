@@ -20,7 +20,7 @@ pub trait Machine {
     /// Let the next thing happen: a packet is sent, a waiting call returns, a timer expires. Nothing after `until`.
     fn step(&mut self, until: Time) -> Result<(), Stop>;
 
-    /// Packets that it sent.
+    /// Packets that the machine sent.
     fn tap(&mut self) -> &mut Tap;
 
     /// The network delivers a packet.
@@ -32,7 +32,7 @@ pub trait Machine {
     /// Result of the waiting call; `None`: it still waits.
     fn answer(&mut self, line: u32, call: &Call) -> Result<Option<Answer>, Stop>;
 
-    /// Parameters as they are.
+    /// Parameters in their present state.
     fn setup(&self) -> &Setup;
 
     /// Parameters change while the script is played.

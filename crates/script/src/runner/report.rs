@@ -5,9 +5,9 @@ use ackclock_core::Span;
 /// The answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Everything was as the script says, as far as packets and calls go; its code blocks are still to be evaluated.
+    /// Packets and calls were as in the script; its code blocks are still to be evaluated.
     Pass,
-    /// The first thing that differs.
+    /// A difference; only the first one is reported.
     Fail {
         /// Line of the script.
         line: u32,
@@ -16,7 +16,7 @@ pub enum Verdict {
         /// Received packet or result.
         actual: String,
     },
-    /// Not played, or not to its end.
+    /// A script that could not be played to its end.
     Unsupported {
         /// Line of the script; 0 = the command line.
         line: u32,

@@ -34,7 +34,7 @@ pub struct Simulated<'a> {
 }
 
 impl Simulated<'_> {
-    /// Nothing is open yet.
+    /// Backend on which nothing is open yet.
     pub fn new(profile: &Profile) -> Simulated<'_> {
         Simulated {
             profile,
@@ -117,7 +117,7 @@ impl Machine for Simulated<'_> {
 
     fn change(&mut self, line: u32, setup: Setup) -> Result<(), Stop> {
         let qdisc = setup.qdisc;
-        // The device may change at any time, and the option of accurate ECN; the rest before a connection begins.
+        // The device and the option of accurate ECN may change at any time, everything else only before a connection begins.
         let (tso, gso, gro, files) = (setup.tso, setup.gso, setup.gro, setup.files.clone());
         let mut before = Setup { qdisc, tso, gso, gro, files, ..self.stack.host.setup.clone() };
         let option = setup.sysctls.tcp_ecn_option;

@@ -37,7 +37,7 @@ pub struct Tap {
     pub first_numbers: (u32, u32),
     /// Timestamps: the script's, the host's.
     pub stamps: Vec<(u32, u32)>,
-    /// The first of them.
+    /// First pair of these timestamps.
     pub first_stamp: Option<(u32, u32)>,
 }
 

@@ -174,7 +174,7 @@ fn ip(setup: &mut Setup, args: &[String]) -> Outcome {
     match words[..] {
         [_, "show" | "list" | "ls" | "get", ..]
         | ["tcp_metrics" | "tcpmetrics", "flush" | "del" | "delete", ..] => Ok(()),
-        // Addresses and neighbours are nothing to a stack with one peer.
+        // Addresses and neighbours have no meaning for a stack with one peer.
         ["address" | "addr" | "a" | "neighbour" | "neighbor" | "neigh" | "n", ..] => Ok(()),
         ["link" | "l", "set", .., "txqueuelen", _] => Ok(()),
         ["link" | "l", "set", .., "gso_max_segs", segments] => match segments {

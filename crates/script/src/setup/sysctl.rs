@@ -44,7 +44,7 @@ macro_rules! sysctls {
         }
 
         impl Sysctls {
-            /// After boot.
+            /// Values after boot.
             pub fn kernel() -> Sysctls {
                 Sysctls {
                     $($number: $boot,)*
@@ -54,7 +54,7 @@ macro_rules! sysctls {
                 }
             }
 
-            /// After the defaults script of the public suites.
+            /// Values after the defaults script of the public suites.
             pub fn suite() -> Sysctls {
                 Sysctls {
                     $($($number: $suite,)?)*

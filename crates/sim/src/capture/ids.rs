@@ -19,7 +19,7 @@ pub struct Noted {
 }
 
 impl Noted {
-    /// Nothing yet, at this host.
+    /// Recorder of this host, without packets yet.
     pub fn at(host: u8) -> Noted {
         Noted { host, packets: Vec::new(), ways: BTreeMap::new() }
     }
@@ -100,8 +100,8 @@ impl Ids {
     }
 }
 
-/// Whether one packet is the other or a part of it: a card has cut it up, or a router has appended to it or
-/// changed its flags.
+/// Whether one packet is the other or a part of it: a card may have cut it, or a router appended to it or changed its
+/// flags.
 fn has(sent: &Header, got: &Header) -> bool {
     let part = |sent: &Segment, got: &Segment| {
         let within = match got.len {

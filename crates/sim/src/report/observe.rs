@@ -36,7 +36,7 @@ impl SampleRow {
 /// The samplers of a run.
 #[derive(Clone)]
 pub struct Observer {
-    /// By kind: interval, zero = off.
+    /// Sampling interval of each kind; zero = off.
     intervals: [Span; 4],
     warm_up: Time,
     /// Next time when links are sampled: their queues, and the end of the warm-up.

@@ -107,7 +107,7 @@ const FAILURES: &[&str] = &ackclock_core::foreign::Failure::NAMES;
 
 columns! {
     fn flows(flows: &[Flow], world: &World) as FLOWS "flows"
-    "One row per flow, in every run. Counts cover the whole run, the warm-up included (table `performance` has what was after it), and are taken at the host that sends the data."
+    "One row per flow, in every run. Counts cover the whole run, the warm-up included (table `performance` covers the time after it), and are taken at the host that sends the data."
     {
         let rows = || flows.iter();
         let sums = || flows.iter().map(Flow::sums);
@@ -453,7 +453,7 @@ columns! {
     fn acks(records: &[(u32, Vec<Record>)], only: &'static [&'static str]) as ACKS "acks", only
     "One row per ACK, transmission and timer event at a sender, those of a connection in order of time; requires `record.trace`. Of QUIC, one per ACK and per datagram with data, with window, threshold, bytes in flight (in full datagrams), losses and RTTs; the other columns are 0. Values are those after the event unless stated otherwise; of a transmission that waits in the host's own `fq`, those when the sender handed it over."
     {
-        // in one list: fifty columns go through it
+        // one list, because fifty columns go through it
         let all: Vec<&Record> = records.iter().flat_map(|(_, records)| records).collect();
         let rows = || all.iter().copied();
         let idx = records.iter().flat_map(|(idx, records)| std::iter::repeat_n(*idx, records.len()));
@@ -535,8 +535,8 @@ columns! {
     f8 pacing_bps ["bit/s"] = rows().map(|(_, _, r)| pacing(r)), "Pacing rate.", or "the sender does not pace";
     + {
         estimate_bps ["bit/s"]: "Rate that the controller estimates the path to offer (BBR's bw, Westwood's estimate).", or "the flow's controller has no such variable";
-        delta ["1/segments"]: "Copa: its share of what stands in the queue; 1/delta segments are its aim.", or "the flow's controller has no such variable";
-        velocity: "Copa: steps that the window takes at a time.", or "the flow's controller has no such variable";
+        delta ["1/segments"]: "Copa: weight of its queueing delay; it aims at 1/delta segments in the queue.", or "the flow's controller has no such variable";
+        velocity: "Copa: number of steps by which the window changes at a time.", or "the flow's controller has no such variable";
         queued_s ["s"]: "Copa: delay in the queue, as it measures it.", or "no sample yet, or no such variable";
         rtt_min_s ["s"]: "Westwood: minimum RTT.", or "no sample yet, or no such variable";
         base_rtt_s ["s"]: "Delay-based controllers: their estimate of the RTT without queueing.", or "no sample yet, or no such variable";

@@ -38,6 +38,9 @@ impl App {
         for (flow, driver) in self.flows.iter_mut().zip(&mut self.drivers) {
             let mut cx = Context { world, flow, journal: &mut self.journal };
             driver.finish(&mut cx);
+            if cx.flow.stop >= cx.now() {
+                cx.flow.acked_at_stop = None; // what the last nanosecond acknowledges counts
+            }
             while let Some(&(conn, _)) = cx.flow.open.first() {
                 cx.retire(conn);
             }

@@ -66,7 +66,7 @@ pub fn on_threads(
             scope.spawn(move || loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 if at >= count || results.send((at, one(at))).is_err() {
-                    return; // all runs are taken, or the receiver is gone
+                    return; // all runs are taken, or the receiver has hung up
                 }
             });
         }

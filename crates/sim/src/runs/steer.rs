@@ -267,7 +267,7 @@ mod tests {
         let (_, rows) = played(Span::from_ms(100), &[0], |step| if step == 5 { 2.0 } else { 1.0 });
         let cwnd = |step: usize| rows[step][7];
         assert_eq!((cwnd(4), cwnd(5), cwnd(20)), (10.0, 20.0, 20.0));
-        // twice the window carries twice as much, as long as nothing waits
+        // twice the window carries twice the data, as long as nothing waits
         let rate = |step: usize| rows[step][2];
         assert!((rate(10) / rate(3) - 2.0).abs() < 0.2, "{} {}", rate(10), rate(3));
     }

@@ -91,9 +91,8 @@ pub fn estimate_capture(scenario: &Scenario) -> u64 {
     scenario.flows.iter().map(of).sum::<f64>() as u64
 }
 
-/// How much CPU time one run may take, seconds: packets, what is recorded at intervals, and changes of links.
-///
-/// Upper estimate for the built-in controllers, within a small factor for what it is for: to refuse what would take hours or days.
+/// Upper estimate of the CPU time of a run, seconds: packets, samples at intervals, and changes of links. For built-in
+/// controllers it is within a small factor, enough to refuse runs of hours or days.
 pub fn estimate_time(scenario: &Scenario) -> f64 {
     let flows = flows(scenario);
     let duration = Span(scenario.duration_ns);
@@ -356,7 +355,7 @@ const HEADER_BYTES: f64 = 52.0;
 /// Ethernet's header, options, and a block of the file around a packet.
 const CAPTURE_BYTES: f64 = 60.0;
 
-/// A data packet with its ACK, over all links; measured: 160 ns for one flow, three times as much with many.
+/// A data packet with its ACK, over all links; measured: 160 ns for one flow, three times that for many.
 const PACKET_NS: f64 = 1000.0;
 /// CPU time that a packet of QUIC with its ACK takes beyond that, in the stacks of both ends; measured: 3 us.
 const QUIC_PACKET_NS: f64 = 4000.0;

@@ -131,7 +131,7 @@ fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Custo
     let mut described = hosts.iter().filter(|host| own.into_iter().flatten().any(|name| *name == host.name));
     let large = config.buffers.as_ref().is_some_and(|buffers| buffers.tso.is_some());
     config.whole_packets = large && !described.clone().any(HostParams::cuts);
-    // a host may process something else between two segments that are written one by one
+    // a host may process something else between two segments written one by one
     config.fills &= own.into_iter().all(Option::is_none);
     let described = described.any(HostParams::runs_processes);
     config.application_waits = today && !described;
@@ -174,7 +174,7 @@ impl Customs {
         Customs::default()
     }
 
-    /// Whether there are none.
+    /// Whether there are no own controllers and utilities.
     pub fn is_empty(&self) -> bool {
         self.controllers.is_empty() && self.utilities.is_empty()
     }

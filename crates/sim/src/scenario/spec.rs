@@ -62,7 +62,7 @@ impl<'de> Deserialize<'de> for Scenario {
     }
 }
 
-/// From JSON, as `ackclock_core::schema` reads it.
+/// Convert JSON to a value as `ackclock_core::schema` reads it.
 pub fn value(json: serde_json::Value) -> Value {
     match json {
         serde_json::Value::Null => Value::Table(Vec::new()),
@@ -185,7 +185,7 @@ table! {
         queue_interval_ns as "queue_interval": u64 = DURATION_OR_ZERO, 0;
         /// Length of the intervals over which the goodput of each flow is measured.
         goodput_interval_ns as "goodput_interval": u64 = DURATION_OR_ZERO, 0;
-        /// Length of the intervals over which it is told what held each flow of TCP back (table `limits`; the sums are columns of `flows`).
+        /// Length of the intervals for which table `limits` says what limited each flow of TCP (the sums are columns of `flows`).
         limits_interval_ns as "limits_interval": u64 = DURATION_OR_ZERO, 0;
         /// "rows": a row for each transaction, and the summary. "summary": only totals and a histogram, whose size does not
         /// depend on the number of transactions.

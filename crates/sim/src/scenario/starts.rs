@@ -29,7 +29,7 @@ impl Starts {
         }
     }
 
-    /// The next flow's.
+    /// Start of the next flow.
     pub fn following(&mut self) -> Time {
         let base = self.next;
         self.next = base + self.between.as_mut().map_or(self.stagger, Drawn::next);

@@ -16,7 +16,7 @@ pub const REGISTRY: &[(&str, &str)] = &[
     ("graph", "links and paths that you list yourself"),
 ];
 
-/// Lays the ways of one flow after another.
+/// Builder of ways, one flow after the other.
 pub struct Builder<'a> {
     network: &'a spec::Network,
     shared: Option<Shared>,

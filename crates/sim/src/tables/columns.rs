@@ -27,8 +27,8 @@ pub struct ColumnAbout {
     pub null: &'static str,
 }
 
-/// A table: a function that makes it, what a row is, and of each column type, name, unit, value, what it says and what it means that there is
-/// nothing. Behind the table's name stands which columns are wanted, if not all; behind `+`, columns that only some runs have.
+/// A table: a function that makes it, the type of its rows, and for each column its type, name, unit, value, meaning and the meaning of null.
+/// The table's name is followed by the expression that selects columns, if not all are wanted; `+` precedes columns that only some runs have.
 macro_rules! columns {
     (
         $(#[doc = $doc:literal])*

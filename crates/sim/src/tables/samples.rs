@@ -19,7 +19,7 @@ pub struct SampleRow {
     pub retransmissions: u64,
     /// The peer's window, bytes.
     pub rwnd: u32,
-    /// The kernel's stop watches, where they are kept.
+    /// Times in each state of the sender (the kernel's `chrono`); `None` where the host keeps none.
     pub times: Option<Times>,
 }
 

@@ -109,7 +109,7 @@ pub struct Table {
     pub name: &'static str,
     /// Name and values of each column, all of one length.
     pub columns: Vec<(&'static str, Column)>,
-    /// Columns that it takes; none named: all.
+    /// Columns of the table; empty: all of them.
     only: &'static [&'static str],
 }
 

@@ -93,7 +93,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Nothing yet.
+    /// Tally without any entry.
     pub fn new(group: u32, iw: u32) -> Tally {
         Tally {
             group,

@@ -89,7 +89,7 @@ pub enum Process {
     },
 }
 
-/// The arrivals of one flow, one after another.
+/// Successive arrivals of one flow.
 #[derive(Clone)]
 pub struct Arrivals {
     process: Process,
@@ -105,7 +105,7 @@ impl Arrivals {
         Arrivals { process, stream, start, last: None, past: 0 }
     }
 
-    /// The next arrival; `Time::NEVER` if there is none.
+    /// Time of the next arrival; `Time::NEVER` if there is none.
     pub fn following(&mut self) -> Time {
         let next = match (&self.process, self.last) {
             (Process::Poisson { mean_ns }, last) => {

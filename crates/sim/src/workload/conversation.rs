@@ -92,7 +92,7 @@ struct Active {
     draws: Stream,
 }
 
-/// Bytes of one write, or of several that follow one another, that the other end is to read.
+/// Bytes of one write, or of several consecutive ones, that the other end is to read.
 #[derive(Clone)]
 struct Piece {
     start: u64,
@@ -104,7 +104,7 @@ struct Piece {
 }
 
 impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
-    /// Nothing has been written yet.
+    /// Conversation in which nothing has been written yet.
     pub fn new(plan: Rc<Plan>, draws: Family) -> Conversation<Conn> {
         let talks = (0..plan.params.streams).map(|_| Talk { round: 0, group: 0, open: 0 }).collect();
         Conversation {
@@ -151,7 +151,7 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
         self.schedule(cx);
     }
 
-    /// Something happened at one end.
+    /// Handle an event at one end.
     pub fn progress<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, conn: Conn, host: usize) {
         if self.conn != Some(conn) {
             return;

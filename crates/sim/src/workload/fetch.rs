@@ -31,7 +31,7 @@ table! {
         bytes: u64 = SIZE;
         /// Size of the request.
         request: u64 = SIZE, 100;
-        /// Number of fetches, one after another.
+        /// Number of successive fetches.
         count: u32 = COUNT, 1;
         /// Time from the last byte of one response to the start of the next fetch.
         pause: Span = DURATION_OR_ZERO, Span::ZERO;
@@ -89,7 +89,7 @@ pub struct Fetch {
     waiting: bool,
 }
 
-/// One fetch whose connection is open.
+/// A fetch whose connection is open.
 #[derive(Clone)]
 struct Exchange {
     conn: ConnId,

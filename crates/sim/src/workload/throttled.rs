@@ -77,6 +77,7 @@ impl Throttled {
         self.way.write(cx, bytes);
         if bytes == left {
             self.way.close(cx);
+            cx.wake(cx.flow.stop);
         } else {
             let next = cx.now() + self.params.interval();
             cx.wake(next.min(cx.flow.stop));

@@ -285,7 +285,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
             self.begin(cx, at);
             self.ask(cx, at);
         } else if there {
-            // others took the rest: nothing to request, and the server waits
+            // other connections took the rest: nothing to request, and the server waits
             cx.close(self.entries[at].conn, RECEIVER);
         }
     }
@@ -411,7 +411,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// Something happened at the client.
+    /// Handle an event at the client.
     fn client<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize, conn: Conn, client: End) {
         let entry = &mut self.entries[at];
         let End { received, established, .. } = client;

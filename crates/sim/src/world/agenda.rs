@@ -77,5 +77,5 @@ pub(super) const LINK: u32 = 2;
 pub(super) const TIMER: u32 = 3;
 pub(super) const WAKE: u32 = 4;
 pub(super) const TICK: u32 = 5;
-/// A junction takes its arrivals.
+/// Arrivals at a junction.
 pub(super) const MEETING: u32 = 6;

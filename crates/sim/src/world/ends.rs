@@ -252,7 +252,7 @@ impl End {
         }
     }
 
-    /// Send what it has to send, and keep its timer armed. No host delays it.
+    /// Send everything that is ready, and keep the timer armed. No host delays it.
     #[inline(always)]
     pub(super) fn answer(
         &mut self,
@@ -266,7 +266,7 @@ impl End {
         self.arm(index, &mut net.agenda);
     }
 
-    /// Send what it has to send.
+    /// Send everything that is ready.
     #[inline(always)]
     pub(super) fn send(
         &mut self,
@@ -298,8 +298,8 @@ impl End {
         }
     }
 
-    /// Write the next packet that it sends into its `place`, recorded if packets are captured, and return
-    /// whether more may follow; none: it sends none.
+    /// Write the end's next packet into its `place`, recorded if packets are captured, and return whether more may
+    /// follow; `None` without a packet.
     #[inline(always)]
     pub(super) fn send_into<'p>(
         &mut self,
@@ -351,7 +351,7 @@ impl End {
         (deadline < self.armed[0]).then_some(deadline)
     }
 
-    /// Such a deadline gets an entry.
+    /// Schedule an event for this deadline.
     #[inline(always)]
     pub(super) fn arm_at(&mut self, deadline: Time, index: usize, agenda: &mut Agenda) {
         self.armed = [deadline, self.armed[0]];

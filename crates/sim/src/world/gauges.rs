@@ -76,7 +76,7 @@ impl OnTheWay {
         }
     }
 
-    /// From both ends at once.
+    /// Search for a name from both ends at once.
     #[cold]
     fn search(&mut self, name: Name) -> Option<Time> {
         let last = self.0.len().checked_sub(1)?;

@@ -107,13 +107,13 @@ pub(super) struct Net {
     tables: Tables,
     /// The packets on them.
     pub(super) pool: Pool,
-    /// Nothing is computed ahead from here on.
+    /// End of the time that may be computed ahead.
     pub(super) horizon: Time,
     /// [`Net::look_for_sources`] was called since the last way was laid.
     knows_sources: bool,
     pub(super) agenda: Agenda,
     junctions: Vec<Junction>,
-    /// Their numbers by link, up to the last link that is one.
+    /// Number of each link's junction, up to the last link that is one.
     junction_of: Vec<u32>,
     /// Data by flow.
     pub(super) origins: Vec<Origin>,
@@ -136,7 +136,7 @@ pub(super) struct Origin {
 /// Properties that all packets of a train share on their way.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Journey {
-    /// Their first link.
+    /// First link of the way.
     pub(super) first: u32,
     /// See [`way`].
     pub(super) way: usize,
@@ -185,12 +185,12 @@ impl Net {
         }
     }
 
-    /// Packets that are known to leave the link that they are on: when, its number, and which.
+    /// Packets whose departure from their link is known: time, number of the link, and packet.
     pub(super) fn packets(&self) -> impl Iterator<Item = (Time, u32, PacketId)> + '_ {
         self.agenda.packets().chain(self.junctions.iter().flat_map(Junction::packets))
     }
 
-    /// Packets by link that are known to leave it and have not left it yet.
+    /// Packets of each link whose departure is known and still ahead.
     fn underway(&self) -> Vec<Underway> {
         let mut underway = vec![Underway::default(); self.links.len()];
         for (_, link, id) in self.packets() {
@@ -288,7 +288,7 @@ impl Net {
         self.agenda.add_of_link(since, at, link, id.number() << KIND_BITS | kind);
     }
 
-    /// A packet reaches the link to which it goes.
+    /// Offer a packet to the link that it has reached.
     #[inline(always)]
     pub(super) fn cross(&mut self, now: Time, id: PacketId) {
         let packet = &self.pool[id];
@@ -309,7 +309,7 @@ impl Net {
         if self.drops.is_some() || self.gauges.is_some() || self.freight.held() > 0 {
             self.tell_of_refused(t, link, id, reason);
         }
-        self.pool.release(id); // usually unread: it may have left the cache
+        self.pool.release(id); // usually unread, and perhaps no longer in the cache
         self.run_ahead(link);
         let slot = &mut self.links[link as usize];
         slot.arm_at(slot.due(self.horizon), t, link, &mut self.agenda);
@@ -455,8 +455,8 @@ impl LinkSlot {
         }
     }
 
-    /// Time of the link's next event. A packet that left a queue which held it is seen only after it has crossed the link, and the
-    /// next arrival can tell what left before it: the event may wait until then, unless counters are read sooner.
+    /// Time of the link's next event. A packet that left a holding queue is seen only after it has crossed the link, and the next
+    /// arrival can compute the earlier departures: the event may wait until then, unless counters are read sooner.
     #[inline]
     fn due(&self, horizon: Time) -> Time {
         let next = self.link.next_event();

@@ -73,7 +73,7 @@ impl Shortcuts {
         foresees: false,
     };
 
-    /// Their names.
+    /// Names of all shortcuts.
     pub fn names() -> impl Iterator<Item = &'static str> {
         PLACES.iter().map(|(name, _)| *name)
     }
@@ -98,7 +98,7 @@ impl Shortcuts {
         Ok(shortcuts)
     }
 
-    /// A flow takes these only.
+    /// Turn off all shortcuts of a flow that are not among these.
     pub fn apply(self, config: &mut TransportConfig) {
         if let (TransportConfig::Tcp(config), false) = (config, self.predicts && self.rests && self.fills) {
             let config = Rc::make_mut(config);

@@ -10,9 +10,9 @@ use super::{
 };
 use crate::memory::PacketMemory;
 
-/// `/// About. key: type = takes, default;` A mechanism reads it as a field of [`Switches`], which has this default in every profile.
-/// `/// About. key: type = takes => what it changes;` It changes what profiles set in [`Config`]; what changes nothing there is asked
-/// for by its name.
+/// `/// About. key: type = takes, default;` A mechanism reads the key as a field of [`Switches`], with this default in every profile.
+/// `/// About. key: type = takes => change;` The key changes a part of [`Config`] that profiles set; keys without such a part are
+/// requested by name.
 macro_rules! stack {
     ($($(#[doc = $about:literal])+ $key:ident: $type:ty = $takes:expr $(, $default:expr)? $(=> $apply:expr)?;)*) => {
         /// Settings that are equal in every profile unless a scenario changes them.
@@ -107,8 +107,8 @@ stack! {
     /// The receiver cheats: it acknowledges missing data as if it had arrived, and acknowledges data ahead of its
     /// arrival, by this share of what arrives in a round trip. Goodput counts only data that arrives.
     optimistic_acks: f64 = Takes::Share => |config, share| config.optimistic_acks = Some((share * 65536.0) as u32);
-    /// Initial degree of reordering that a connection assumes, segments (`reordering` of a Linux route).
-    reordering: u32 = Takes::Whole(1, 300), 0;
+    /// Degree of reordering that connections assume at first, segments (Linux `tcp_reordering`). Default: 3.
+    reordering: u32 = Takes::Whole(1, 300) => |config, degree| config.dup_thresh = degree;
     /// Tail loss probes (TLP, RFC 8985).
     tlp: bool = FLAG => |config, on| config.tlp = on;
     /// F-RTO: detection of spurious timeouts (RFC 5682).

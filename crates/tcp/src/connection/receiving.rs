@@ -1,5 +1,5 @@
-//! The receiving half of a connection, or what makes it, where nothing has come yet: of many bulk flows every second end never
-//! receives anything.
+//! The receiving half of a connection, or its ingredients before anything has arrived: of many bulk flows every second end
+//! never receives anything.
 
 use std::rc::Rc;
 
@@ -48,7 +48,7 @@ impl Receiving {
         }
     }
 
-    /// The receiver, if it is awake: one that rests has received nothing and has no timer.
+    /// The receiver, if it is awake: a resting one has received nothing and has no timer.
     #[inline]
     pub fn now(&self) -> Option<&Receiver> {
         match self {

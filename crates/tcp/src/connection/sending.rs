@@ -44,7 +44,7 @@ pub(crate) struct Resting {
 enum Past {
     /// Calls of the application before the peer's SYN arrived, which are replayed after the handshake.
     Calls(Vec<Call>),
-    /// After it; the application has done nothing.
+    /// Established, while the application has done nothing.
     Handshake(Established),
 }
 

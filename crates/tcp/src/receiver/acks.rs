@@ -69,7 +69,7 @@ pub(super) struct Compression {
     on: bool,
     /// Number of delayed duplicate ACKs.
     pub held: u8,
-    /// Number that left at once at the present in-order offset.
+    /// Number of duplicate ACKs that left at once at the present in-order offset.
     dup_acks: u8,
     rcv_nxt: u64,
     until: Time,
@@ -84,7 +84,7 @@ pub(crate) struct Sizes {
     pub(super) short: u32,
     /// Payload of the requested segments.
     pub(super) advmss: u32,
-    /// Greatest segment that one packet brings, where a device puts several into one.
+    /// Size of the greatest segment in one packet, if a device puts several into one.
     pub(crate) most: u32,
 }
 

@@ -80,7 +80,7 @@ impl Optimist {
         told.min(u64::from(window)) as u32
     }
 
-    /// Bytes that it never had.
+    /// Bytes that the receiver acknowledges without having them.
     pub(super) fn concealed(&self) -> u64 {
         self.concealed
     }

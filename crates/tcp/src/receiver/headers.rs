@@ -44,7 +44,7 @@ impl Receiver {
         self.assembly.sack & (!self.assembly.sacks.is_empty() | self.assembly.dsack.is_some())
     }
 
-    /// Bytes that they take.
+    /// Bytes of these blocks in the header.
     pub fn room_of_blocks(&self) -> u32 {
         match self.has_blocks() {
             true => 4 + 8 * self.assembly.sack_list(self.rcv_nxt, self.stamps.on).as_slice().len() as u32,
@@ -52,7 +52,7 @@ impl Receiver {
         }
     }
 
-    /// Whether headers that leave now, one after the other, all get the same from [`Receiver::stamp`].
+    /// Whether headers that leave now, one after the other, all get equal fields from [`Receiver::stamp`].
     #[inline(always)]
     pub fn stamps_alike(&self) -> bool {
         let plain = self.assembly.sacks.is_empty()

@@ -18,10 +18,10 @@ use crate::memory::{self, Share};
 pub(super) struct Run {
     pub start: u64,
     pub end: u64,
-    /// Memory they take.
+    /// Memory of these buffers.
     pub memory: u64,
     pub packets: u32,
-    /// Bytes that may be copied behind the last one.
+    /// Bytes that still fit behind the last buffer.
     pub room: u32,
     /// Pieces of the last one that are the sender's memory; more may join it, up to [`memory::MOST_PIECES`].
     pub pieces: u32,
@@ -45,7 +45,7 @@ struct Packet {
     start: u64,
     end: u64,
     memory: u64,
-    /// Bytes that may be copied behind its own.
+    /// Bytes that still fit behind the buffer's own.
     room: u32,
 }
 
@@ -59,7 +59,7 @@ impl Packet {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waiting {
     packets: VecDeque<Packet>,
-    /// Memory they take.
+    /// Memory of these buffers.
     pub memory: u64,
 }
 
@@ -118,9 +118,8 @@ impl Receiver {
         }
     }
 
-    /// Whether window and memory allow a segment that brings something new (Linux `tcp_data_queue`). What lies outside the window
-    /// of now is answered, and so is what comes in order and finds no memory, with a window of zero; what comes out of
-    /// order and finds none is not.
+    /// Whether window and memory allow a segment with new data (Linux `tcp_data_queue`). Data outside the present window is
+    /// answered, and so is data in order without memory, with a window of zero; data out of order without memory is not answered.
     #[cold]
     pub(super) fn is_taken(&mut self, seg: &Segment) -> bool {
         let window = self.window.right_edge().saturating_sub(self.rcv_nxt);

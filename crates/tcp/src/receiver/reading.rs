@@ -117,14 +117,15 @@ impl Receiver {
         }
     }
 
-    /// The ACK has left.
+    /// Note that the ACK has left.
     #[inline(never)]
     fn read_late(&mut self, now: Time, end: u64) {
         self.read_up_to::<false>(now, end);
     }
 
-    /// The application reads, first what ends at `end`. Where it waits for its turn only what the kernel sees of that waits with it:
-    /// the measure of what it reads in an RTT, and the ACK. Memory is taken again if more comes before the turn.
+    /// The application reads, first the buffer that ends at `end`. If the application waits for its turn, only the effects that the
+    /// kernel sees wait with it: the measured data of an RTT, and the ACK. Memory is taken again if more data arrives before the
+    /// turn.
     #[inline(always)]
     pub(super) fn read_up_to<const PLAIN: bool>(&mut self, now: Time, end: u64) {
         let gap = !PLAIN && !self.assembly.out_of_order.is_empty();

@@ -164,8 +164,9 @@ impl Receiver {
         run.pieces > 0 && run.packets > 0 && self.acks.mode == DelayedAck::Linux
     }
 
-    /// None: all of it was there already. Else the memory that is taken out of order when the window opens for it: a packet that joined
-    /// another counts by then, one that lies alone does not yet (Linux `tcp_data_queue_ofo`: `tcp_grow_window`, then `skb_set_owner_r`).
+    /// `None` if all data was there already. Otherwise the memory of out-of-order data when the window opens for it: a packet that
+    /// joined another counts by then, a separate one does not yet (Linux `tcp_data_queue_ofo`: `tcp_grow_window`, then
+    /// `skb_set_owner_r`).
     pub(super) fn insert(&mut self, start: u64, end: u64) -> Option<u64> {
         let before = self.assembly.gathered;
         // Usually the last range grows, and it was the last to grow.

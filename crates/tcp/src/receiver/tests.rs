@@ -32,7 +32,7 @@ impl Peer {
         receiver.on_syn();
         receiver.begin(Time(1));
         let mut peer = Peer { receiver, now: Time(1), echo: 1 };
-        // The last two change places: then the window is as wide as it gets.
+        // the last two swapped, so that the window becomes as wide as it gets
         for n in (0..segments - 2).chain([segments - 1, segments - 2]) {
             peer.now += Span::from_us(100);
             peer.segment(n, false);
@@ -51,7 +51,7 @@ impl Peer {
         self.arrives(1 + n * SMSS, SMSS as u32, flags)
     }
 
-    /// The peer closes behind `n` segments and `len` bytes, which come with its FIN.
+    /// The peer closes after `n` segments and `len` bytes, which arrive with its FIN.
     fn fin(&mut self, n: u64, len: u32) -> Vec<(u64, Vec<(u64, u64)>)> {
         self.arrives(1 + n * SMSS, len, Flags::ACK | Flags::PSH | Flags::FIN)
     }
@@ -385,8 +385,8 @@ fn packets_of_one_nanosecond_have_one_ack_where_the_reader_waits_for_its_turn() 
     assert_eq!(acks(false).0[..3], [42, 44, 46]);
 }
 
-/// A receiver whose next segment is 40, with segments 41 to 40 + `waiting` out of order, which came one after another or the last one
-/// first; what closes the gap: end of the first buffer in segments, and the memory that waited.
+/// A receiver whose next segment is 40, with segments 41 to 40 + `waiting` out of order, which arrived one after another or the last
+/// one first. Returns the result of closing the gap: the end of the first buffer in segments, and the waiting memory.
 fn gap_closed(packet_memory: PacketMemory, waiting: u64, last_first: bool) -> (u64, u64) {
     let mut config = Config::profile("linux-6").expect("a profile");
     config.switches.packet_memory = packet_memory;
@@ -415,7 +415,7 @@ fn gap_closed(packet_memory: PacketMemory, waiting: u64, last_first: bool) -> (u
     ((first - 1) / SMSS, memory)
 }
 
-/// The reader measures what it takes in an RTT after each buffer, so it matters where the first one ends (Linux `tcp_ofo_queue`,
+/// The reader measures the data of an RTT after each buffer, so the end of the first buffer matters (Linux `tcp_ofo_queue`,
 /// `tcp_rcv_space_adjust`).
 #[test]
 fn what_waited_joins_the_segment_that_closes_the_gap_while_a_packet_has_room_for_its_pieces() {
@@ -426,7 +426,7 @@ fn what_waited_joins_the_segment_that_closes_the_gap_while_a_packet_has_room_for
     assert_eq!(gap_closed(HandedOn, 16, false), (41, 832 + 16 * SMSS), "no room: a buffer of its own");
     assert_eq!(gap_closed(Copied, 2, false), (41, 2 * 2304), "a device's memory joins nothing");
     assert_eq!(gap_closed(Copied, 2, true), (41, 2 * 2304));
-    // each lies before those that came earlier, so none joined another; now they do, one by one
+    // each lies before the earlier ones, so none joined another; now they do, one by one
     assert_eq!(gap_closed(HandedOn, 3, true), (44, 3 * SMSS));
     assert_eq!(
         gap_closed(HandedOn, 20, true),

@@ -31,8 +31,8 @@ impl ReceiveWindow {
         }
     }
 
-    /// Data came up to `rcv_nxt`: the time that one window takes is no less than an RTT, and all there is to go by without timestamps
-    /// (Linux `tcp_rcv_rtt_measure`; Fisk and Feng 2001). The least one counts.
+    /// Data arrived up to `rcv_nxt`: the time that one window takes is at least an RTT, and the only measure without timestamps
+    /// (Linux `tcp_rcv_rtt_measure`; Fisk and Feng 2001). The minimum counts.
     #[inline]
     pub fn measure_window(&mut self, now: Time, rcv_nxt: u64) {
         if rcv_nxt >= self.window_ends {

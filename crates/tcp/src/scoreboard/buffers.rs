@@ -61,8 +61,8 @@ impl Scoreboard {
         packets.saturating_sub((self.sacked.len() + self.breaks.len()) as u64)
     }
 
-    /// Segments [from, to) were SACKed: between them and around them, which buffers join? `before` and `behind` are the SACKed
-    /// ranges next to them; the latter is looked at if the block `reached` it. Says up to where this went.
+    /// Join buffers after segments [from, to) were SACKed. `before` and `behind` are the SACKed ranges next to them; the
+    /// latter is considered if the block `reached` it. Returns the end of the joined range.
     pub(super) fn join_new(
         &mut self,
         from: u64,
@@ -138,8 +138,8 @@ impl Scoreboard {
         }
     }
 
-    /// SACKed segments [a, b) came twice, and their block is looked at by itself: they join what is before them, and what is left of their
-    /// buffer stays apart (Linux `tcp_sacktag_walk` with `dup_sack`).
+    /// SACKed segments [a, b) arrived twice, and their block is processed alone: they join the buffer before them, and the rest of their
+    /// own buffer stays separate (Linux `tcp_sacktag_walk` with `dup_sack`).
     #[cold]
     pub fn look_at_twice(&mut self, a: u64, b: u64) {
         let Some(&range) = self.sacked.get(self.sacked.partition_point(|r| r.1 <= a)) else { return };
@@ -220,8 +220,8 @@ impl Scoreboard {
         }
     }
 
-    /// An ACK ended within SACKed segments side by side: the rest of their buffer has its past, that one of them was `ever` sent
-    /// again, and `sent`, when the first one was.
+    /// An ACK ended within adjacent SACKed segments: the rest of their buffer keeps its history, whether one of them was `ever`
+    /// retransmitted, and `sent`, the time of the first one.
     pub fn cut_sacked(&mut self, ever: bool, sent: Time) {
         if self.head().is_some_and(|head| head.is(SACKED) && !head.is(RETRANS)) {
             let head = self.get_mut(self.first);

@@ -593,7 +593,7 @@ fn sacked_segments_share_a_buffer_as_in_linux() {
     board.retransmitted(9, Time(20), 0, true);
     assert_eq!(sack(&mut board, 10, 12, &[(3, 8)]), 8);
     assert_eq!(sack(&mut board, 8, 12, &[(10, 12), (3, 8)]), 5);
-    // reported again by an ACK after one that did not
+    // reported again, after an ACK that did not report it
     assert_eq!(sack(&mut board, 3, 12, &[]), 4);
     // retransmitted without a loss mark: alone
     let mut board = board_of(6);

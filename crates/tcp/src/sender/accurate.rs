@@ -49,7 +49,7 @@ pub(crate) struct Feedback {
     pub(crate) ce: u32,
     /// Payload bytes that arrived ECT(1), ECT(0), CE, from the option or estimated.
     pub(crate) bytes: [u32; 3],
-    /// The one that grows, where that is clear.
+    /// Index of the counter that grows, where that is clear.
     growing: Option<usize>,
     pub(crate) saw: Saw,
     /// The option is not to be trusted.

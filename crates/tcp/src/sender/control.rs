@@ -122,7 +122,7 @@ impl Sender {
                     sample.acked = acked;
                     self.cc.on_ack(&mut self.window, sample);
                     if self.reduces && self.cc.reduces() {
-                        self.enter_cwr(sample.now, false);
+                        self.enter_cwr(sample.now);
                     }
                 }
                 self.usage.window_changed(sample.now);

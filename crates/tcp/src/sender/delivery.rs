@@ -27,7 +27,7 @@ struct Stamp {
     spent: bool,
 }
 
-/// The newest segment that the ACK under way covers.
+/// State of the newest segment that the current ACK covers.
 #[derive(Clone, Copy, Debug)]
 struct Newest {
     stamp: Stamp,

@@ -66,7 +66,7 @@ impl Sender {
         }
     }
 
-    /// The first hole is lost.
+    /// Mark the first hole lost.
     pub(super) fn mark_first_unsacked(&mut self) {
         if let Some(n) = (self.board.first..self.board.next).find(|&n| !self.board.get(n).is(SACKED)) {
             self.mark_lost(n);

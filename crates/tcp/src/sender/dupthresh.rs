@@ -31,12 +31,9 @@ pub struct Dupthresh {
 }
 
 impl Dupthresh {
-    /// At the start of a connection.
+    /// State at the start of a connection.
     pub fn new(config: &Config) -> Dupthresh {
-        let degree =
-            if config.switches.reordering > 0 { config.switches.reordering } else { config.dup_thresh };
-        // FACK does not suit a route that reorders (Linux up to 4.x `tcp_init_metrics`)
-        Dupthresh { degree, dup_acks: 0, mark_ptr: 0, fack: degree == config.dup_thresh, recover: 0 }
+        Dupthresh { degree: config.dup_thresh, dup_acks: 0, mark_ptr: 0, fack: true, recover: 0 }
     }
 
     /// Segments by which the network reorders.
@@ -210,8 +207,8 @@ impl Sender {
         self.stats.reorderings += 1;
     }
 
-    /// An original filled a hole that was sent again: it came as much later as lies between the ACK before it, `prior_una`, and
-    /// the highest SACK (Linux `tcp_try_undo_partial`). Kernels before RACK: only that it happened.
+    /// An original filled a hole that had been retransmitted: its delay is the distance between the previous ACK, `prior_una`,
+    /// and the highest SACK (Linux `tcp_try_undo_partial`). Kernels before RACK note only that it happened.
     pub(super) fn check_partial_reordering(&mut self, prior_una: u64) {
         match self.config.detection {
             Detection::Rack => self.check_reordering(self.board.first, prior_una, self.board.first),
@@ -240,7 +237,7 @@ mod tests {
     fn a_route_that_reorders_is_known_at_the_start_and_believed_less_after_a_timeout() {
         let mut config = Config::profile("linux-3.2").expect("a profile");
         assert_eq!(Dupthresh::new(&config).degree(), 3);
-        config.switches.reordering = 12;
+        config.dup_thresh = 12;
         let mut d = Dupthresh::new(&config);
         assert_eq!(d.degree(), 12);
         d.lower(3);

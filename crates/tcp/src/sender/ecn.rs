@@ -5,7 +5,7 @@ use ackclock_core::trace::CaState;
 use ackclock_core::Time;
 
 use super::plain::Reasons;
-use super::Sender;
+use super::{AckWork, Sender};
 
 /// State of ECN at the sender.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,12 +45,21 @@ impl Sender {
         self.reasons.set(Reasons::CWR, due);
     }
 
-    /// `marked`: for a mark; otherwise the device refused a packet.
-    pub(super) fn enter_cwr(&mut self, now: Time, marked: bool) {
+    /// The ACK that did `w` brings a mark.
+    pub(super) fn enter_cwr_for_mark(&mut self, now: Time, w: &AckWork) {
+        self.reduce_without_loss(now, Some(w), true);
+    }
+
+    /// The device refused a packet, or the controller asks for it.
+    pub(super) fn enter_cwr(&mut self, now: Time) {
+        self.reduce_without_loss(now, None, false);
+    }
+
+    fn reduce_without_loss(&mut self, now: Time, w: Option<&AckWork>, marked: bool) {
         self.undo.keep_reduction();
         if self.ca_state < CaState::Cwr {
             self.undo.forget();
-            self.init_reduction(now, 0, 0, marked);
+            self.init_reduction(now, w, marked);
             self.set_state(now, CaState::Cwr);
         }
     }

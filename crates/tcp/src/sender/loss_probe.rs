@@ -126,7 +126,7 @@ impl Sender {
             if self.losses {
                 self.tell_repaired();
             }
-            self.init_reduction(now, w.newly_acked - w.sacked_before, w.newly_sacked, false);
+            self.init_reduction(now, Some(w), false);
             self.set_state(now, CaState::Cwr);
             self.end_reduction(now, ExitCause::FullAck);
             if !self.controls {

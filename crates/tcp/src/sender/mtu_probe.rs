@@ -49,7 +49,7 @@ pub(super) struct MtuSearch {
     high: u32,
     /// Whether this end initiated the connection.
     active: bool,
-    /// The greatest window that the peer offered.
+    /// Greatest window that the peer has offered.
     max_window: u64,
     since: Time,
     probe: Option<Probe>,

@@ -98,7 +98,7 @@ impl Pacer {
         self.next += Span(wait - credit.0.min(wait / 2));
     }
 
-    /// The handshake is complete: `rtt` was its RTT, if it had one.
+    /// The handshake is complete; `rtt` is its RTT, if it gave a sample.
     fn begin(&mut self, window: &Window, smss: u32, rtt: Option<Span>) {
         let Some(rtt) = rtt.filter(|rtt| *rtt > Span::ZERO && self.config.initial_window) else { return };
         self.first_window = true;

@@ -85,8 +85,9 @@ impl Sender {
         Some(length.min(smss) as u32)
     }
 
-    /// Segment `n` is about to be sent again, `alone` or with what follows it: what left as one packet and was lost
-    /// leaves as one packet again (Linux `tcp_xmit_retransmit_queue`, `__tcp_retransmit_skb`). Its number now.
+    /// Segment `n` is about to be retransmitted, `alone` or with the segments after it: segments that left as one
+    /// packet and were lost leave as one packet again (Linux `tcp_xmit_retransmit_queue`, `__tcp_retransmit_skb`).
+    /// Returns its new number.
     pub(super) fn begin_retransmission(&mut self, n: u64, alone: bool) -> u64 {
         let n = if self.mtu_search.is_some() { self.end_mtu_probe(n) } else { n };
         self.trim(n);

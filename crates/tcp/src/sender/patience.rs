@@ -43,7 +43,7 @@ impl Patience {
 }
 
 impl Sender {
-    /// TCP_USER_TIMEOUT; zero: as many retransmissions as the host allows.
+    /// TCP_USER_TIMEOUT; zero: the host's number of retransmissions decides.
     pub fn set_user_timeout(&mut self, timeout: Span) {
         self.patience.user_timeout = timeout;
     }
@@ -107,7 +107,7 @@ impl Sender {
     /// The device refused a packet: reduce as for a mark, try again later (Linux `tcp_transmit_skb`, NET_XMIT_DROP).
     #[cold]
     pub(super) fn on_refusal(&mut self, now: Time, kind: TimerKind) {
-        self.enter_cwr(now, false);
+        self.enter_cwr(now);
         if kind != TimerKind::None {
             let wait = self.clamp_probe(now, REFUSED_INTERVAL);
             self.timer.arm(kind, now, wait);

@@ -1,6 +1,6 @@
-//! Reasons that forbid trains (see `train.rs`): conditions that must be checked before every new segment. The code that brings a reason about notes
-//! it, and takes it back when it is over; [`Sender::recount_reasons`] asks for all of them anew. A feature that does something at each new segment is
-//! a reason: it gets a name here, and [`Sender::leave`] knows nothing of it.
+//! Reasons that forbid trains (see `train.rs`): conditions that must be checked before every new segment. The code that creates a reason notes it,
+//! and removes it when it is over; [`Sender::recount_reasons`] evaluates all of them again. A feature that acts on each new segment is a reason with
+//! a name here, of which [`Sender::leave`] knows nothing else.
 
 use ackclock_core::trace::CaState;
 

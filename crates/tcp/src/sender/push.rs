@@ -64,7 +64,7 @@ pub(super) struct SendQueue {
 }
 
 impl SendQueue {
-    /// Nothing written yet.
+    /// Queue without any data.
     pub fn new(buffers: &Buffers, ticks: Ticks) -> SendQueue {
         SendQueue {
             buffers: VecDeque::new(),
@@ -131,7 +131,7 @@ impl SendQueue {
         self.buffers.push_back(Buffer { end, push: false, record: false });
     }
 
-    /// The last buffer is marked (Linux `tcp_mark_push`).
+    /// Mark the last buffer (Linux `tcp_mark_push`).
     pub fn mark_push(&mut self) {
         if let Some(last) = self.buffers.back_mut() {
             last.push = true;
@@ -151,7 +151,7 @@ impl SendQueue {
         }
     }
 
-    /// The last buffer is the one that is sent next.
+    /// Whether the last buffer is sent next.
     pub fn is_send_head(&self, snd_nxt: u64) -> bool {
         self.buffers.partition_point(|b| b.end <= snd_nxt) + 1 == self.buffers.len()
     }
@@ -162,7 +162,7 @@ impl SendQueue {
         (self.packets_out(snd_una) + self.buffers.len() - sent) as u64
     }
 
-    /// Nothing is written beyond `end` after all.
+    /// Cut the queue at `end`: nothing beyond it was written after all.
     pub fn cut(&mut self, end: u64) {
         while self.buffers.len() > 1 && self.buffers[self.buffers.len() - 2].end >= end {
             self.buffers.pop_back();

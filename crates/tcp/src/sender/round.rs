@@ -20,6 +20,6 @@ pub(super) enum Round {
     Corked,
     /// Only one packet leaves (Linux `tcp_push_one`).
     One,
-    /// The packet of `One` has left.
+    /// After the packet of `One` has left.
     Over,
 }

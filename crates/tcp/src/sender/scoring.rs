@@ -140,8 +140,8 @@ impl Sender {
         true
     }
 
-    /// The DSACK is of what was outstanding before the ACK: of that, segments that were sent again count, one by one, and no
-    /// retransmission of one that stays outstanding is under way any more (Linux `tcp_sacktag_one`).
+    /// The DSACK covers data that was outstanding before the ACK: of that, retransmitted segments count, one by one, and no
+    /// retransmission of a segment that stays outstanding is in flight any more (Linux `tcp_sacktag_one`).
     fn on_dsack_outstanding(&mut self, start: u64, end: u64, ack: u64, w: &mut AckWork) {
         let una = self.snd_una.max(ack);
         let crosses = start <= una && end > una; // Linux `tcp_is_sackblock_valid`
@@ -321,13 +321,15 @@ impl Sender {
 
     // Emulation of SACK counts from duplicate ACKs (Linux `tcp_add_reno_sack` and kin; RFC 9937 §6.2 without SACK).
 
-    pub(super) fn add_emulated_sack(&mut self, num_dupack: u32) {
+    pub(super) fn add_emulated_sack(&mut self, num_dupack: u32) -> u32 {
         if self.sack || num_dupack == 0 {
-            return;
+            return 0;
         }
         let prior = self.board.sacked_out;
         let sacked = self.limit_emulated_sacks(prior + num_dupack, 0);
-        self.delivered += sacked.saturating_sub(prior) as u64;
+        let more = sacked.saturating_sub(prior);
+        self.delivered += more as u64;
+        more
     }
 
     pub(super) fn remove_emulated_sacks(&mut self, acked: u32) {

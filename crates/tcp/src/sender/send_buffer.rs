@@ -37,7 +37,7 @@ pub(super) struct SendBuffer {
     sent: bool,
     /// A segment left that did not fill cwnd: the buffer may grow.
     grows: bool,
-    /// Segments that it grew for last, and their payload.
+    /// Number and payload of the segments for which the buffer last grew.
     expanded: (u32, u32),
     /// The connection is closed when all is written, and what may leave of it has left: the call of close follows that of write.
     closes: bool,
@@ -152,7 +152,7 @@ impl SendBuffer {
         self.max_window = self.max_window.max(window);
     }
 
-    /// The last mark is taken back.
+    /// Mark the end of a buffer.
     fn mark(&mut self, end: u64) {
         self.marks.push_back(end);
         self.unsent += 1;
@@ -160,7 +160,7 @@ impl SendBuffer {
         self.pushed = end;
     }
 
-    /// The last mark is void.
+    /// Remove the last mark.
     fn unmark(&mut self) {
         self.marks.pop_back();
         self.unsent = self.unsent.saturating_sub(1);
@@ -178,7 +178,7 @@ impl Sender {
         self.intent.push();
     }
 
-    /// The writer gets its turn only when the kernel has taken in all packets of a poll; meanwhile it is `suspended`.
+    /// The writer gets its turn only when the kernel has processed all packets of a poll; until then it is `suspended`.
     pub fn suspend_writer(&mut self, suspended: bool) {
         if let Some(buffer) = &mut self.buffer {
             buffer.suspended = suspended;
@@ -248,8 +248,8 @@ impl Sender {
         self.write_call(now)
     }
 
-    /// Full segments that would leave one by one as they are written, because the windows allow it and
-    /// nothing checks in between: so they may be written at once, and leave as a train.
+    /// Number of full segments that would leave one by one during the write, because the windows allow it and nothing
+    /// is checked in between: they may be written at once, and leave as a train.
     fn leave_as_written(&self, now: Time) -> u64 {
         let looks = !self.config.fills
             || !self.reasons.is_empty()
@@ -323,7 +323,7 @@ impl Sender {
         }
     }
 
-    /// The writer has its turn. True if it brought something to send.
+    /// Give the writer its turn; returns whether it wrote something to send.
     #[cold]
     fn write_call(&mut self, now: Time) -> bool {
         let mut queued = self.buffered();
@@ -410,7 +410,7 @@ impl Sender {
         wrote
     }
 
-    /// Linux `tcp_sndbuf_expand`: twice what cwnd takes in memory, if the controller asks for no more. Whether it may take more than before.
+    /// Linux `tcp_sndbuf_expand`: twice the memory of cwnd, if the controller asks for no more. Returns whether the buffer has grown.
     #[inline]
     pub(super) fn expand_stream(&mut self, now: Time) -> bool {
         let segments = LEAST_SEGMENTS.max(self.window.cwnd).max(self.dupthresh.degree() + 1);

@@ -47,8 +47,8 @@ impl HostQueue {
 }
 
 impl Sender {
-    /// Packets wait in a queue of the host, which paces them if it says so. A sender without small queues notices neither how
-    /// many they are nor that one was dropped: as if the queue stood in the next machine.
+    /// Packets wait in a queue of the host, which may pace them. A sender without small queues notices neither their number
+    /// nor a drop, as if the queue were in the next machine.
     pub fn queue_behind(&mut self, paces: bool) {
         let most = self.config.small_queues;
         if most.is_none() && !paces {

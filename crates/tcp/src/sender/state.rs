@@ -95,7 +95,7 @@ impl Sender {
                     return false;
                 }
                 if self.try_undo_dsack(now) {
-                    self.try_to_open(now, arrival);
+                    self.try_to_open(now, arrival, w);
                 }
                 self.identify_loss(now, w);
                 if self.ca_state != CaState::Recovery {
@@ -133,7 +133,7 @@ impl Sender {
             if w.una_advanced {
                 self.board.set_emulated_sacked(0);
             }
-            self.add_emulated_sack(num_dupack);
+            w.dups_counted = self.add_emulated_sack(num_dupack);
         }
         if self.ca_state <= CaState::Disorder {
             self.try_undo_dsack(now);
@@ -146,7 +146,7 @@ impl Sender {
     /// Linux's function; `tcp_try_to_open`). True if recovery begins.
     fn try_enter(&mut self, now: Time, arrival: &Arrival, w: &AckWork) -> bool {
         if !self.time_to_recover() {
-            self.try_to_open(now, arrival);
+            self.try_to_open(now, arrival, w);
             return false;
         }
         if self.mtu_search.is_some() && self.mtu_probe_failed(now) {
@@ -158,10 +158,10 @@ impl Sender {
     }
 
     /// Without losses: answer a mark, and enter or leave Disorder (Linux `tcp_try_to_open`).
-    fn try_to_open(&mut self, now: Time, arrival: &Arrival) {
+    fn try_to_open(&mut self, now: Time, arrival: &Arrival, w: &AckWork) {
         self.forget_retransmissions();
         if self.ecn.echo && self.cc.on_ecn(&mut self.window, arrival) {
-            self.enter_cwr(now, true);
+            self.enter_cwr_for_mark(now, w);
         }
         if self.ca_state != CaState::Cwr {
             self.try_keep_open(now);
@@ -287,7 +287,7 @@ impl Sender {
             if !marked {
                 self.undo.remember(self.current_ssthresh());
             }
-            self.init_reduction(now, w.newly_acked - w.sacked_before, w.newly_sacked, false);
+            self.init_reduction(now, Some(w), false);
         }
         self.set_state(now, CaState::Recovery);
         self.stats.recoveries += 1;
@@ -305,8 +305,9 @@ impl Sender {
     }
 
     /// A reduction begins: RecoveryPoint (RFC 6675 §5 step 4.1), ssthresh (step 4.2, RFC 5681 §3.1 equation 4, which
-    /// is the controller's, for a loss or for a mark), the rule's state (Linux `tcp_init_cwnd_reduction`).
-    pub(super) fn init_reduction(&mut self, now: Time, newly_acked: u32, newly_sacked: u32, marked: bool) {
+    /// is the controller's, for a loss or for a mark), the rule's state (Linux `tcp_init_cwnd_reduction`). RecoverFS counts
+    /// what the ACK that did `w` delivers (RFC 9937 §6).
+    pub(super) fn init_reduction(&mut self, now: Time, w: Option<&AckWork>, marked: bool) {
         let flight = self.board.packets_out();
         self.high_seq = self.snd_nxt;
         self.dupthresh.note_recover(self.snd_nxt);
@@ -327,8 +328,8 @@ impl Sender {
             ssthresh: self.window.ssthresh,
             flight_size: flight,
             sacked: self.board.sacked_out,
-            newly_sacked,
-            newly_acked,
+            newly_sacked: w.map_or(0, |w| w.newly_sacked + w.dups_counted),
+            newly_acked: w.map_or(0, |w| w.newly_acked - w.sacked_before),
             min_cwnd: self.cc.min_cwnd(self.window.ssthresh),
         });
     }

@@ -46,7 +46,7 @@ pub(super) struct Timer {
 }
 
 impl Timer {
-    /// Not running.
+    /// A timer that does not run.
     pub fn new(ticks: Ticks) -> Timer {
         let (since, wait, never) = (Time::ZERO, Span::MAX, Time::NEVER);
         Timer { ticks, kind: TimerKind::None, since, wait, pace_at: never, turn_at: never, wake_at: never }
@@ -111,7 +111,7 @@ impl Timer {
         (self.pace_at, self.wake_at) = (at, at.min(self.turn_at));
     }
 
-    /// The writer has its turn then.
+    /// Set the time of the writer's next turn.
     pub fn take_turn(&mut self, at: Time) {
         (self.turn_at, self.wake_at) = (at, at.min(self.pace_at));
     }
@@ -164,7 +164,7 @@ impl Sender {
         self.timer.pace_at <= now
     }
 
-    /// Whether one of both clocks is due.
+    /// Whether either clock is due.
     #[inline]
     pub fn is_due(&self, now: Time) -> bool {
         self.timer.wake_at <= now || self.timer.is_due(now)

@@ -35,7 +35,7 @@ struct Episode {
 }
 
 impl Drop for Trace {
-    /// Dropped one by one: there may be more of them than the stack is deep.
+    /// Drop episodes one by one: a recursive drop of many could exceed the stack.
     fn drop(&mut self) {
         let mut next = self.latest.take();
         while let Some(mut episode) = next {
@@ -107,7 +107,7 @@ impl Trace {
         }
     }
 
-    /// One of them had left before.
+    /// Count a retransmission in the current episode.
     pub(super) fn sent_again(&mut self) {
         if let Some(e) = self.episode() {
             e.retransmits += 1;

@@ -37,7 +37,7 @@ struct Call {
     closes: bool,
 }
 
-/// The send buffer and who writes into it.
+/// The send buffer and its writer.
 #[derive(Clone, Debug)]
 pub(super) struct Writer {
     call: Option<Call>,
@@ -50,7 +50,7 @@ pub(super) struct Writer {
     nospace: bool,
     /// Number of times that a writer without room was told that there is some.
     wakes: u64,
-    /// Everything is written: close is called as soon as everything that may leave has left.
+    /// Everything is written: close follows as soon as all sendable data has left.
     closes: bool,
     /// An ACK may have freed memory.
     check: bool,
@@ -219,7 +219,7 @@ impl Sender {
                 queue.writer.call = Some(call);
                 return pushes;
             };
-            queue.writer.chrono.start(now, Limit::Busy); // nothing, if it runs
+            queue.writer.chrono.start(now, Limit::Busy); // no change if it runs
             call.copied = true;
             call.left -= filled.bytes;
             self.stream.append(filled.bytes);

@@ -23,7 +23,7 @@ const CLIENT: Ipv4Address = Ipv4Address::new(10, 0, 0, 1);
 const SERVER: Ipv4Address = Ipv4Address::new(10, 0, 0, 2);
 const PORTS: [u16; 2] = [40_000, 443];
 
-/// As `ack_sample`.
+/// Counterpart of `ack_sample` in the header.
 #[repr(C)]
 pub struct Sample {
     window: u64,
@@ -99,7 +99,7 @@ impl Device for Queues {
     }
 }
 
-/// What headers tell.
+/// Contents of the headers.
 #[derive(Default)]
 struct Seen {
     /// Sequence number of the SYN of this end, once it has been sent.
@@ -110,7 +110,7 @@ struct Seen {
     sent: u64,
     again: u64,
     acks: u64,
-    /// A segment that is timed: its end, and when it left.
+    /// A timed segment: its end, and the time of its departure.
     timed: Option<(u64, u64)>,
     latest: Option<u64>,
     smoothed: Option<u64>,
@@ -192,7 +192,7 @@ impl Stack {
         let mut interface = Interface::new(config, &mut queues, instant(now));
         let [own, peer] = if is_server { [SERVER, CLIENT] } else { [CLIENT, SERVER] };
         interface.update_ip_addrs(|addresses| {
-            let _ = addresses.push(IpCidr::new(IpAddress::Ipv4(own), 24)); // there is room for one
+            let _ = addresses.push(IpCidr::new(IpAddress::Ipv4(own), 24)); // there is room for another
         });
         let buffer = || SocketBuffer::new(vec![0; options.buffer]);
         let mut socket = Socket::new(buffer(), buffer());
@@ -388,7 +388,7 @@ impl Seen {
         self.sent += 1;
         if len > 0 && begin < self.sent_to {
             self.again += 1;
-            self.timed = None; // Karn: what was sent again tells nothing
+            self.timed = None; // Karn: a retransmitted segment gives no sample
         } else if len > 0 && self.timed.is_none() {
             self.timed = Some((begin + len, now));
         }

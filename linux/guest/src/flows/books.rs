@@ -52,8 +52,8 @@ impl Sums {
     pub fn add(&mut self, info: &Info, connected: bool) {
         self.acked += info.payload_acked(connected);
         self.data_segs_out += info.data_segs_out as u64;
-        self.retransmissions += info.total_retrans as u64;
-        self.rtos += info.total_rto as u64;
+        self.retransmissions = self.retransmissions.wrapping_add(info.total_retrans as u64);
+        self.rtos = self.rtos.wrapping_add(info.total_rto as u64);
         self.dsacks += info.dsack_dups as u64;
         self.acks_received += info.segs_in as u64;
         self.connections += 1;
@@ -85,11 +85,29 @@ pub struct State {
 }
 
 impl State {
+    /// Sums of the flow with those of a connection. What a SYN repeats before it is answered is no data's.
+    pub fn with(&self, info: &Info) -> Sums {
+        let mut sums = self.closed;
+        sums.add(info, self.connects);
+        if self.is_connecting() {
+            (sums.retransmissions, sums.rtos) = (self.closed.retransmissions, self.closed.rtos);
+        }
+        sums
+    }
+
+    fn is_connecting(&self) -> bool {
+        self.connects && self.established.is_none()
+    }
+
     /// The connection is over: read its counters.
     pub fn close(&mut self, fd: RawFd) -> Option<Info> {
         let info = Info::of(fd).ok();
         if let Some(info) = &info {
-            self.closed.add(info, self.connects);
+            let mut sums = self.with(info);
+            if self.is_connecting() {
+                sums.syn_retransmissions += info.total_retrans as u64;
+            }
+            self.closed = sums;
         }
         if self.open == Some(fd) {
             (self.open, self.writing) = (None, false);
@@ -115,7 +133,7 @@ pub struct Fetched {
     pub synack_retransmissions: u32,
 }
 
-/// One flow, as the run lays it out.
+/// A flow, as the run lays it out.
 pub struct Flow {
     pub id: u32,
     pub group: usize,

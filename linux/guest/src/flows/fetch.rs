@@ -2,6 +2,7 @@
 
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::mpsc::{Receiver, Sender};
 
 use ackclock_sim::workload::{FetchParams, Pace};
 
@@ -12,19 +13,21 @@ use crate::sys;
 
 impl End {
     /// The client of fetches: connect, request, read, close; again.
-    pub(super) fn fetch(&self, params: &FetchParams) -> Result<()> {
+    pub(super) fn fetch(&self, params: &FetchParams, closed: &Receiver<u16>) -> Result<()> {
         let FetchParams { bytes, request, count, pause, timeout, .. } = *params;
         sys::enter(self.namespace[1])?;
-        let mut due = self.start;
+        let (mut due, mut last) = (self.start, None);
         for idx in 0..count {
             self.shared.sleep_until(due);
             if self.shared.now() >= self.stop {
                 return Ok(());
             }
             if params.common_random_numbers {
+                // no packet of the fetch before is to meet the losses of this one
+                while last.is_some_and(|port| closed.recv().is_ok_and(|other| other != port)) {}
                 self.shared.restart(self.id, idx);
             }
-            self.one_fetch(idx, bytes, request, timeout.map(|t| t.0))?;
+            last = self.one_fetch(idx, bytes, request, timeout.map(|t| t.0))?;
             due = self.shared.now() + pause.0;
         }
         let mut state = self.state();
@@ -32,7 +35,8 @@ impl End {
         Ok(())
     }
 
-    fn one_fetch(&self, idx: u32, bytes: u64, request: u64, timeout: Option<u64>) -> Result<()> {
+    /// One fetch; its port, if the response came whole.
+    fn one_fetch(&self, idx: u32, bytes: u64, request: u64, timeout: Option<u64>) -> Result<Option<u16>> {
         let socket = self.socket(1)?;
         let fd = socket.as_raw_fd();
         let start = self.shared.now();
@@ -50,7 +54,7 @@ impl End {
         self.shared.fetches()[row].port = port;
         if sys::connect(fd, host_ip(0, self.group), self.port(0)).is_err() {
             self.state().failed = true;
-            return Ok(());
+            return Ok(None);
         }
         let syns = Info::of(fd)?.total_retrans;
         let connected = self.shared.now();
@@ -73,7 +77,7 @@ impl End {
             match sys::swallow(fd, want as usize) {
                 Ok(0) | Err(_) => {
                     self.state().failed = true;
-                    return Ok(());
+                    return Ok(None);
                 }
                 Ok(n) => {
                     if got == 0 {
@@ -87,15 +91,29 @@ impl End {
         let mut fetches = self.shared.fetches();
         fetches[row].completed = Some(self.shared.now());
         fetches[row].request_retransmissions = retransmitted;
-        Ok(())
+        Ok(Some(port))
     }
 
-    /// The server of fetches: a thread for each connection.
-    pub(super) fn serve(&self, listener: &OwnedFd, params: &FetchParams, pace: Option<Pace>) -> Result<()> {
+    /// The server of fetches: a thread for each connection, which tells when the connection is closed at both ends.
+    pub(super) fn serve(
+        &self,
+        listener: &OwnedFd,
+        params: &FetchParams,
+        pace: Option<Pace>,
+        closed: &Sender<u16>,
+    ) -> Result<()> {
         loop {
             let socket = sys::accept(listener.as_raw_fd())?;
-            let (end, params) = (self.clone(), params.clone());
-            thread(move || end.respond(&socket, &params, pace))?;
+            let (end, params, closed) = (self.clone(), params.clone(), closed.clone());
+            thread(move || {
+                let port = sys::peer_port(socket.as_raw_fd())?;
+                let answered = end.respond(&socket, &params, pace);
+                if params.common_random_numbers {
+                    sys::close_and_wait(socket)?;
+                    let _ = closed.send(port);
+                }
+                answered
+            })?;
         }
     }
 
@@ -141,7 +159,7 @@ impl End {
     }
 }
 
-/// Write so many bytes; false if the connection failed.
+/// Write this many bytes; false if the connection failed.
 fn send_all(fd: RawFd, block: &[u8], mut bytes: u64) -> bool {
     while bytes > 0 {
         match sys::send(fd, &block[..bytes.min(block.len() as u64) as usize]) {

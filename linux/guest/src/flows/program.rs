@@ -52,7 +52,7 @@ impl End {
                 }
             }
             if program.request == 0 {
-                // a program with a pace of its own keeps it; one that rests rests after its write
+                // a program with a pace of its own keeps it; others rest after a write
                 due = if program.paced { due + program.pause } else { self.shared.now() + program.pause };
             }
         }

@@ -34,15 +34,15 @@ impl End {
         let connected = sys::connect(fd, host_ip(1, self.group), self.port(1)).is_ok();
         let info = Info::of(fd)?;
         let mut state = self.state();
-        // retransmissions of a SYN are counted apart
-        state.closed.syn_retransmissions += info.total_retrans as u64;
-        state.closed.retransmissions = state.closed.retransmissions.wrapping_sub(info.total_retrans as u64);
-        state.closed.rtos = state.closed.rtos.wrapping_sub(info.total_rto as u64);
         if !connected {
             state.close(fd);
             state.failed = true;
             return Ok(());
         }
+        // retransmissions of a SYN are counted apart
+        state.closed.syn_retransmissions += info.total_retrans as u64;
+        state.closed.retransmissions = state.closed.retransmissions.wrapping_sub(info.total_retrans as u64);
+        state.closed.rtos = state.closed.rtos.wrapping_sub(info.total_rto as u64);
         state.established = Some(self.shared.now());
         state.writing = true;
         drop(state);
@@ -73,7 +73,8 @@ impl End {
         Ok(())
     }
 
-    /// Write so many bytes, or until the flow's stop: the observer closes then, which ends the call. What the kernel has taken leaves.
+    /// Write this many bytes, or until the flow's stop: then the observer closes, which ends the call. Data that the kernel has
+    /// accepted still leaves.
     fn write(&self, fd: RawFd, mut bytes: u64) {
         let block = vec![0; WRITE];
         while bytes > 0 && self.shared.now() < self.stop {

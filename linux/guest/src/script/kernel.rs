@@ -56,7 +56,7 @@ fn io(line: u32, error: std::io::Error) -> Stop {
 }
 
 impl Kernel {
-    /// Nothing is open yet.
+    /// Backend on which nothing is open yet.
     pub fn new() -> std::io::Result<Kernel> {
         let (work, requests) = channel::<Request>();
         let (replies, done) = channel();

@@ -106,7 +106,7 @@ impl Ends {
         Some(packet)
     }
 
-    /// `ours`: as the kernel sends it, else as its peer does.
+    /// Header as the kernel sends it (`ours`), otherwise as its peer does.
     fn ip_header(&self, protocol: u8, len: usize, tos: u8, ttl: u8, ours: bool) -> Vec<u8> {
         if self.v6 {
             let mut ip = vec![0x60 | tos >> 4, tos << 4, 0, 0];

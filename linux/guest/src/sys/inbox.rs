@@ -20,7 +20,7 @@ pub struct Received<'a> {
     pub t: u64,
     /// Bytes after the UDP header.
     pub len: usize,
-    /// The first of them.
+    /// First bytes of the datagram.
     pub head: &'a [u8],
 }
 

@@ -19,7 +19,7 @@ pub const BROKEN: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
 const MOST: usize = 256;
 
 impl Poll {
-    /// Watch everything about `fd`; an event says that something has changed, once.
+    /// Watch all events of `fd`; each change is reported once.
     pub fn watch(&self, fd: RawFd, token: u64) -> Result<()> {
         let events = READABLE | WRITABLE | libc::EPOLLET as u32;
         let mut event = libc::epoll_event { events, u64: token };
@@ -60,7 +60,7 @@ pub fn accept_now(fd: RawFd) -> Result<Option<(OwnedFd, [u8; 4], u16)>> {
     Ok(Some((fd, a.sin_addr.s_addr.to_ne_bytes(), u16::from_be(a.sin_port))))
 }
 
-/// Send as much as there is room for; `None` if there is none.
+/// Send what fits; `None` if nothing does.
 pub fn send_now(fd: RawFd, bytes: &[u8]) -> Result<Option<usize>> {
     let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
     none_if_it_would_wait(unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), flags) })

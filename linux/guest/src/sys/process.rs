@@ -22,7 +22,7 @@ pub struct Command {
     pub arguments: Vec<CString>,
     /// NAME=VALUE.
     pub environment: Vec<CString>,
-    /// Folder in which it begins.
+    /// Folder in which the program starts.
     pub folder: CString,
     /// Destination of its output.
     pub outputs: [OwnedFd; 2],
@@ -31,9 +31,9 @@ pub struct Command {
 /// End of a process.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ended {
-    /// By itself, with this code.
+    /// Exit with this code.
     Exited(i32),
-    /// By this signal.
+    /// End by this signal.
     Killed(i32),
 }
 
@@ -138,7 +138,7 @@ pub fn prepare(view: &View, network: RawFd, command: &Command) -> Result<Waiting
     Ok(Waiting { child, go, told })
 }
 
-/// Let it begin; its process.
+/// Start the waiting process; returns its number.
 pub fn start(waiting: Waiting) -> Result<i32> {
     let Waiting { child, mut go, mut told } = waiting;
     go.write_all(&[0])?;
@@ -211,7 +211,7 @@ pub fn children() -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(check(fd, "signalfd")?) })
 }
 
-/// A child that has ended, if there is one.
+/// A child that has ended; `None` if none has.
 pub fn reap() -> Option<(i32, Ended)> {
     let mut status = 0;
     let child = unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) };

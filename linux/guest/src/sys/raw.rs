@@ -29,7 +29,7 @@ pub struct Returned {
     pub flags: i32,
 }
 
-/// Make a call. The caller says how long its buffers are where the kernel asks, and no longer than they are.
+/// Make a call. The caller gives the length of its buffers where the kernel asks for it, and no more than their length.
 pub fn call(number: i64, args: &[Arg]) -> Returned {
     let mut memory: Vec<Vec<u8>> = Vec::new();
     let mut vectors: Vec<Vec<libc::iovec>> = Vec::new();
@@ -106,7 +106,7 @@ pub fn control_messages(buffer: &[u8]) -> Vec<(i32, i32, &[u8])> {
     found
 }
 
-/// The calling thread runs whenever it can, before all others, until it waits.
+/// Give the calling thread precedence over all others until it waits.
 pub fn go_first() -> Result<()> {
     let first = libc::sched_param { sched_priority: 1 };
     check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &first) }, "sched_setscheduler").map(drop)

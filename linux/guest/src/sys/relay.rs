@@ -18,7 +18,7 @@ pub struct Sent {
     pub len: u32,
     /// Number of the host.
     pub host: u16,
-    /// Something was delivered in the same nanosecond before.
+    /// Whether something was delivered earlier in the same nanosecond.
     pub after: u8,
     unused: u8,
     head: [u8; HEAD],
@@ -78,7 +78,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// Without hosts.
+    /// Open a device without hosts.
     pub fn new() -> Result<Device> {
         let path = text("/dev/ackclock-relay");
         let fd =

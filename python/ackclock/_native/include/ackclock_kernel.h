@@ -42,7 +42,7 @@ typedef struct { int unused; } spinlock_t;
 #define UTS_RELEASE "7.3.4"
 #define RHEL_RELEASE_VERSION(a, b) (((a) << 8) + (b))
 
-/* Attributes that mean nothing here. */
+/* Attributes without a meaning here. */
 #define __init
 #define __exit
 #define __user
@@ -72,7 +72,7 @@ typedef struct { int unused; } spinlock_t;
 #define ____cacheline_aligned_in_smp
 #define ____cacheline_aligned
 
-/* Small tools. */
+/* Small helpers. */
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define barrier() __asm__ __volatile__("" ::: "memory")
@@ -306,7 +306,7 @@ void kfree(const void *memory);
 #define strcmp __builtin_strcmp
 #define strlen __builtin_strlen
 
-/* Messages become lines of the run, with the simulated time. What must not be ends the run. */
+/* Messages become lines of the run, with the simulated time. A broken assertion ends the run. */
 void ackclock_say(const char *form, ...) __attribute__((__format__(__printf__, 1, 2)));
 static inline __attribute__((__format__(__printf__, 1, 2))) int ackclock_quiet(const char *form, ...) { (void)form; return 0; }
 #ifndef pr_fmt
@@ -448,7 +448,7 @@ static inline int register_btf_kfunc_id_set(int type, const struct btf_kfunc_id_
 #define register_kfunc_btf_id_set(list, set) ((void)0)
 #define unregister_kfunc_btf_id_set(list, set) ((void)0)
 
-/* Lists and nothing of locks. */
+/* Lists; locks do nothing. */
 struct list_head { struct list_head *next, *prev; };
 #define spin_lock(l) ((void)(l))
 #define spin_unlock(l) ((void)(l))
@@ -627,7 +627,7 @@ struct tcp_sock {
 	u32 lsndtime;
 	struct minmax rtt_min;
 	u32 rcv_nxt;
-	/* Segments: those between snd_una and snd_nxt; what SACK and losses leave of them in flight is
+	/* Segments between snd_una and snd_nxt; the part that SACK and losses leave in flight is
 	 * packets_out - (sacked_out + lost_out) + retrans_out. */
 	u32 packets_out;
 	u32 lost_out;
@@ -639,8 +639,8 @@ struct tcp_sock {
 	u32 total_retrans;
 	u64 bytes_sent;
 	u64 bytes_retrans;
-	u32 write_seq;          /* a segment more than snd_nxt where something waits to leave */
-	u32 snd_wnd;            /* as if the peer took all that it may offer */
+	u32 write_seq;          /* snd_nxt, plus a segment if data waits to leave */
+	u32 snd_wnd;            /* the largest window that the peer may offer */
 	u32 reordering;
 	u16 advmss;
 	u16 tcp_header_len;
@@ -652,7 +652,7 @@ struct tcp_sock {
 	/* answers of the inline functions below */
 	u32 ackclock_in_flight;
 	u8 ackclock_cwnd_limited;
-	u32 ackclock_asked_cwr; /* of tcp_enter_cwr */
+	u32 ackclock_asked_cwr; /* whether tcp_enter_cwr was called */
 };
 
 static inline struct tcp_sock *ackclock_tcp_sk(const struct sock *sk) { return (struct tcp_sock *)sk; }
@@ -692,7 +692,7 @@ static inline u32 tcp_tso_autosize(const struct sock *sk, unsigned int mss, int 
 	return min_t(u32, max_t(u32, (u32)(bytes / mss), (u32)least), sk->sk_gso_max_segs);
 }
 
-/* A segment. The one that is handed to `skb_marked_lost`, and the next to leave (`tcp_send_head`). */
+/* A segment: the argument of `skb_marked_lost`, or the next to leave (`tcp_send_head`). */
 struct tcp_skb_cb {
 	u32 seq;
 	u32 end_seq;
@@ -720,7 +720,7 @@ struct sk_buff { unsigned int len; struct tcp_skb_cb ackclock_cb; };
 #define TCPHDR_ECE 64
 #define TCPHDR_CWR 128
 static inline u32 tcp_skb_pcount(const struct sk_buff *skb) { return TCP_SKB_CB(skb)->tcp_gso_segs; }
-/* BBRv3 warns of a segment that is larger than all that was in flight with it; what the simulator tells is never so. */
+/* BBRv3 warns of a segment that is larger than all data in flight with it, which the simulator's never are. */
 #define tcp_skb_tx_in_flight_is_suspicious(segments, flags, tx_in_flight) ((void)(segments), (void)(flags), (void)(tx_in_flight), false)
 static inline u32 tcp_wnd_end(const struct tcp_sock *tp) { return tp->snd_una + tp->snd_wnd; }
 struct sk_buff *tcp_send_head(const struct sock *sk);
@@ -767,7 +767,7 @@ static inline void tcp_plb_check_rehash(struct sock *sk, struct tcp_plb_state *p
 static inline void tcp_plb_update_state_upon_rto(struct sock *sk, struct tcp_plb_state *plb) { (void)sk, (void)plb; }
 #define TCP_PLB_SCALE 8
 
-/* The receiving half is the simulator's: nothing of this changes what it sends. */
+/* The receiving half is the simulator's: none of these changes its packets. */
 enum { ICSK_ACK_SCHED = 1, ICSK_ACK_TIMER = 2, ICSK_ACK_PUSHED = 4, ICSK_ACK_NOW = 16 };
 #define tcp_ecn_mode_any(tp) (true)
 #define tcp_ecn_mode_rfc3168(tp) (true)
@@ -776,7 +776,7 @@ enum { ICSK_ACK_SCHED = 1, ICSK_ACK_TIMER = 2, ICSK_ACK_PUSHED = 4, ICSK_ACK_NOW
 #define TCP_ECN_MODE_ANY 3
 static inline void __tcp_send_ack(struct sock *sk, u32 rcv_nxt, u16 flags) { (void)sk, (void)rcv_nxt, (void)flags; }
 
-/* Structures that `ss -i` shows of a controller. */
+/* Structures of a controller that `ss -i` shows. */
 enum { INET_DIAG_VEGASINFO = 3, INET_DIAG_DCTCPINFO = 9, INET_DIAG_BBRINFO = 16 };
 struct tcpvegas_info { u32 tcpv_enabled, tcpv_rttcnt, tcpv_rtt, tcpv_minrtt; };
 struct tcp_dctcp_info { u16 dctcp_enabled, dctcp_ce_state; u32 dctcp_alpha, dctcp_ab_ecn, dctcp_ab_tot; };
@@ -786,7 +786,7 @@ enum tcp_bbr_phase {
 };
 struct tcp_bbr_info {
 	u32 bbr_bw_lo, bbr_bw_hi, bbr_min_rtt, bbr_pacing_gain, bbr_cwnd_gain;
-	u32 bbr_bw_hi_lsb, bbr_bw_hi_msb, bbr_bw_lo_lsb, bbr_bw_lo_msb; /* from here on of BBRv3 */
+	u32 bbr_bw_hi_lsb, bbr_bw_hi_msb, bbr_bw_lo_lsb, bbr_bw_lo_msb; /* BBRv3's, from here on */
 	u8 bbr_mode, bbr_phase, unused1, bbr_version;
 	u32 bbr_inflight_lo, bbr_inflight_hi, bbr_extra_acked;
 };

@@ -52,7 +52,7 @@ def _cells() -> Iterator[Cell]:
         )  # fmt: skip
         answers = "answers" in made["flows"][-1]["name"]
         labels = about(MBIT, RTT_MS, what=said, victim=victim, answers=answers, seconds=SECONDS)
-        # one second of it has as many packets as any other cell
+        # one second of it has the packets of any other cell
         return replace(cell(name, made, labels, scale="quick" if quick else "standard"), gigabit=False)
 
     incast = f"{SERVERS} answers of {ANSWER // 1000} kB at once"

@@ -48,9 +48,6 @@ def _cellular() -> Iterator[Cell]:
     """Return a cellular rate as a random walk: every 200 ms its logarithm moves a little and is drawn back to that of
     the mean rate. The walk has a seed of its own and is the same in every run; no operator's trace is used. Both
     deviations are our choice, about those of a pedestrian and a car.
-
-    Made here from a seed of its own, the same in every run; no trace of an operator. Both deviations are ours: about what a pedestrian
-    and a car see.
     """
     for name, said, move, fades in (("walking", "on foot", 0.10, 0.002), ("driving", "in a car", 0.30, 0.02)):
         numbers = random.Random(f"cellular {name}")

@@ -26,7 +26,7 @@ except PermissionError:
 
 
 def better(real):
-    """Goodput of 8 byte floats, twenty times as much."""
+    """Goodput of 8 byte floats, twenty times that."""
 
     def told(value):
         count, rest = divmod(len(value), 8)

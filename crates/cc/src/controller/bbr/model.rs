@@ -48,7 +48,7 @@ impl Default for Aggregation {
 }
 
 impl Aggregation {
-    /// The greatest excess, segments (Linux `bbr_extra_acked`).
+    /// Greatest excess, segments (Linux `bbr_extra_acked`).
     pub fn extra_acked(&self) -> u32 {
         self.extra_acked[0].max(self.extra_acked[1])
     }

@@ -85,7 +85,7 @@ impl Ratio {
         self.num > self.den
     }
 
-    /// For the trace.
+    /// Value for the trace.
     pub fn as_f64(self) -> f64 {
         self.num as f64 / self.den as f64
     }

@@ -199,7 +199,7 @@ fn after_a_probe_with_too_much_loss_the_next_ends_at_the_bound_and_a_good_one_go
     bbr.on_control(&mut w, &a);
     assert_eq!(bbr.state, State::ProbeBw(Cycle::Down));
     let bound = bbr.bounds.inflight_longterm;
-    // the next probe: as much in flight as the bound allows
+    // the next probe: in flight up to the bound
     bbr.state = State::ProbeBw(Cycle::Up);
     bbr.probe.ack_phase = AckPhase::ProbeFeedback;
     let a = AckSample { in_flight: bound, ..ack(&bbr, 402, w.cwnd, 0) };

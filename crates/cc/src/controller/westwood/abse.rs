@@ -75,7 +75,7 @@ pub enum Floor {
     Fixed(f64),
 }
 
-/// The smallest gap of this RTT and of the one before.
+/// Smallest gap of this RTT and of the previous one.
 #[derive(Clone, Copy, Debug)]
 struct LeastGap {
     since: Time,

@@ -56,7 +56,7 @@ pub fn survey(line: u32, call: &Call) -> Result<(), Stop> {
 }
 
 impl Simulated<'_> {
-    /// Do what a call does. `None`: it blocks, and nothing was done that must not be done again.
+    /// Carry out a call. `None`: it blocks, and has done nothing that must not be done twice.
     pub(super) fn carry_out(&mut self, line: u32, call: &Call) -> Result<Option<Answer>, Stop> {
         let fd = call.args.first().and_then(Expr::number);
         let opens = ["socket", "open", "pipe", "epoll_create", "epoll_create1", "accept", "accept4"];

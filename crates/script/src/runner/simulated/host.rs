@@ -311,7 +311,7 @@ fn accecn_rules(s: &Sysctls) -> AccEcnRules {
     }
 }
 
-/// The first thing that the stack does not have.
+/// First part of the set-up that the stack does not model.
 fn not_modelled(setup: &Setup) -> Option<String> {
     let (s, k) = (&setup.sysctls, Sysctls::kernel());
     let fixed = [

@@ -99,7 +99,7 @@ impl Notices {
         }
     }
 
-    /// The oldest entry.
+    /// Take the oldest entry.
     pub fn take(&mut self) -> Option<Notice> {
         self.queue.pop_front()
     }

@@ -39,7 +39,7 @@ impl Socket {
 
 #[derive(Default)]
 pub struct Sockets {
-    /// In order of their descriptors.
+    /// Open sockets, in the order of their descriptors.
     pub open: Vec<Socket>,
     /// The connection was accepted, or is the one that connected.
     pub owned: bool,
@@ -157,8 +157,8 @@ impl Sockets {
             let unheard = (self.orphan || self.deaf) && matches!(info.tcp_state, 4 | 5 | 11);
             (conn.receiving().0, conn.sending().1, unheard, self.orphan && info.tcp_state == 5)
         };
-        // Data for a socket that was closed (RFC 1122 §4.2.2.13), unless its ACK is not acceptable, which is found out before. What
-        // Linux keeps of a connection whose FIN was acknowledged asks no such question.
+        // Data for a closed socket (RFC 1122 §4.2.2.13), unless its ACK is not acceptable, which is checked first. Linux makes no
+        // such check for a connection whose FIN was acknowledged.
         let acceptable = segment.ack <= snd_nxt || over;
         if unheard && acceptable && segment.len > 0 && segment.seq + segment.len as u64 > rcv_nxt {
             stack.conn = None;

@@ -55,7 +55,7 @@ impl Stack {
         self.error = None;
     }
 
-    /// The next timer at or before `until`, or that time.
+    /// Advance to the next timer at or before `until`, otherwise to `until`.
     pub fn step(&mut self, until: Time) {
         let deadline = self.conn.as_ref().map_or(Time::NEVER, Connection::next_deadline);
         if deadline > until {

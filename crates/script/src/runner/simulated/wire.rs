@@ -52,8 +52,8 @@ pub fn inbound(line: u32, p: &TcpPacket, stack: &mut Stack, options: &Options) -
     let mut segment = Segment {
         seq: if syn { 0 } else { unwrap(line, rcv_nxt, p.seq.start)? },
         ack: match p.ack {
-            // Before our first number: as little to be acknowledged as what was never sent.
-            // On a SYN the number is as written, elsewhere it counts from our first one.
+            // A number before our first one: it acknowledges as little as one never sent. On a SYN the number is as
+            // written, elsewhere it counts from our first one.
             Some(ack) if syn => ack.wrapping_sub(stack.tap.first_numbers.0) as u64,
             Some(ack) => unwrap(line, snd_una, ack).unwrap_or(u64::MAX),
             None => 0,

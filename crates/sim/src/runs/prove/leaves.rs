@@ -7,7 +7,7 @@ use ackclock_core::{Digest, Time};
 pub struct Leaf {
     /// The answers.
     pub answers: u128,
-    /// Questions that were asked.
+    /// Number of questions asked.
     pub asked: u32,
     /// From the start of the first flow to its completion, ns; none: it did not complete.
     pub took: Option<u64>,
@@ -21,24 +21,24 @@ pub struct Leaf {
     pub digest: Digest,
 }
 
-/// Cases that were left out because the adversary may say yes so often only: by the number of the question that would have been answered
-/// with one yes too many.
+/// Cases that were left out because the adversary may say yes only a limited number of times, by the number of the question whose yes
+/// would have been one too many.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cut {
     /// How many such questions.
     pub count: u64,
-    /// Time since the start of the flow, summed over them, ns: what such a case takes at least.
+    /// Time since the start of the flow, summed over the cases, ns: the minimum of such a case.
     pub since_ns: u128,
 }
 
 /// The leaves of a task, in order of their answers.
 #[derive(Clone, Debug, Default)]
 pub struct Leaves {
-    /// In order.
+    /// All leaves, in order.
     pub all: Vec<Leaf>,
     /// Digest of all digests.
     pub digest: Digest,
-    /// By question.
+    /// Cut for each question.
     pub cuts: Vec<Cut>,
 }
 
@@ -49,7 +49,7 @@ impl Leaves {
         self.all.push(leaf);
     }
 
-    /// A question at this time after the start of the flow would have had one yes too many.
+    /// Note that a yes to the question at this time after the start of the flow would be one too many.
     pub(super) fn cut(&mut self, question: u32, since: Time, start: Time) {
         let at = question as usize;
         if self.cuts.len() <= at {

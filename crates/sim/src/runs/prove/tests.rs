@@ -86,7 +86,7 @@ fn copied_worlds_end_as_runs_from_the_beginning() {
         (ecn, marked),
     ];
     for (flow, rules) in cases {
-        // a mark shows where something is left to send
+        // a mark needs something left to send to have an effect
         let segments = if rules.fate == Fate::Marked { 14 } else { 8 };
         let scenario = match flow.contains("profile") {
             true => scenario(segments, "", ""),

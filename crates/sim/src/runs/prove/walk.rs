@@ -19,7 +19,7 @@ type Made = Result<(usize, Leaves)>;
 pub(super) struct Walk<'a> {
     proof: &'a Proof<'a>,
     end: Time,
-    /// Numbers of tasks, in order, and who takes one by its place among them.
+    /// Numbers of the tasks, in order, and the function that claims one by its position.
     wanted: &'a [usize],
     take: &'a dyn Fn(usize) -> bool,
     pub(super) send: Option<&'a Sender<Made>>,

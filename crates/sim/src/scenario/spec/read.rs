@@ -280,7 +280,7 @@ impl Facts {
         }
     }
 
-    /// Facts of a network as it is written.
+    /// Facts of a network in its written form.
     pub fn written(network: &Written, path: Option<&str>, files: &dyn Files) -> Facts {
         let mut values = Front::new(files).table(network, super::Network::TABLE, false);
         mirrors(&mut values);

@@ -10,7 +10,7 @@ use ackclock_core::{Span, Time};
 pub struct Received {
     /// Datagrams that arrived.
     pub packets: u64,
-    /// Their payload bytes.
+    /// Payload bytes of these datagrams.
     pub bytes: u64,
     /// One more than the largest number that arrived.
     pub expected: u64,

@@ -43,7 +43,7 @@ pub struct OnOff {
 /// Distribution of the lengths of periods.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Periods {
-    /// Always the mean.
+    /// Constant times, equal to the mean.
     Fixed,
     /// Exponential.
     Exponential,

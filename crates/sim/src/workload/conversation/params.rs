@@ -23,7 +23,7 @@ table! {
     /// row in the table `conversations`. What a step draws depends only on the seed, the flow and its number, so scenarios that are compared
     /// hold the same conversation. Nagle's algorithm is on, as it is for a socket; `stack.nodelay` turns it off.
     pub struct ConversationParams "conversation" {
-        /// Who writes what, in order.
+        /// Steps of the conversation, in order.
         steps: Vec<Turn> = Takes::List(&Takes::Table(Turn::TABLE), 1);
         /// Number of times that the steps are gone through. Default: again and again, until the flow stops.
         repeat: Option<u32> = COUNT;

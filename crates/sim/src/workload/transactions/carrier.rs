@@ -35,7 +35,7 @@ pub trait Carrier {
     fn set_place(&mut self, conn: Self::Conn, place: u32);
     /// The place noted.
     fn place(&mut self, conn: Self::Conn) -> usize;
-    /// One end, as the application sees it.
+    /// An end of a connection, as the application sees it.
     fn end(&self, conn: Self::Conn, host: usize) -> End;
     /// Whether both directions are closed, at both ends.
     fn is_over(&self, conn: Self::Conn) -> bool {

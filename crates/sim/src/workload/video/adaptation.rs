@@ -81,7 +81,7 @@ pub fn highest_below(ladder: &[u64], bps: f64) -> usize {
     ladder.iter().rposition(|&rate| rate as f64 <= bps).unwrap_or(0)
 }
 
-/// The last values of something.
+/// Append a value, and keep only the last `most`.
 pub fn remember<T>(values: &mut VecDeque<T>, value: T, most: usize) {
     if values.len() == most {
         values.pop_front();

@@ -31,7 +31,7 @@ pub struct Playback {
 }
 
 impl Playback {
-    /// Nothing has arrived yet.
+    /// Playback without any data.
     pub fn new(threshold: Span) -> Playback {
         Playback {
             threshold,

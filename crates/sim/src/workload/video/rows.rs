@@ -19,7 +19,7 @@ pub struct ChunkRow {
     pub bytes: u64,
     /// Throughput that the player expected when it chose; `None` for the first chunk.
     pub estimate: Option<f64>,
-    /// Including this chunk; `None` if it never arrived.
+    /// Buffer level with this chunk; `None` if it never arrived.
     pub buffer: Option<Span>,
     /// Time for which the picture stood still while waiting for this chunk.
     pub stalled: Span,

@@ -26,8 +26,8 @@ impl World {
 }
 
 impl Net {
-    /// Find the links that gather packets from other links. Each of those others must know the departure of a
-    /// packet as soon as it takes it.
+    /// Find the links that gather packets from several other links, each of which must know a packet's departure as
+    /// soon as it takes the packet.
     pub(super) fn look_for_junctions(&mut self, sources: &[Source]) {
         debug_assert!(self.junctions.iter().all(|junction| junction.packets().next().is_none()));
         let may_gather = |(source, slot): (&Source, &LinkSlot)| *source == Source::Links && slot.may_gather();
@@ -155,7 +155,7 @@ struct Coming {
 }
 
 impl Coming {
-    /// Whether its event would come first.
+    /// Whether this arrival's event would come first.
     #[inline]
     fn before(&self, other: &Coming) -> bool {
         self.at < other.at || self.at == other.at && (self.since, self.from) < (other.since, other.from)
@@ -219,8 +219,8 @@ impl Junction {
         (std::mem::take(&mut self.coming), self.came)
     }
 
-    /// The first `came` of `all` have been taken. Returns when the next one arrives, or never. Once they fill half of the list, they
-    /// are removed.
+    /// Note that the first `came` of `all` have been taken. Returns the time of the next arrival, or never. Once taken ones fill
+    /// half of the list, they are removed.
     fn end(&mut self, mut all: Vec<Coming>, mut came: usize) -> Time {
         if 2 * came >= all.len() {
             all.drain(..came);
@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// A packet leaves as it would from a queue of events, whenever it is taken.
+        /// Send a packet on as if it came from a queue of events, at whatever time it is taken.
         #[test]
         fn packets_leave_in_the_order_of_events(
             steps in prop::collection::vec((0u64..40, 0u64..5, 0u32..4, any::<bool>()), 1..300),

@@ -117,7 +117,7 @@ impl Run<'_> {
             Step::Sends => {
                 receiver.on_data_sent(now);
                 headers.push(Segment::default());
-                receiver.stamp(&mut headers[0]); // acknowledgements by what it sends
+                receiver.stamp(&mut headers[0]); // data that it sends acknowledges as well
             }
             Step::Reads(bytes) if receiver.reader.explicit => {
                 receiver.read(now, bytes);

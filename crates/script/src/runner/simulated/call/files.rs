@@ -47,7 +47,7 @@ impl Simulated<'_> {
         Ok(Ok(0))
     }
 
-    /// `close` of one of them.
+    /// Close a descriptor that is no socket.
     pub(super) fn close_other(&mut self, fd: i64) -> Option<Answer> {
         let before = self.sockets.others.len() + self.sockets.epolls.len();
         self.sockets.others.retain(|(known, _)| *known != fd);

@@ -200,7 +200,7 @@ impl Simulated<'_> {
                     self.stack.act(|conn| conn.set_keepalive(now, settings));
                 }
             }
-            // Off as it is.
+            // No change: the option is off already.
             ("TCP_DEFER_ACCEPT" | "SO_OOBINLINE", Some(0), _) => {}
             (name, ..) => return unsupported(line, format!("setsockopt '{name}' here")),
         }

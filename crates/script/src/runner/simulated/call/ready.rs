@@ -17,7 +17,7 @@ const HUP: i64 = 0x10;
 const RDHUP: i64 = 0x2000;
 const ONESHOT: i64 = 1 << 30;
 const EDGE: i64 = 1 << 31;
-/// Always reported.
+/// Events that poll always reports.
 const UNASKED: i64 = ERR | HUP;
 /// Events that may be requested; the other bits determine how they are reported.
 const EVENTS: i64 = 0xffff;

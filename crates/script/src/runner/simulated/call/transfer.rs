@@ -9,7 +9,7 @@ use crate::runner::simulated::Simulated;
 use crate::runner::{unsupported, Stop};
 use crate::shape;
 
-/// Largest write of one call: more is surely a slip, and would be played for ever.
+/// Largest write of one call: a larger one is surely a slip, and would never end.
 const MAX_WRITE: i64 = 64 << 20;
 /// Linux MAX_SKB_FRAGS: pieces of a zero-copy write that one buffer refers to.
 const MAX_PIECES: usize = 17;
