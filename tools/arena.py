@@ -111,7 +111,7 @@ def record(folder: Path) -> None:
     _write(
         "arena",
         first,
-        what=f"Built-in controllers, quinn's, and those of the examples and pages in the arena, {first['draws']} draws of each family, each run made twice",
+        what=f"Built-in controllers, quinn's, and those of the examples and pages in the arena, {first['draws']} draws of each family (beside CUBIC: {_beside(first)}), each run made twice",
         heads=("task", "rank", "entry", "score", "from", "to", "ahead of the next, %", "worst tenth", "left to CUBIC, %", "remark", "code", "runs"),
         rows=rows,
         seeds=f"drawn from the salt {SALTS[0]}",
@@ -141,7 +141,7 @@ def record(folder: Path) -> None:
         notes=(
             "Pairs are those of entries that all tables of the task have. A known pair has turned if it is the other way round in one of the other salts at least. "
             "By starving: one of the two starves others in one table and not in the other, which puts it behind all that do not. Whether an entry that leaves CUBIC about half does so hangs on the "
-            "draws of one family, and turns all of its pairs at once. Tau-b is the mean of Kendall's rank correlation with the other tables.",
+            "draws of one family, and would turn all of its pairs at once; so a pair whose order hangs on that is not known. Tau-b is the mean of Kendall's rank correlation with the other tables.",
         ),
     )
 
@@ -157,6 +157,7 @@ def costs() -> None:
     _files.give_leave()
     entry = {"language": "c", "text": (ROOT / FILES[0]).read_text(encoding="utf-8")}
     rows: list[list[book.Cell]] = []
+    equal: list[str] = []
     for task in TASKS:
         whole = 0.0
         with TemporaryDirectory() as folder:
@@ -167,6 +168,12 @@ def costs() -> None:
                 runs, cpu_s = said["runs"], said["cpu_s"]
                 rows.append([task, tier, said["tier"], runs, round(cpu_s, 1), round(runs / cpu_s), round(whole, 1)])
                 print(*rows[-1], flush=True)
+                if tier == TIER:
+                    one = said["digests"]
+        with TemporaryDirectory() as folder:
+            asked = {"task": task, "entry": entry, "tier": TIER, "beat": "reno"}
+            two = Server(Path(folder), "costs", 2).answer(json.dumps(asked))["digests"]
+        equal.append(f"{sum(two[draw] == digest for draw, digest in one.items())} of {len(one)} ({task})")
     book.record(
         "arena-costs",
         command="tools/arena.py costs",
@@ -174,7 +181,10 @@ def costs() -> None:
         heads=("task", "tier", "reached", "runs", "CPU, s", "runs a second of CPU", "with the tiers before, s"),
         rows=rows,
         seeds="drawn from the salt costs",
-        notes=("A run is a scenario of 20 to 60 s, or one of a search of the family `adversary`. Compiling, loading and scoring are in the CPU time.",),
+        notes=("A run is a scenario of 20 to 60 s, or one of a search of the family `adversary`. Compiling, loading and scoring are in the CPU time. Digests on one thread and on two are equal in "
+            + ", ".join(equal)
+            + f" draws of the tier {TIER}.",
+        ),
     )  # fmt: skip
 
 
@@ -185,18 +195,25 @@ def loop(found: Path, full: Path, kernel: Path) -> None:
     told = json.loads((found / "held-out.json").read_text("utf-8"))
     with (found / "curve.csv").open(encoding="utf-8") as opened:
         curve = [
-            [int(r["evaluations"]), float(r["cpu_s"]), round(float(r["medium"]), 1)] for r in csv.DictReader(opened)
+            [int(r["evaluations"]), float(r["cpu_s"]), round(float(r["score"]), 1), round(100 * float(r["left"]), 2)]
+            for r in csv.DictReader(opened)
         ]
     constants = ", ".join(f"{name} {value}" for name, value in told["constants"].items())
     book.record(
         "arena-loop",
-        command="examples/arena/search.py --seconds 400 --out FOUND",
-        what="The loop of the example: the best mutant of CUBIC's constants so far, on the satellite task's draws of the search (6 of each family), by mutants looked at",
-        heads=("mutants", "CPU, s", "score"),
+        command="examples/arena/search.py --out FOUND",
+        what="The loop of the example: the best mutant of CUBIC's constants so far, on the satellite task's draws of the search (6 of each family, 24 beside CUBIC), by mutants looked at",
+        heads=("mutants", "CPU, s", "score", "left to CUBIC, %"),
         rows=curve,
-        seeds="1; drawn from the salt search",
+        seeds="1; drawn from the salts search and check",
         notes=(
-            f"bbr3, which is to be beaten, has {told['bar']:.1f} there.",
+            f"bbr3, which is to be beaten, has {told['bar']:.1f} there. {told['evaluations']} mutants in {told['search_cpu_s']:.0f} s of CPU, stopped there; checking the last ones on other draws took {told['check_cpu_s']:.0f} s more.",
+            "On the draws of the check, from the newest on: "
+            + "; ".join(
+                f"{one['score']:.1f}, {100 * one['left_to_others']:.2f} % left (Reno: {100 * one['reno']['left_to_others']:.2f} %)"
+                for one in told["checked"]
+            )
+            + ".",
             f"The winner: {constants}.",
         ),
     )
@@ -207,7 +224,7 @@ def loop(found: Path, full: Path, kernel: Path) -> None:
         there = asked.get(standing["entry"]) or {}
         rows.append(
             [
-                standing["entry"], *(round(v, 1) for v in standing["score"]), round(standing["worst"], 1), round(100 * standing["left_to_others"][0], 1),
+                standing["entry"], *(round(v, 1) for v in standing["score"]), round(standing["worst"], 1), *(round(100 * v, 1) for v in standing["left_to_others"]),
                 *("–" if there.get(k) is None else round(there[k], 1) for k in ("score", "simulator", "worst")),
                 "–" if there.get("left_to_others") is None else round(100 * there["left_to_others"], 1),
             ]
@@ -219,16 +236,31 @@ def loop(found: Path, full: Path, kernel: Path) -> None:
     ]
     book.record(
         "arena-winner",
-        command="ackclock arena run satellite --entry winner.c --salt held-out --tier full; --tier medium --kernel arena",
-        what=f"The winner of the loop on held-out draws of the satellite task, {tables[0]['draws']} of each family, and in Linux 7.3.4 on {tables[1]['draws']} of each without the adversary",
+        command="ackclock arena run satellite --entry winner.c --salt unseen --tier full; --tier medium --kernel arena",
+        what=f"The winner of the loop on held-out draws of the satellite task, {tables[0]['draws']} of each family ({_beside(tables[0])} beside CUBIC), and in Linux 7.3.4 on {tables[1]['draws']} of each ({_beside(tables[1])}) without the adversary",
         heads=(
-            "controller", "score", "from", "to", "worst tenth", "left to CUBIC, %", "score on the kernel", "in the simulator, same draws", "worst tenth on the kernel",
+            "controller", "score", "from", "to", "worst tenth", "left to CUBIC, %", "from", "to", "score on the kernel", "in the simulator, same draws", "worst tenth on the kernel",
             "left to CUBIC there, %",
         ),
         rows=rows,
-        seeds="drawn from the salt held-out",
-        notes=(f"Ahead of the next: {', '.join(words)}.", "Linux 7.3.4 has no bbr3; others were not asked."),
+        seeds="drawn from the salt unseen",
+        notes=(
+            f"Ahead of the next: {', '.join(words)}.",
+            f"Left to CUBIC beside winner.c less what Reno leaves it, draw by draw: {_less_than_reno(tables[0])}; on the kernel's draws, in the simulator: {_less_than_reno(tables[1])}.",
+            "Linux 7.3.4 has no bbr3; others were not asked.",
+        ),
     )  # fmt: skip
+
+
+def _less_than_reno(said: Said) -> str:
+    """Difference of what the winner and Reno leave, with its interval."""
+    from ackclock.judge.intervals import paired_difference
+
+    left = {
+        s["entry"]: [row["terms"]["others"] for row in s["rows"] if "others" in row["terms"]] for s in said["standings"]
+    }
+    found = paired_difference(left["winner.c"], left["reno"])
+    return f"{100 * found.value:+.1f} % ({100 * found.low:+.1f} to {100 * found.high:+.1f})"
 
 
 def _write(name: str, table: Said, **more: Any) -> None:
@@ -307,9 +339,21 @@ def _row(standing: Said) -> list[book.Cell]:
     left = standing["left_to_others"]
     return [
         standing["rank"] or "–", standing["entry"], *(number(v) for v in score), number(standing["ahead_of_next"], 100), number(standing["worst"]),
-        number(None if left is None else left[0], 100), standing["why"] or ("starves others" if standing["starves"] else ""),
+        number(None if left is None else left[0], 100), standing["why"] or _remark(standing),
         standing["code"] or "built in", of_runs(standing),
     ]  # fmt: skip
+
+
+def _beside(said: Said) -> int:
+    """Draws of the families that tell what is left to others."""
+    rows = said["standings"][0]["rows"]
+    return sum("others" in row["terms"] for row in rows)
+
+
+def _remark(standing: Said) -> str:
+    if standing["starves"]:
+        return "starves others, not surely" if standing["starving_is_open"] else "starves others"
+    return "may starve others" if standing["starving_is_open"] else ""
 
 
 def of_runs(standing: Said) -> str:
@@ -342,7 +386,7 @@ def page() -> str:
         "",
         "<!-- written by tools/arena.py -->",
         "",
-        f"Built-in controllers, quinn's, and those of the examples and pages, on {first['draws']} draws of each family of each task; every run was made twice. "
+        f"Built-in controllers, quinn's, and those of the examples and pages, on {first['draws']} draws of each family of each task, {_beside(first)} of that in which CUBIC stands beside; every run was made twice. "
         "[Enter the arena](how-to/enter-the-arena.md) says how scores and ranks come about, and `ackclock arena run` makes such a table with your controller in it.",
         "",
         f"Measured {table['date']} with version {table['version']}, build {table['build']}, profile {table['profile']}; salt `{first['salt']}`. "
@@ -370,7 +414,7 @@ def page() -> str:
         ]
     lines += [
         "`from` and `to`: 95 % interval of the score. `left to CUBIC`: what a flow of CUBIC beside the entry gets, by what it gets beside another CUBIC; an entry that leaves less "
-        "than half ranks behind all others. `code`: hash of the entry's file. `runs`: hash of the digests of its runs, which `measured/arena/` has one by one.",
+        "than half ranks behind all others. Who *may starve others*, or does *not surely*, has half within the 95 % interval of that. `code`: hash of the entry's file. `runs`: hash of the digests of its runs, which `measured/arena/` has one by one.",
         "",
     ]
     trust = book.FOLDER / "arena-salts.json"

@@ -1,10 +1,13 @@
 """A program that writes controllers, without any model: random mutations of the constants of `cubic.c`, scored by `ackclock arena serve`.
 
-    python examples/arena/search.py --seconds 400 --out found
+    python examples/arena/search.py --out found
 
-A mutant is scored on one draw of each family. If it is ahead of the best one there, both are compared on six draws of each; who is ahead then is the best one. `--seconds` is
-CPU time; Ctrl-C ends the search before. At the end the best one meets draws of another salt, that no mutant has seen, beside the controller that was to be beaten. The folder gets
-`curve.csv`, `curve.png`, `winner.c` and `held-out.json`.
+Harm outweighs the score: each percent that a mutant leaves less to CUBIC than Reno does costs 20 points. A mutant is scored on one draw of each family, four of CUBIC beside. Unless it is
+far behind the best one there, both are compared on six times as many; who is ahead then is the best one, and the step that led there is tried once more. What harms nobody in these draws may harm in others. So the last ones meet the
+draws of a second salt, from the newest on, and the winner is the first that leaves as much as Reno there, or else the best there.
+
+`--seconds` is CPU time; Ctrl-C ends the search before. At the end the winner meets draws of a third salt, that no mutant has seen, beside the controller that was to be beaten. The
+folder gets `curve.csv`, `curve.png`, `winner.c` and `held-out.json`.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import random
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +31,21 @@ RANGES = {
 }  # fmt: skip
 """Least and most of each constant."""
 
+HARM = 20
+"""Points that a percent less for CUBIC costs."""
+
+NEAR = 2
+"""Points by which a mutant may be behind on the few draws."""
+
+LAST = 6
+"""Number of mutants that meet the draws of the second salt, at most."""
+
 
 class Server:
     """`ackclock arena serve` with a salt, which scores texts."""
 
-    def __init__(self, task: str, salt: str, beat: str) -> None:
-        command = [sys.executable, "-m", "ackclock", "arena", "serve", "--salt", salt, "--jobs", "1"]
+    def __init__(self, task: str, salt: str, beat: str, jobs: int) -> None:
+        command = [sys.executable, "-m", "ackclock", "arena", "serve", "--salt", salt, "--jobs", str(jobs)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
@@ -58,8 +70,13 @@ class Server:
 
 
 def value(answer: Mapping[str, Any]) -> float:
-    """Objective of the search: the score, and zero for entries that starve others."""
-    return 0.0 if answer.get("starves") or answer.get("score") is None else float(answer["score"])
+    """Objective of the search: the score, less the price of what CUBIC lacks of what Reno leaves it."""
+    return 0.0 if answer.get("score") is None else float(answer["score"]) - HARM * lacks(answer)
+
+
+def lacks(answer: Mapping[str, Any]) -> float:
+    """Share that CUBIC beside it lacks of what it gets beside Reno, percent."""
+    return 100 * max(float(answer["reno"]["left_to_others"]) - float(answer["left_to_others"]), 0.0)
 
 
 def constants(text: str) -> dict[str, int]:
@@ -85,34 +102,68 @@ def mutant(values: Mapping[str, int], chance: random.Random) -> dict[str, int]:
     return found
 
 
-def searched(server: Server, chance: random.Random, seconds: float, file: Path) -> tuple[dict[str, int], int, float]:
-    """The best constants, how many mutants were looked at, and what is to be beaten on the same draws."""
-    best = constants(TEXT)
-    answers = [server.score(with_constants(best), tier) for tier in ("quick", "medium")]
+Mutant = dict[str, int]
+
+
+def further(values: Mapping[str, int], before: Mapping[str, int]) -> Mutant:
+    """The step that helped last, once more."""
+    found = {name: value * value / before[name] if before[name] else value for name, value in values.items()}
+    return {name: round(min(max(value, RANGES[name][0]), RANGES[name][1])) for name, value in found.items()}
+
+
+def searched(server: Server, chance: random.Random, seconds: float, file: Path) -> tuple[list[Mutant], int, float]:
+    """The best constants of each time, the last ones last; how many mutants were looked at, and what is to be beaten on the same draws."""
+    best = [constants(TEXT)]
+    answers = [server.score(with_constants(best[0]), tier) for tier in ("quick", "medium")]
     quick, medium = (value(answer) for answer in answers)
     bar = float(answers[1]["beat_score"])
-    looked = 1
+    looked, last, helped = 1, answers[1], False
     with file.open("w", newline="", encoding="utf-8") as opened:
         curve = csv.writer(opened)
-        curve.writerow(["evaluations", "cpu_s", "quick", "medium", *RANGES])
-        curve.writerow([looked, round(server.cpu_s, 1), round(quick, 2), round(medium, 2), *best.values()])
+        curve.writerow(["evaluations", "cpu_s", "quick", "value", "score", "left", *RANGES])
+
+        def written() -> None:
+            told = [round(quick, 2), round(medium, 2), round(last["score"], 2), last["left_to_others"]]
+            curve.writerow([looked, round(server.cpu_s, 1), *told, *best[-1].values()])
+            opened.flush()
+
+        written()
         try:
             while server.cpu_s < seconds:
-                tried = mutant(best, chance)
-                looked += 1
+                tried = further(best[-1], best[-2]) if helped and len(best) > 1 else mutant(best[-1], chance)
+                looked, helped = looked + 1, False
                 first = value(server.score(with_constants(tried), "quick"))
-                if first <= quick:
+                if first <= quick - NEAR:
                     continue
-                second = value(server.score(with_constants(tried), "medium"))
-                if second <= medium:
+                answer = server.score(with_constants(tried), "medium")
+                if value(answer) <= medium:
                     continue
-                best, quick, medium = tried, first, second
-                curve.writerow([looked, round(server.cpu_s, 1), round(quick, 2), round(medium, 2), *best.values()])
-                opened.flush()
-                print(f"{looked} mutants, {server.cpu_s:.0f} s: {medium:.1f}", flush=True)
+                best.append(tried)
+                quick, medium, last, helped = first, value(answer), answer, True
+                written()
+                print(
+                    f"{looked} mutants, {server.cpu_s:.0f} s: {last['score']:.1f}, lacks {lacks(last):.2f} %",
+                    flush=True,
+                )
         except KeyboardInterrupt:
             print(f"{looked} mutants, {server.cpu_s:.0f} s: stopped", flush=True)
     return best, looked, bar
+
+
+def chosen(server: Server, best: Sequence[Mutant]) -> tuple[Mutant, list[dict[str, Any]]]:
+    """The newest that leaves CUBIC as much as Reno does on the server's draws, or else the best there; and what was said of each."""
+    told: list[tuple[float, Mutant]] = []
+    said = []
+    for one in best[: -LAST - 1 : -1]:
+        answer = server.score(with_constants(one), "full")
+        told.append((value(answer), one))
+        if answer.get("score") is None:
+            continue
+        said.append({"constants": one, **{key: answer[key] for key in ("tier", "score", "left_to_others", "reno")}})
+        print(f"checked: {answer['score']:.1f}, lacks {lacks(answer):.2f} %", flush=True)
+        if not lacks(answer):
+            return one, said
+    return max(told, key=lambda pair: pair[0])[1], said
 
 
 def drawn(file: Path, looked: int, bar: float, beat: str) -> None:
@@ -120,7 +171,7 @@ def drawn(file: Path, looked: int, bar: float, beat: str) -> None:
     import matplotlib.pyplot as plt
 
     with file.open(encoding="utf-8") as opened:
-        rows = [(int(row["evaluations"]), float(row["medium"])) for row in csv.DictReader(opened)]
+        rows = [(int(row["evaluations"]), float(row["score"])) for row in csv.DictReader(opened)]
     rows.append((looked, rows[-1][1]))
     figure, ax = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
     ax.step([n for n, _ in rows], [score for _, score in rows], where="post", color="#0072B2", label="the best so far")
@@ -135,26 +186,31 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--task", default="satellite")
     parser.add_argument("--beat", default="bbr3", help="the controller that is to be beaten")
-    parser.add_argument("--seconds", type=float, default=400, help="CPU time of the search")
+    parser.add_argument("--seconds", type=float, default=800, help="CPU time of the search")
+    parser.add_argument("--jobs", type=int, default=2, help="threads")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--salt", default="search", help="of the draws of the search")
-    parser.add_argument("--held-out", default="held-out", help="of the draws at the end")
+    parser.add_argument("--check", default="check", help="of the draws by which one of the last mutants is chosen")
+    parser.add_argument("--held-out", default="unseen", help="of the draws at the end")
     parser.add_argument("--tier", default="full", help="at the end")
     parser.add_argument("--out", type=Path, required=True)
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
     chance = random.Random(asked.seed)
-    server = Server(asked.task, asked.salt, asked.beat)
-    best, looked, bar = searched(server, chance, asked.seconds, asked.out / "curve.csv")
+    server = Server(asked.task, asked.salt, asked.beat, asked.jobs)
+    found_all, looked, bar = searched(server, chance, asked.seconds, asked.out / "curve.csv")
     server.close()
+    checker = Server(asked.task, asked.check, "reno", asked.jobs)  # whom all pass, so that the check is whole
+    best, checked = chosen(checker, found_all)
+    checker.close()
     drawn(asked.out / "curve.csv", looked, bar, asked.beat)
     (asked.out / "winner.c").write_text(with_constants(best), encoding="utf-8")
-    judge = Server(asked.task, asked.held_out, asked.beat)
+    judge = Server(asked.task, asked.held_out, asked.beat, asked.jobs)
     found = judge.score(with_constants(best), asked.tier)
     began = judge.score(TEXT, asked.tier)
     judge.close()
     told = {
-        "evaluations": looked, "search_cpu_s": round(server.cpu_s, 1), "bar": bar, "held_out_cpu_s": round(judge.cpu_s, 1), "constants": best, "began": began, "winner": found,
+        "evaluations": looked, "search_cpu_s": round(server.cpu_s, 1), "check_cpu_s": round(checker.cpu_s, 1), "bar": bar, "checked": checked, "held_out_cpu_s": round(judge.cpu_s, 1), "constants": best, "began": began, "winner": found,
     }  # fmt: skip
     (asked.out / "held-out.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
     print(

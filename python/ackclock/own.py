@@ -108,7 +108,7 @@ class OwnClass:
         folder
             Where its library goes, which has to last.
         apart
-            Give each connection the variables of the file for itself.
+            Give each connection the variables of the file for itself; a file of Rust may have none.
         """
         if self.is_compiled:
             self._whole()

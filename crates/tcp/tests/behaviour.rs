@@ -9,7 +9,7 @@ use ackclock_cc::Rule;
 use ackclock_core::packet::Ecn;
 use ackclock_core::trace::CaState;
 use ackclock_core::{Flags, Span, Time};
-use ackclock_tcp::{Config, Detection};
+use ackclock_tcp::{Config};
 
 fn ms(x: u64) -> Span {
     Span::from_ms(x)
@@ -315,24 +315,6 @@ fn a_head_older_than_the_rto_is_lost_linux_tcp_head_timedout() {
         assert_eq!((s.state(), s.conn.stats().rtos), (state, 0));
         assert_eq!(format!("{first} {}", rest.join(" ")).trim(), sent, "{wait} ms");
     }
-}
-
-#[test]
-fn half_of_a_small_flight_suffices_where_nothing_can_join_it_linux_tcp_time_to_recover() {
-    let mut reordering = reno("linux-3.2");
-    reordering.dup_thresh = 6;
-    let answer = |config: &Config, written: u64, arrived: u64| {
-        let mut s = after_writing(config, written);
-        let sent = s.ack(0, &[(1, 1 + arrived)]);
-        (s.state(), sent)
-    };
-    assert_eq!(answer(&reordering, 5, 3), (CaState::Recovery, "R0".into()));
-    assert_eq!(answer(&reordering, 5, 2), (CaState::Disorder, String::new())); // fewer than DupThresh
-    assert_eq!(answer(&reordering, 7, 3), (CaState::Disorder, String::new())); // six more can arrive
-    let window_of_five = Config { iw: 5, ..reordering.clone() };
-    assert_eq!(answer(&window_of_five, 7, 3), (CaState::Disorder, "N5 N6".into())); // more can join it
-    let dupthresh = Config { detection: Detection::Dupthresh, ..reordering };
-    assert_eq!(answer(&dupthresh, 5, 3), (CaState::Disorder, String::new()));
 }
 
 // Recovery

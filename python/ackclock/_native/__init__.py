@@ -176,19 +176,24 @@ def prepare(file: str, options: str, expected: str, folder: Path, *, apart: bool
     folder
         Where the library goes; it is the caller's, and has to last.
     apart
-        Give each connection variables of its own: what the file keeps outside of connections is not shared between them. Of Rust it stays shared.
+        Give each connection variables of its own: what the file keeps outside of connections is not shared between them. A file of Rust may have none.
 
     Raises
     ------
     InputError
-        If it does not compile.
+        If it does not compile, or is of Rust and has variables that its connections would share.
     """
     _prepared[file, options, expected] = _built(file, json.loads(options), folder, apart=apart)
 
 
 def _built(file: str, given: Mapping[str, Any], folder: Path, *, apart: bool = False) -> Path:
     if is_rust(file):
-        return _rust.compiled(file, folder)
+        library = _rust.compiled(file, folder)
+        if apart and (name := _rust.shared(file, folder)):
+            raise InputError(
+                f"{file}: found {name}, which all connections share; allowed in the arena: constants, and fields of the controller"
+            )
+        return library
     reads(*depends(file)[0])
     return _compiled(file, folder, _flags(file, given), apart=apart)
 

@@ -19,7 +19,12 @@ MEMORY = 8 * 2**30
 SECONDS = 60
 """Largest compile time of a file, seconds."""
 FLAGS = ("--edition", "2021", "-O", "-C", "overflow-checks=on", "--error-format=short", "--cap-lints", "allow")
+CRATE = "libackclock_controller.rlib"
+"""The interface, compiled."""
 _ERROR = re.compile(r"^(?P<file>[^\n:]+):(?P<line>\d+):\d+: error(?:\[\w+\])?: (?P<said>.+)$", re.MULTILINE)
+_VARIABLE = re.compile(
+    r"^(?:@\"?(?P<name>[^\s\"]+)\"? = (?!external )(?!.*\bconstant\b.*).*\bglobal\b|module asm )", re.MULTILINE
+)
 _ELSEWHERE = re.compile(rb"^\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+)\s*;", re.MULTILINE)
 
 
@@ -53,7 +58,7 @@ def compiled(file: str, folder: Path) -> Path:
     InputError
         If it does not compile.
     """
-    crate = folder / "libackclock_controller.rlib"
+    crate = folder / CRATE
     _asked(["--crate-type", "rlib", "--crate-name", "ackclock_controller", "-o", str(crate), str(INTERFACE)], file)
     library = folder / f"{Path(file).stem}.so"
     name = re.sub(r"\W", "_", Path(file).stem)
@@ -62,6 +67,29 @@ def compiled(file: str, folder: Path) -> Path:
     _asked(["--crate-type", "cdylib", *beside, "--emit", f"link={library},dep-info={rule}", file], file)
     reads(*listed(rule.read_text(encoding="utf-8", errors="replace")))
     return library
+
+
+def shared(file: str, folder: Path) -> str:
+    """Return a variable of a file that all connections share, by its name; empty if there is none.
+
+    The compiler's own words tell: whatever it keeps as a variable and not as a constant, of a thread or not, with assembler, which could hold one.
+    """
+    name = re.sub(r"\W", "_", Path(file).stem)
+    words = folder / "words"
+    beside = ["--crate-name", f"own_{name}", "--extern", f"ackclock_controller={folder / CRATE}"]
+    _asked(["--crate-type", "rlib", "-C", "codegen-units=1", *beside, "--emit", f"llvm-ir={words}", file], file)
+    found = _VARIABLE.search(words.read_text(encoding="utf-8", errors="replace"))
+    return "" if found is None else _plain(found["name"]) if found["name"] else "assembler"
+
+
+def _plain(symbol: str) -> str:
+    """Name of the variable in a symbol of the linker."""
+    names, at = [], symbol.find("_ZN") + 3
+    while symbol.startswith("_ZN") and (length := re.match(r"\d+", symbol[at:])):
+        at += len(length[0])
+        names.append(symbol[at : at + int(length[0])])
+        at += int(length[0])
+    return next((name for name in reversed(names[1:-1]) if re.fullmatch(r"(?!__RUST)[A-Za-z]\w*", name)), symbol)
 
 
 def depends(file: str, folder: Path) -> tuple[list[str], dict[str, str]]:

@@ -93,7 +93,7 @@ def serve(tasks: str, answers: str, page: str, again: str, guards: str, looks: s
         owned, read = pickle.loads(_heard(given) or b"")  # from our own parent, before any own code is here
         apart = bool(int(again)) and "apart" in guards
         if int(looks):
-            _written(back, json.dumps(_looked(owned[0], Path(place), fenced="fence" in guards)).encode())
+            _written(back, json.dumps(_looked(owned[0], Path(place), guards)).encode())
             return
         bounded = _bound() if "memory" in guards else lambda: None
         wrong = _fenced(owned, read, Path(place), fenced="fence" in guards, apart=apart)
@@ -132,8 +132,8 @@ def _fenced(
     if fenced and _seal.can():
         files = [path for one in owned for path in (one.file, *(own.remembered(one) if one.is_compiled else ()))]
         folders = [Path(one.file).parent for one in owned]
-        signals = any(one.is_compiled for one in owned)
-        _seal.fence([*_installed(), place, *files, *read], folders=folders, signals=signals)
+        compiled = any(one.is_compiled for one in owned)
+        _seal.fence([*_installed(), place, *files, *read], folders=folders, compiled=compiled)
     return None
 
 
@@ -263,17 +263,17 @@ def _watched(late: list[bool], events: Sequence[str]) -> None:
     sys.addaudithook(hook)
 
 
-def _looked(one: OwnClass, place: Path, *, fenced: bool) -> dict[str, Any]:
+def _looked(one: OwnClass, place: Path, guards: str) -> dict[str, Any]:
     try:
         from ackclock._agents.controllers import check
         from ackclock._files import give_leave
 
         give_leave()
-        one.prepare(place)
-        if fenced and _seal.can():
+        one.prepare(place, apart=one.name.endswith(".rs") and "apart" in guards)
+        if "fence" in guards and _seal.can():
             # files that are read here are written down, and may be read in runs
             anywhere = [entry.path for entry in os.scandir("/") if entry.name not in OF_OTHERS]
-            _seal.fence([*anywhere, place], signals=one.is_compiled)
+            _seal.fence([*anywhere, place], compiled=one.is_compiled)
         check(one.load(), closed_loop=False)
         planned = one.planned()
         return {"whole": planned.whole, "read": own.remembered(one)}

@@ -68,22 +68,22 @@ _X32 = 0x4000_0000
 """Bit of the numbers of another set of calls (x32), which must not be a way around."""
 
 _LOADING_X86_64: dict[str, Any] = {
-    "clone": 56, "prlimit": 302, "rt_sigaction": 13, "open": {2: 1, 257: 2},
+    "clone": 56, "processes": (57, 58, 59, 322), "prlimit": 302, "rt_sigaction": 13, "open": {2: 1, 257: 2},
     # clone3, openat2: the C library then takes the older call, whose arguments a filter can see
     "unknown": (435, 437),
-    # fork, vfork, execve, execveat; ptrace, process_vm_readv, process_vm_writev, kill, tkill, pidfd_open, pidfd_getfd, process_madvise; socket, socketpair, connect,
+    # processes: fork, vfork, execve, execveat; refused: ptrace, process_vm_readv, process_vm_writev, kill, tkill, pidfd_open, pidfd_getfd, process_madvise; socket, socketpair, connect,
     # shmget, shmat, mq_open, io_uring_setup, bpf, userfaultfd, perf_event_open; creat, truncate, ftruncate, fallocate, rename, renameat, renameat2, mkdir, mkdirat,
     # rmdir, link, linkat, unlink, unlinkat, symlink, symlinkat, chmod, fchmod, fchmodat, fchmodat2, chown, fchown, lchown, fchownat, utime, utimes, futimesat, utimensat,
     # mknod, mknodat, setxattr, lsetxattr, fsetxattr, removexattr, lremovexattr, fremovexattr; chroot, mount, umount2, pivot_root, unshare, setns
     "refused": (
-        57, 58, 59, 322, 101, 310, 311, 62, 200, 434, 438, 440, 41, 53, 42, 29, 30, 240, 425, 321, 323, 298, 85, 76, 77, 285, 82, 264, 316, 83, 258, 84, 86, 265,
+        101, 310, 311, 62, 200, 434, 438, 440, 41, 53, 42, 29, 30, 240, 425, 321, 323, 298, 85, 76, 77, 285, 82, 264, 316, 83, 258, 84, 86, 265,
         87, 263, 88, 266, 90, 91, 268, 452, 92, 93, 94, 260, 132, 235, 261, 280, 133, 259, 188, 189, 190, 197, 198, 199, 161, 165, 166, 155, 272, 308,
     ),
 }  # fmt: skip
 _LOADING_AARCH64: dict[str, Any] = {
-    "clone": 220, "prlimit": 261, "rt_sigaction": 134, "open": {56: 2}, "unknown": (435, 437),
+    "clone": 220, "processes": (221, 281), "prlimit": 261, "rt_sigaction": 134, "open": {56: 2}, "unknown": (435, 437),
     "refused": (
-        221, 281, 117, 270, 271, 129, 130, 434, 438, 440, 198, 199, 203, 194, 196, 180, 425, 280, 282, 241, 45, 46, 47, 38, 276, 34, 37, 35, 36, 52, 53, 452, 55, 54,
+        117, 270, 271, 129, 130, 434, 438, 440, 198, 199, 203, 194, 196, 180, 425, 280, 282, 241, 45, 46, 47, 38, 276, 34, 37, 35, 36, 52, 53, 452, 55, 54,
         88, 33, 5, 6, 7, 14, 15, 16, 51, 40, 39, 41, 97, 268,
     ),
 }  # fmt: skip
@@ -118,7 +118,7 @@ def missing() -> str:
     return ""
 
 
-def fence(files: Iterable[str | Path], *, folders: Iterable[str | Path] = (), signals: bool) -> None:
+def fence(files: Iterable[str | Path], *, folders: Iterable[str | Path] = (), compiled: bool) -> None:
     """Put the fence around this process: the calling thread, and threads that it creates, can read no other files.
 
     Parameters
@@ -127,8 +127,9 @@ def fence(files: Iterable[str | Path], *, folders: Iterable[str | Path] = (), si
         Files, and folders with all that is in them, that may be read.
     folders
         Folders of which only the names in them may be read.
-    signals
-        Whether code has handlers of signals; a handler of Python would be handed a frame. Without, one that is set is never called.
+    compiled
+        Whether the code is of C or Rust. It may have handlers of signals, and ends when it asks for a process or a program: no module has a use for one. Of a class of Python a handler would be
+        handed a frame, and is never called; its libraries ask for programs, and go on where they are refused.
 
     Raises
     ------
@@ -139,7 +140,7 @@ def fence(files: Iterable[str | Path], *, folders: Iterable[str | Path] = (), si
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl")
     _landlock(libc, files, folders)
-    code = _loading(signals=signals)
+    code = _loading(compiled=compiled)
     words = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(words))
     if libc.syscall(_MACHINES[platform.machine()]["seccomp"], _FILTER, _TSYNC, program):
@@ -169,7 +170,7 @@ def _landlock(libc: ctypes.CDLL, files: Iterable[str | Path], folders: Iterable[
         os.close(rules)
 
 
-def _loading(*, signals: bool) -> bytes:
+def _loading(*, compiled: bool) -> bytes:
     """The filter of the fence: what is not named is left."""
     known = _LOADING[platform.machine()]
     lines: list[tuple[int, int, int, int]] = []
@@ -191,13 +192,14 @@ def _loading(*, signals: bool) -> bytes:
     add(_LOAD, _NUMBER)
     add(_ANY, _X32, 0, 1)
     add(_RETURN, _EPERM)
-    if_bits(known["clone"], 0, _CLONE_THREAD, _ALLOW, _EPERM)
+    process = _KILL if compiled else _EPERM
+    if_bits(known["clone"], 0, _CLONE_THREAD, _ALLOW, process)
     if_bits(known["prlimit"], 0, 0xFFFF_FFFF, _EPERM, _ALLOW)
     for call, at in known["open"].items():
         if_bits(call, at, _WRITES, _EPERM, _ALLOW)
     answers = dict.fromkeys(known["unknown"], _ENOSYS)
-    answers |= dict.fromkeys(known["refused"], _EPERM)
-    if not signals:
+    answers |= dict.fromkeys(known["refused"], _EPERM) | dict.fromkeys(known["processes"], process)
+    if not compiled:
         answers[known["rt_sigaction"]] = _NOTHING
     for call, answer in answers.items():
         add(_EQUAL, call, 0, 1)

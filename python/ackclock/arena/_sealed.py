@@ -227,7 +227,7 @@ class _Process:
         code = self._process.returncode or 0
         said = _wall.ended(self._page, b"", code)
         if code == -signal.SIGSYS:
-            said = f"{self._page.where() or 'own code'}: found a call of the system, which ended the process; allowed after loading: memory"
+            said = f"{self._page.where() or 'own code'}: found a call of the system, which ended the process; allowed: threads while it is loaded, memory after that"
         return said
 
     def kill(self) -> None:

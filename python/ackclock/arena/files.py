@@ -99,6 +99,7 @@ def _standing(standing: Standing) -> dict[str, Any]:
         "worst": standing.worst,
         "left_to_others": None if left is None else _interval(left),
         "starves": standing.starves,
+        "starving_is_open": standing.is_open,
         "why": standing.why,
         "rows": [
             {
@@ -164,7 +165,8 @@ def conclusion(table: Table) -> str:
         return f"no entry has a rank.{walls}"
     first = ranked[0]
     assert first.score is not None, "those with a rank have a score"
-    said = f"{first.entry.name} is ahead with {first.score.value:.1f} of 100"
+    may = ", which may starve others," if first.is_open else ""
+    said = f"{first.entry.name}{may} is ahead with {first.score.value:.1f} of 100"
     said += f" (95 %: {first.score.low:.1f} to {first.score.high:.1f})" if math.isfinite(first.score.low) else ""
     return f"{said}; the order of {known} of {pairs} pairs is known.{walls}"
 
@@ -178,7 +180,6 @@ def cells(standing: Standing) -> list[str]:
     """A row of the table: rank, entry, score, interval, ahead of the next, worst, left to CUBIC, remark."""
     score = standing.score
     between = "–" if score is None or not math.isfinite(score.low) else f"{score.low:.1f} to {score.high:.1f}"
-    why = standing.why or ("starves others" if standing.starves else "")
     return [
         "–" if standing.rank is None else str(standing.rank),
         standing.entry.name,
@@ -187,7 +188,7 @@ def cells(standing: Standing) -> list[str]:
         "–" if standing.known is None else f"{100 * standing.known:.0f} %",
         number(standing.worst if score is not None else None),
         "–" if standing.left is None else f"{100 * standing.left.value:.0f} %",
-        why,
+        standing.remark,
     ]
 
 
@@ -240,13 +241,19 @@ def page(table: Table) -> report.Page:
     return report.Page(
         title=f"Arena: {plan.task.title}",
         conclusion=conclusion(table),
-        summary=f"{plan.task.title}: {plan.task.about}. {plan.draws} draws of each of {len(plan.task.families)} families, the same for all entries, "
+        summary=f"{plan.task.title}: {plan.task.about}. {plan.draws} draws of each of {len(plan.task.families)} families{_more(plan.task)}, the same for all entries, "
         f"of the salt {plan.salt}. CUBIC and Reno are always among them.",
         sections=tuple(sections),
         facts=_facts(table),
         command=command(table),
         beside="arena.json has every number and digest; draws/ has the scenarios of the lists, which run as they stand; figures/ has the numbers of the figure.",
     )
+
+
+def _more(task: Task) -> str:
+    """Families that are drawn more often."""
+    found = [f"{family.id} {family.times} times as many" for family in task.families if family.times > 1]
+    return f" ({', '.join(found)})" if found else ""
 
 
 def _of_kernel(table: Table) -> report.Table:
@@ -270,7 +277,8 @@ def rules(task: Task) -> list[str]:
         *(f"{term}: {TERMS[term]}." for term in used),
         f"d is {1e3 * task.delay_s:g} ms, l is {100 * task.loss:g} %. Numbers are of whole runs: there is no warm-up.",
         "A run that failed scores 0. An entry of which a run does not repeat, made again in another process, has no score.",
-        f"An entry that leaves CUBIC beside it less than {100 * task.starves:g} % of what another CUBIC leaves ranks behind all that leave more.",
+        f"An entry that leaves CUBIC beside it less than {100 * task.starves:g} % of what another CUBIC leaves ranks behind all that leave more. "
+        "What it leaves has the interval of every distribution from 0 to 1; an order that is another one at the interval's other end is not known.",
     ]
 
 

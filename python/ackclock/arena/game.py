@@ -185,6 +185,8 @@ class Standing:
         Reason for having no score or rank; empty if it has both.
     starves
         Whether it leaves others less than the task allows.
+    is_open
+        Whether that is not known: the interval of `left` contains what the task allows. False where draws are so few that nothing is said.
     rank, known
         Rank from 1, and probability of being ahead of the next one.
     """
@@ -197,8 +199,18 @@ class Standing:
     left: Estimate | None
     why: str = ""
     starves: bool = False
+    is_open: bool = False
     rank: int | None = None
     known: float | None = None
+
+    @property
+    def remark(self) -> str:
+        """Why it has no rank, or what it does to others; often empty."""
+        if self.why:
+            return self.why
+        if self.starves:
+            return "starves others, not surely" if self.is_open else "starves others"
+        return "may starve others" if self.is_open else ""
 
     def left_by_family(self) -> dict[str, list[float]]:
         """Family -> share left to others in each draw."""
@@ -336,15 +348,14 @@ def _ranked(standings: Sequence[Standing], starves: float) -> tuple[list[Standin
 
 
 def _standing(plan: Plan, entry: Entry, rows: Sequence[Row], unsure: str, lacks: str) -> Standing:
-    from ackclock.judge.intervals import bootstrap_mean
-
     if "failures" in plan.off:
         rows = [row for row in rows if not row.failed] or rows
     scores: dict[str, list[float]] = {}
     for row in rows:
         scores.setdefault(row.draw.family.id, []).append(row.score)
     others = [row.terms["others"] for row in rows if "others" in row.terms]
-    left = bootstrap_mean(others) if others else None
+    left = rank.share(others) if others else None
+    least = 0.0 if "others" in plan.off else plan.task.starves
     why = unsure if "twice" not in plan.off else ""
     why = why or lacks
     first = next((row for row in rows if row.failed), None)
@@ -353,7 +364,7 @@ def _standing(plan: Plan, entry: Entry, rows: Sequence[Row], unsure: str, lacks:
     return Standing(
         entry=entry, rows=rows, scores=scores, score=rank.estimate(scores) if scores and not unsure else None,
         worst=rank.worst(scores) if scores else 0.0, left=left, why=why,
-        starves=left is not None and left.value < plan.task.starves and "others" not in plan.off,
+        starves=left is not None and left.value < least, is_open=left is not None and plan.draws >= rank.FEW and left.low < least <= left.high,
     )  # fmt: skip
 
 

@@ -1,16 +1,27 @@
 """Ranks, and how surely they are right: draws are drawn again, with replacement, within their families, the same ones for all entries.
 
-The score of an entry is the mean of the means of its families. Its interval is `judge.intervals.stratified_mean`, over draws. Of two entries the share of the
+The score of an entry is the mean of the means of its families. Its interval is Student's, over draws, family by family. Of two entries the share of the
 resamples in which the first is ahead is how probably it is (paired: both meet the same draws).
+
+Whether an entry starves others is an estimate, too: what it leaves to them lies between 0 and 1, often near both ends, and a few draws may lack one of these by chance. Its
+bounds assume no more than these limits: draws have random weights, beside one more draw that is 0 for the lower bound and 1 for the upper one (`bounds`).
+The probability that an order is right is that with the first entry at its lower bound and the second at its upper one. Where the order is another one with the opposite bounds, it hangs on
+what is not known, and counts as one half.
+
+References
+----------
+Gaffke: Three Test Statistics for a Nonparametric One-Sided Hypothesis on the Mean of a Nonnegative Variable, Mathematical Methods of Statistics 14(4), 2005.
+Learned-Miller, Thomas: A New Confidence Bound for the Mean of a Bounded Random Variable, arXiv:1905.06208, 2020.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ackclock.judge.intervals import Estimate, stratified_mean
+from ackclock.judge.intervals import Estimate, bootstrap_mean
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,6 +35,9 @@ FEW = 5
 
 WORST = 0.1
 """Share of the draws whose mean is the worst case."""
+
+LEVEL = 0.95
+"""Level of intervals."""
 
 Scores = Mapping[str, Sequence[float]]
 """Family -> score of each of its draws."""
@@ -60,25 +74,99 @@ def estimate(scores: Scores) -> Estimate:
     >>> round(e.value, 1), e.n
     (45.0, 4)
     """
-    units, at = [], 0
-    for values in scores.values():
-        units.append(range(at, at + len(values)))
-        at += len(values)
-    found = stratified_mean(list(scores.values()), units)
-    return Estimate(value=100 * found.value, low=100 * found.low, high=100 * found.high, level=found.level, n=found.n)
+    import numpy as np
+    from scipy.special import stdtrit
+
+    families = [np.asarray(values, dtype=float) for values in scores.values()]
+    n = sum(x.size for x in families)
+    value = 100 * float(np.mean([x.mean() for x in families]))
+    if len(families) == 1:
+        alone = bootstrap_mean(families[0], level=LEVEL)
+        return Estimate(value=value, low=100 * alone.low, high=100 * alone.high, level=LEVEL, n=n)
+    if any(x.size < 2 for x in families):
+        return Estimate(value=value, low=-math.inf, high=math.inf, level=LEVEL, n=n)
+    parts = [float(x.var(ddof=1)) / x.size / len(families) ** 2 for x in families]
+    variance = sum(parts)
+    if not variance:
+        return Estimate(value=value, low=value, high=value, level=LEVEL, n=n)
+    freedom = variance**2 / sum(part**2 / (x.size - 1) for part, x in zip(parts, families, strict=True))
+    half = 100 * float(stdtrit(freedom, (1 + LEVEL) / 2)) * math.sqrt(variance)
+    return Estimate(value=value, low=value - half, high=value + half, level=LEVEL, n=n)
 
 
 def worst(scores: Scores) -> float:
-    """Mean of the lowest tenth of the draws, 0 to 100; of one at least."""
-    values = sorted(v for family in scores.values() for v in family)
-    few = values[: max(1, round(WORST * len(values)))]
-    return 100 * sum(few) / len(few)
+    """Mean of the lowest tenth of the draws, 0 to 100; of one at least. Families weigh alike, however often they are drawn.
+
+    Examples
+    --------
+    >>> worst({"alone": [0.5, 0.7], "beside": [0.1, 0.2, 0.3, 0.4]})
+    10.0
+    """
+    weighted = sorted((value, 1 / len(values)) for values in scores.values() for value in values)
+    draws = max(len(values) for values in scores.values())
+    left = whole = max(WORST * len(scores), 1 / draws)
+    found = 0.0
+    for value, weight in weighted:
+        taken = min(weight, left)
+        found += taken * value
+        left -= taken
+        if left <= 1e-12:
+            break
+    return 100 * found / whole
+
+
+def bounds(left: Sequence[Sequence[float]], *, seed: int = 1) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Resamples of the mean of what each entry leaves to others, shape (n, resamples): at the least, and at the most.
+
+    Quantiles of the first are lower bounds of the mean, those of the second upper ones, for every distribution from 0 to 1. Weights of draws are even on the simplex; one more draw is
+    added to them, which is 0 for the first and 1 for the second.
+
+    Parameters
+    ----------
+    left
+        What each entry leaves on the same draws, 0 to 1.
+
+    Examples
+    --------
+    >>> least, most = bounds([[1.0] * 24])
+    >>> bool((least > 0.5).all()), bool((most == 1.0).all())
+    (True, True)
+    """
+    import numpy as np
+
+    values = np.array(left, dtype=float)
+    weights = np.random.default_rng(seed).dirichlet(np.ones(values.shape[1] + 1), size=RESAMPLES)
+    least = values @ weights[:, :-1].T
+    return least, least + weights[:, -1]
+
+
+def share(values: Sequence[float]) -> Estimate:
+    """Mean of what an entry leaves to others, with its interval.
+
+    Parameters
+    ----------
+    values
+        By draw, 0 to 1.
+
+    Examples
+    --------
+    >>> e = share([1.0, 0.1, 1.0, 1.0, 0.7, 1.0])
+    >>> round(e.value, 2), round(e.low, 1), round(e.high, 1)
+    (0.8, 0.4, 1.0)
+    """
+    import numpy as np
+
+    least, most = bounds([values])
+    beyond = (1 - LEVEL) / 2
+    mean = float(np.mean(values))
+    low, high = float(np.quantile(least, beyond)), float(np.quantile(most, 1 - beyond))
+    return Estimate(value=mean, low=min(low, mean), high=max(min(high, 1.0), mean), level=LEVEL, n=len(values))
 
 
 def ahead(
     entries: Sequence[Scores], *, left: Sequence[Scores] = (), starves: float = 0.0, seed: int = 1
 ) -> NDArray[Any]:
-    """Return the probability that each entry is ahead of each other, shape (n, n); half if both are equal.
+    """Return the probability that each entry is ahead of each other, shape (n, n); half if both are equal, or if the order hangs on what is not known.
 
     Parameters
     ----------
@@ -87,45 +175,50 @@ def ahead(
     left
         Share that each leaves to others, on the draws in which that counts; none: no entry starves another.
     starves
-        An entry that leaves less in the mean of all draws of a resample is behind those who leave more, whatever the score.
+        An entry that leaves less in the mean is behind those who leave more, whatever the score.
 
     Examples
     --------
     >>> better, other = {"alone": [0.5, 0.6, 0.7, 0.8, 0.9]}, {"alone": [0.4, 0.5, 0.6, 0.7, 0.8]}
     >>> ahead([better, other])[0].tolist()
     [0.5, 1.0]
-    >>> takes_all = [{"alone": [0.2] * 5}, {"alone": [0.9] * 5}]
+    >>> takes_all = [{"alone": [0.1] * 24}, {"alone": [0.9] * 24}]
     >>> ahead([better, other], left=takes_all, starves=0.5)[0].tolist()
     [0.5, 0.0]
+    >>> takes_half = [{"alone": [0.5] * 24}, {"alone": [0.9] * 24}]
+    >>> ahead([better, other], left=takes_half, starves=0.5)[0].tolist()
+    [0.5, 0.5]
     """
     import numpy as np
 
     n = len(entries)
-    rng = np.random.default_rng(seed)
-    if n and min(len(v) for v in entries[0].values()) < FEW:
+    if not n or min(len(v) for v in entries[0].values()) < FEW:
         return np.full((n, n), 0.5)
-    means, others = np.zeros((n, RESAMPLES)), np.zeros((n, RESAMPLES))
-    asked = sum(len(values) for values in left[0].values()) if left else 0
-
-    def drawn_again(of: Sequence[Scores], family: str, weights: NDArray[Any]) -> NDArray[Any]:
-        values = np.array([entry[family] for entry in of], dtype=float)
-        count = values.shape[1]
-        middle = values.mean(axis=1, keepdims=True)
-        # means of resamples lie closer together than means of new samples would, by this factor
-        wider = np.sqrt(count / (count - 1)) if count > 1 else 1.0
-        found: NDArray[Any] = middle + wider * (values @ weights.T - middle)
-        return found
-
-    for family, values in entries[0].items() if n else ():
+    rng = np.random.default_rng(seed)
+    means = np.zeros((n, RESAMPLES))
+    for family, values in entries[0].items():
         count = len(values)
         weights = rng.multinomial(count, [1 / count] * count, size=RESAMPLES) / count
-        means += drawn_again(entries, family, weights)
-        if asked and family in left[0]:
-            others += drawn_again(left, family, weights) * (count / asked)
-    if asked:
-        means -= np.where(others < starves, 2.0 * len(entries[0]), 0.0)
-    # Sums of the same numbers in another order differ in their last bits.
-    apart = means[:, None, :] - means[None, :, :]
+        drawn = np.array([entry[family] for entry in entries], dtype=float)
+        middle = drawn.mean(axis=1, keepdims=True)
+        # means of resamples lie closer together than means of new samples would, by this factor
+        means += middle + np.sqrt(count / (count - 1)) * (drawn @ weights.T - middle)
+    if not left or not left[0]:
+        return _share_ahead(means, means)
+    behind = 2.0 * len(entries[0])
+    pooled = [[value for family in entry for value in entry[family]] for entry in left]
+    low, high = (means - np.where(found < starves, behind, 0.0) for found in bounds(pooled, seed=seed + 1))
+    least = _share_ahead(low, high)
+    most = 1 - least.T
+    found: NDArray[Any] = np.where(least > 0.5, least, np.where(most < 0.5, most, 0.5))
+    return found
+
+
+def _share_ahead(of: NDArray[Any], others: NDArray[Any]) -> NDArray[Any]:
+    """Share of the resamples in which each is above each of the others, shape (n, n). Sums of the same numbers in another order differ in their last bits."""
+    import numpy as np
+
+    apart = of[:, None, :] - others[None, :, :]
     found: NDArray[Any] = (apart > 1e-9).mean(axis=2) + 0.5 * (np.abs(apart) <= 1e-9).mean(axis=2)
     return found
 

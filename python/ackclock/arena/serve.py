@@ -162,7 +162,9 @@ class Server:
 
 def _told(table: Table, entry: Entry, beat: Entry) -> tuple[dict[str, Any], str]:
     """Return reasons for which an entry need not continue; empty if it should."""
-    mine, other = (next(s for s in table.standings if s.entry == one) for one in (entry, beat))
+    mine, other, usual = (
+        next(s for s in table.standings if s.entry == one) for one in (entry, beat, Entry(controller=YARDSTICK))
+    )
     ranked = [s.entry for s in table.ranked]
     ahead = None
     if mine.rank is not None and other.rank is not None and entry != beat:
@@ -180,11 +182,15 @@ def _told(table: Table, entry: Entry, beat: Entry) -> tuple[dict[str, Any], str]
         "interval": None if mine.why or mine.score is None else [round(v, 3) if abs(v) < 1e9 else None for v in (mine.score.low, mine.score.high)],
         "worst": round(mine.worst, 3),
         "left_to_others": None if mine.left is None else round(mine.left.value, 4),
+        "left_interval": None if mine.left is None else [round(mine.left.low, 4), round(mine.left.high, 4)],
         "starves": mine.starves,
         "why": mine.why,
         "beat": beat.name,
         "beat_score": round(bar, 3),
         "ahead": ahead,
+        YARDSTICK: {
+            "score": round(_value(usual), 3), "worst": round(usual.worst, 3), "left_to_others": None if usual.left is None else round(usual.left.value, 4),
+        },
         "families": {family: round(100 * sum(values) / len(values), 2) for family, values in mine.scores.items()},
         "digests": {row.draw.id: row.digest for row in mine.rows},
     }, stops  # fmt: skip

@@ -47,7 +47,7 @@ FLOOR = 0.01
 """Minimum of a term in a score, so that one term cannot make all others vanish."""
 
 LARGEST = 2**18
-MOST_DRAWS, MOST_FAMILIES = 1000, 50
+MOST_DRAWS, MOST_FAMILIES, MOST_TIMES = 1000, 50, 100
 ATTACK = {"budget", "objective", "evaluations"}
 
 _AMOUNT = re.compile(r"\s*([0-9.]+(?:e-?[0-9]+)?)\s*(.*?)\s*")
@@ -71,6 +71,8 @@ class Family:
         Budget, objective and number of environments of a search; empty if it is a scenario.
     recovery
         Window in seconds, if `recovery` counts.
+    times
+        Its draws, for each of a family without this key. The weight of the family stays.
     """
 
     id: str
@@ -79,6 +81,7 @@ class Family:
     scenario: Mapping[str, Any] = field(default_factory=dict, repr=False)
     attack: Mapping[str, Any] = field(default_factory=dict)
     recovery: tuple[float, float] | None = None
+    times: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +101,7 @@ class Task:
     starves
         An entry that leaves others less than this share of what CUBIC leaves them starves them, and ranks behind all that do not.
     draws
-        Number of scenarios of each family, by tier.
+        Number of scenarios of a family, by tier.
     text
         Text of the file.
     """
@@ -243,12 +246,12 @@ def read(text: str, name: str) -> Task:
 
 
 def drawn(task: Task, salt: str, count: int) -> list[Draw]:
-    """Return scenarios of each family, `count` of each. Another salt gives others; a longer list begins with a shorter
+    """Return scenarios of each family, `count` of each, or a multiple where the family says so. Another salt gives others; a longer list begins with a shorter
     one.
     """
     found = []
     for family in task.families:
-        for number in range(1, count + 1):
+        for number in range(1, count * family.times + 1):
             # `random` documents that a text gives the same numbers in every version
             chance = random.Random(f"ackclock arena {task.digest} {family.id} {salt} {number}")
             seed = chance.randrange(1, 2**31)
@@ -315,7 +318,7 @@ def _resolved(keys: dict[str, Any]) -> dict[str, Any]:
 def _family(name: str, entry: Any, weights: Mapping[str, Any]) -> Family:
     where = f"{name}: families"
     table = _table(name, "families", entry)
-    _only(where, table, {"id", "about", "counts", "scenario", "attack", "recovery"}, {"id", "counts"})
+    _only(where, table, {"id", "about", "counts", "scenario", "attack", "recovery", "times"}, {"id", "counts"})
     id_ = table["id"]
     if not isinstance(id_, str) or not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", id_):
         raise InputError(f"task {where}: id: found {quote(id_)}; allowed: small letters, digits and hyphens")
@@ -343,9 +346,12 @@ def _family(name: str, entry: Any, weights: Mapping[str, Any]) -> Family:
         evaluations = attack["evaluations"]
         if not isinstance(evaluations, int) or not 1 <= evaluations <= 10_000:
             raise InputError(f"task {where}: attack.evaluations: found {quote(evaluations)}; allowed: 1 to 10,000")
+    times = table.get("times", 1)
+    if not isinstance(times, int) or isinstance(times, bool) or not 1 <= times <= MOST_TIMES:
+        raise InputError(f"task {where}: times: found {quote(times)}; allowed: a whole number, 1 to {MOST_TIMES}")
     return Family(
         id=id_, about=str(table.get("about", "")), counts=tuple(counts), scenario=_table(where, "scenario", table.get("scenario", {})),
-        attack=attack, recovery=window,  # type: ignore[arg-type]
+        attack=attack, recovery=window, times=times,  # type: ignore[arg-type]
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -98,16 +99,25 @@ def test_who_starves_others_ranks_behind() -> None:
     from ackclock.arena.game import Row, _ranked, _standing
 
     task = read(TASK.read_text("utf-8"), "small")
-    plan = Plan(task=task, entries=[Entry(controller="bbr")], salt="s", draws=1)
+    plan = Plan(task=task, entries=[Entry(controller="bbr")], salt="s", draws=24)
     beside = next(d for d in drawn(task, "s", 1) if d.family.id == "beside")
 
-    def of(name: str, score: float, left: float) -> Any:
-        row = Row(draw=beside, terms={"throughput": 1.0, "others": left}, score=score, digest="d")
-        return _standing(plan, Entry(controller=name), [row], "", "")
+    def of(name: str, score: float, left: list[float]) -> Any:
+        rows = [Row(draw=beside, terms={"throughput": 1.0, "others": share}, score=score, digest="d") for share in left]
+        return _standing(plan, Entry(controller=name), rows, "", "")
 
-    ordered, _ = _ranked([of("bbr", 0.9, 0.2), of("reno", 0.5, 0.9)], 0.5)
+    ordered, _ = _ranked([of("bbr", 0.9, [0.2]), of("reno", 0.5, [0.9])], 0.5)
     assert [s.entry.name for s in ordered] == ["reno", "bbr"]
     assert ordered[1].starves
+    remarks = {
+        "": [0.9] * 24,
+        "may starve others": [0.1, 1.0] * 12,
+        "starves others, not surely": [0.1, 0.8] * 12,
+        "starves others": [0.1] * 24,
+    }
+    assert [of("bbr", 0.9, left).remark for left in remarks.values()] == [*remarks]
+    plan = replace(plan, draws=1)
+    assert of("reno", 0.5, [0.6]).remark == "", "nothing is said of few draws"
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from ackclock import _files
 from ackclock.arena import Entry, Plan, Standing, Task, _seal, _sealed, drawn, files, play, read
 from ackclock.errors import InputError
+from ackclock.own import described
 
 HERE = Path(__file__).parent
 SALT = "s"
@@ -84,7 +85,7 @@ def test_who_changes_the_store_of_the_judge_finds_it_shut(tmp_path: Path) -> Non
         table(ALONE, one, tmp_path / place, *off)
         found = table(ALONE, one, tmp_path / place, *off)  # the same command again, continuing in the folder
         assert found["cheater"].why == ""
-        assert (found["cheater"].rank == 1) == bool(off)
+        assert found["cheater"].rank == (1 if off else 3), "behind CUBIC and Reno where its trap is on"
         shutil.rmtree(tmp_path / place)
 
 
@@ -104,11 +105,64 @@ def test_connections_that_talk_to_each_other_do_not_repeat(name: str, tmp_path: 
 @pytest.mark.deep
 def test_a_second_process_cannot_be_had(tmp_path: Path) -> None:
     one = entry("accomplice.c", tmp_path)
-    found = table(ALONE, one, tmp_path / "out")
-    assert found["cheater"].score.value <= found["reno"].score.value
+    with pytest.raises(
+        InputError, match=r"loading .*accomplice\.c: found a call of the system, which ended the process"
+    ):
+        table(ALONE, one, tmp_path / "out")
     found = table(ALONE, one, tmp_path / "off", "fence")
     assert found["cheater"].why == ""
     assert found["cheater"].rank < found["reno"].rank
+
+
+@pytest.mark.deep
+def test_connections_in_rust_have_no_variables_to_share(tmp_path: Path) -> None:
+    one = entry("conspirator.rs", tmp_path)
+    with pytest.raises(InputError, match=r"conspirator\.rs: found SHARED, which all connections share"):
+        table(ALIKE, one, tmp_path / "out")
+    found = table(ALIKE, one, tmp_path / "off", "apart")
+    assert found["cheater"].why == ""
+    assert found["cheater"].rank < found["reno"].rank
+
+
+RUST = """
+use ackclock_controller::{Controller, Options, Random, Window};
+%s
+struct Mine { asked: usize }
+impl Controller for Mine {
+    fn new(_: &Options, _: Random) -> Mine { Mine { asked: 0 } }
+    fn ssthresh(&mut self, window: &Window, _: u32) -> u32 {
+        self.asked += 1;
+        if self.asked > 1_000_000 { panic!("asked {} times", self.asked) }
+        (%s).max(2)
+    }
+}
+ackclock_controller::export!(Mine);
+"""
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("declared", "used", "found"),
+    [
+        ("static STEPS: [u32; 64] = [7; 64]; static WORD: &str = \"word\";", "window.cwnd / STEPS[self.asked % 64] + WORD.len() as u32", ""),
+        ("static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);", "COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + window.cwnd / 2", "COUNT"),
+        ("thread_local! { static SEEN: std::cell::Cell<u32> = const { std::cell::Cell::new(0) } }", "{ SEEN.set(SEEN.get() + window.cwnd); SEEN.get() }", "SEEN"),
+        ("static mut LAST: u32 = 0;", "unsafe { LAST += window.cwnd; LAST }", "LAST"),
+        ("std::arch::global_asm!(\".data\", \"of_all: .long 0\", \".text\");", "window.cwnd / 2", "assembler"),
+    ],
+)  # fmt: skip
+def test_a_variable_in_rust_is_found_and_a_constant_is_none(
+    declared: str, used: str, found: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.rs"
+    file.write_text(RUST % (declared, used), encoding="utf-8")
+    _files.give_leave()
+    one = described(str(file), {})
+    if not found:
+        one.prepare(tmp_path, apart=True)
+        return
+    with pytest.raises(InputError, match=rf"found {found}, which all connections share"):
+        one.prepare(tmp_path, apart=True)
 
 
 PLAIN = """

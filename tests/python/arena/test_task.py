@@ -31,6 +31,17 @@ def test_draws_hang_on_the_salt_and_on_nothing_else() -> None:
     assert len({d.rate_bps for d in longer if d.keys}) == 8
 
 
+def test_a_family_may_be_drawn_more_often() -> None:
+    task = read(
+        SMALL.replace('counts = ["throughput", "others"]', 'counts = ["throughput", "others"]\ntimes = 3'), "small"
+    )
+    assert [d.id for d in drawn(task, "a", 2)] == [
+        *("alone-1", "alone-2"),
+        *(f"beside-{i}" for i in range(1, 7)),
+        *("adversary-1", "adversary-2"),
+    ]
+
+
 def test_what_is_drawn_lies_in_its_range_and_is_exact_in_a_file() -> None:
     for draw in drawn(read(SMALL, "small"), "a", 30):
         if draw.keys:
@@ -58,6 +69,7 @@ def test_a_reference_is_what_was_drawn_there() -> None:
         ('budget = "steps"', 'budget = "steppes"', "steppes"),
         ('{ from = "2 Mbit/s", to = "8 Mbit/s" }', '{ from = "fast", to = "8 Mbit/s" }', "family alone"),
         ('id = "beside"', 'id = "alone"', "found an id twice"),
+        ('counts = ["throughput", "others"]', 'counts = ["throughput", "others"]\ntimes = 0', "times: found 0"),
         ("[draws]", "[draws", "task small"),
         ('attack = {', 'scenario = {}\nattack = {', "found both"),
     ],

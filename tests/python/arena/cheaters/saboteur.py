@@ -25,7 +25,7 @@ with suppress(OSError, sqlite3.Error):
 
 class Cheater:
     def on_control(self, window, ack):
-        window.cwnd = 3
+        window.cwnd = 1
 
     def on_congestion_event(self, window, in_flight):
-        return 3
+        return 2
