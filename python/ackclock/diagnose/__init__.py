@@ -25,6 +25,7 @@ from ackclock.diagnose._fit import Fit, fit, fit_mirror, model
 from ackclock.diagnose._mirror import mirrored
 from ackclock.diagnose._notes import ANY, BOTH, BUFFERED, EITHER, notes, together
 from ackclock.diagnose._path import Path, estimate
+from ackclock.diagnose._place import guess, place
 from ackclock.diagnose._policer import Policer, policed
 from ackclock.diagnose._push import marks_tell, without_marks
 from ackclock.diagnose._replay import Replay, gap, replay, unexplained
@@ -267,7 +268,7 @@ def diagnose(
             allowed = f"one with data: {', '.join(numbers[:most])}{more}"
             raise InputError(f"{path}: found connection {connection}; allowed: {allowed}")
     row = rows.row(0, named=True)
-    at = _place(row)
+    at = place(row)
     missed = first.missed(row)
     whole = read_capture(path, connection=row["connection"])
     assert whole.packets is not None
@@ -299,16 +300,16 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float, lacks: str 
         facts, where = without_some(*seen(packets, row, server=server, mss=mss, window=asked.window))
         return _untold(lacks, row, at, missed, mss, asked.notes + facts, where)
     if at == "unknown":
-        at = _guess(replay(packets, server=server, mss=mss), row)
+        at = guess(replay(packets, server=server, mss=mss), row)
     acks = repairs = unknown = 0
     blurred, trip = 0.0, None
     counted = False
-    if not marks_tell(
-        packets, server=server, mss=mss, apart=None if at == "receiver" and row["timestamps"] else gap(packets, server)
-    ):
+    apart = None if at == "receiver" and row["timestamps"] else gap(packets, server)
+    marks = marks_tell(packets, server=server, mss=mss, apart=apart)
+    if not marks:
         packets = without_marks(packets, server=server, mss=mss)
     if at == "receiver":
-        turned = as_sent(packets, server=server, mss=mss, whole=missed == 0)
+        turned = as_sent(packets, server=server, mss=mss, whole=missed == 0, marks=marks)
         moved = None if turned is None else turned.packets
         why = "the timestamps in the capture do not tell when packets left" if turned is None else ""
         blurred, trip = (0.0, None) if turned is None else (turned.tick_s, turned.trip_s)
@@ -332,8 +333,6 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float, lacks: str 
     if at == "sender":
         moved, acks = with_acks(moved, server=server, mss=mss, gap_s=gap(moved, server))
     shown = sent(moved, server=server, mss=mss)
-    if at == "receiver":
-        row = {**row, "first_flight": shown.first_flight, "most_in_flight": int(shown.flights.max(initial=0))}
     played = replay(moved, server=server, mss=mss)
     without = unexplained(played) if at == "receiver" else 0.0
     if without > MOST_UNEXPLAINED:
@@ -342,6 +341,8 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float, lacks: str 
             "and what a sender waits for shows only beside it: capture at the sender"
         )
         return _untold(refused, row, at, missed, mss, asked.notes + facts, where)
+    if at == "receiver":
+        row = {**row, "first_flight": shown.first_flight, "most_in_flight": int(shown.flights.max(initial=0))}
     six = ":" in row["from_address"]
     header = (40 if six else 20) + 20 + (12 if row["timestamps"] else 0)
     path = estimate(played, mss=mss, header=header, blurred=blurred, trip=trip, unsure=missed > 0)
@@ -354,8 +355,9 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float, lacks: str 
     closed = _closed(played)
     police = policed(moved, shown, path, server=server, mss=mss)
     early = early_end(played, path, mss)
-    told = f"{said[:1].upper()}{said[1:]}{_because(causes, path, row, closed)}." if said else "Nothing was sent."
     life = sum(played.seconds.values())
+    none = "It was idle for 100 % of its life." if life else "No time passes between its packets."
+    told = f"{said[:1].upper()}{said[1:]}{_because(causes, path, row, closed)}." if said else none
     where = answer(
         causes,
         path,
@@ -366,6 +368,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float, lacks: str 
         policer=police,
         early=None if early is None else early // mss,
         idle=played.seconds["idle"] / life if life else 0.0,
+        nagle=played.nagle / life if life else 0.0,
     )
     return Diagnosis(
         connection=row,
@@ -469,23 +472,6 @@ def _because(causes: tuple[Cause, ...], path: Path, row: dict[str, Any], closed:
     if first in ("recovery", "timeout"):
         return f": {row['lost']:,} of {row['segments']:,} segments were lost ({told_share(row['lost'] / max(row['segments'], 1))})"
     return f"; {could}" if could else ""
-
-
-def _place(row: dict[str, Any]) -> str:
-    place = row["captured_at"]
-    if place in ("between", "unknown"):
-        return str(place)
-    return "sender" if place == row["way"] else "receiver"
-
-
-def _guess(played: Replay, row: dict[str, Any]) -> str:
-    """Estimate the round trip without a handshake: the time from an ACK to the data that it releases."""
-    least = row["rtt_min_s"]
-    if not least:
-        return "unknown"
-    released = [now for now in played.instants if now.new and now.heard]
-    alone = [now for now in played.instants if now.new and not now.heard]
-    return "sender" if len(released) > len(alone) and played.gap < 0.2 * least else "unknown"
 
 
 def _refusal(found: Capture, missed: float) -> str:

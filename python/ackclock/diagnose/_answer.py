@@ -64,6 +64,7 @@ def answer(
     idle: float,
     policer: Policer | None = None,
     early: int | None = None,
+    nagle: float = 0.0,
 ) -> Answer:
     """Return the answer.
 
@@ -85,11 +86,22 @@ def answer(
         Policer on the path, if the losses show one.
     early
         Segments in flight at the end of slow start, if it ended early without a loss.
+    nagle
+        Share of the lifetime in which Nagle's algorithm held back a short segment.
     """
     # Length: a sentence for each place
     sender, receiver = ("server", "client") if row["way"] == "server" else ("client", "server")
+    if not causes and idle > 0:
+        return Answer(
+            where="application",
+            what=f"the {sender} had nothing to send: what it sent was acknowledged at once",
+            helps="a program that writes sooner or more (notsent of ss -ti at the sender would be 0)",
+            sure="sure",
+        )
     if not causes:
-        return Answer(where="not told", what="nothing was sent", helps="capture a transfer", sure="not told")
+        return Answer(
+            where="not told", what="no time passes between its packets", helps="capture a transfer", sure="not told"
+        )
     parts = {cause.name: cause.share * (1 - idle) for cause in causes}
     parts["application"] = parts.get("application", 0.0) + idle
     lost = {cause.name: cause for cause in causes}
@@ -164,6 +176,13 @@ def answer(
             what=what,
             helps="sndbuf_limited of ss -ti tells which; a larger send buffer (net.ipv4.tcp_wmem, SO_SNDBUF), or a program that writes sooner",
             sure="likely",
+        )
+    if first == "application" and nagle > most / 2:
+        return Answer(
+            where="application",
+            what=f"the {sender} writes little at a time, and each such segment waited for the ACK of the one before (Nagle's algorithm), for {told_share(nagle)} of the time",
+            helps=f"TCP_NODELAY at the {sender}, or one write for what belongs together; the {receiver} may hold its ACK back for 40 ms and more (delayed ACK)",
+            sure=sure,
         )
     if first == "application":
         idly = f", {told_share(idle)} with nothing outstanding" if idle > 0.1 else ""

@@ -7,7 +7,9 @@ aligned over any length.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -128,6 +130,11 @@ def sent(packets: pl.DataFrame, *, server: bool, mss: int) -> Sent:
 NEIGHBOURS = 4
 """ACKs on either side, of which one in four has to show how many segments an ACK usually covers."""
 
+LEAST_NUMBERED, IN_A_ROW, ODD, MOST_LOST, WRAP = 20, 0.9, 0.01, 100, 1 << 16
+"""Packets, and share of them with successive numbers, from which on numbers of IP headers count a host's packets; share
+that may have a number of another kind; largest gap that is a loss; numbers in all.
+"""
+
 MOST_ACKS = 200_000
 """Largest number of ACKs among which lost ones are searched for."""
 
@@ -138,7 +145,11 @@ def _lost_acks(packets: pl.DataFrame, server: bool, mss: int) -> tuple[tuple[int
     """
     import polars as pl
 
-    back = packets.filter(pl.col("from_server") != server).select("kind", "ack", "seq", "length").head(2 * MOST_ACKS)
+    back = packets.filter(pl.col("from_server") != server)
+    counted = _missing_numbers(back.filter(~pl.col("kind").is_in(["sack", "dsack"]))["ip_id"].to_list())
+    if counted is not None:
+        return counted
+    back = back.select("kind", "ack", "seq", "length").head(2 * MOST_ACKS)
     steps: dict[bool, list[tuple[int, int]]] = {False: [], True: []}  # hole -> packet number, bytes newly reported
     known = Known()
     count, una, news = 0, 0, 0
@@ -173,6 +184,25 @@ def _lost_acks(packets: pl.DataFrame, server: bool, mss: int) -> tuple[tuple[int
         missing = round(step / ordinary) - 1 if ordinary >= mss and step >= 2 * ordinary else 0
         lost += [number + len(lost) + i for i in range(min(missing, 20))]
     return tuple(lost), count
+
+
+def _missing_numbers(numbers: Sequence[int]) -> tuple[tuple[int, ...], int] | None:
+    """Return the lost packets by gaps between the numbers of IP headers, as `_lost_acks`; None if these count nothing.
+
+    An ACK of many segments may be the only one, where the receiver's host joins segments before TCP sees them.
+    """
+    if len(numbers) < LEAST_NUMBERED or not any(numbers):
+        return None
+    first = 1 if numbers[0] == 0 else 0  # Linux gives a SYN/ACK the number 0
+    gaps = [(now - before) % WRAP for before, now in pairwise(numbers[first:])]
+    odd = sum(gap > MOST_LOST for gap in gaps)  # a RST has a number of its own
+    if sum(gap == 1 for gap in gaps) < IN_A_ROW * len(gaps) or odd > ODD * len(gaps):
+        return None
+    lost: list[int] = []
+    for number, gap in enumerate(gaps, first + 2):
+        missing = gap - 1 if gap <= MOST_LOST else 0
+        lost += [number + len(lost) + i for i in range(missing)]
+    return tuple(lost), len(numbers)
 
 
 def _together(steps: list[tuple[int, int]], usual: int) -> list[int]:
@@ -273,6 +303,7 @@ def curve(ends: Floats, flights: Floats, *, whole: float, cells: int, mss: int) 
     """
     import numpy as np
 
+    ends, flights = _segment_by_segment(ends, flights, mss)
     inside = ends <= whole + 1
     at = np.minimum(((ends[inside] - 2) * cells / whole).astype(np.int64), cells - 1)
     logs = np.log(np.maximum(flights[inside] / mss, 0.5))
@@ -283,6 +314,16 @@ def curve(ends: Floats, flights: Floats, *, whole: float, cells: int, mss: int) 
         return Curve(logs=np.zeros(cells), reached=0.0)
     means = np.interp(np.arange(cells), known, total[known] / count[known])
     return Curve(logs=means, reached=float((known[-1] + 1) / cells))
+
+
+def _segment_by_segment(ends: Floats, flights: Floats, mss: int) -> tuple[Floats, Floats]:
+    """Return a row for each segment of packets of several: a capture above a card has one row for them all."""
+    import numpy as np
+
+    sizes = np.diff(ends, prepend=1.0)
+    parts = np.maximum(np.ceil(sizes / mss), 1).astype(np.int64)
+    behind = (np.repeat(parts.cumsum(), parts) - np.arange(1, parts.sum() + 1)) * float(mss)
+    return np.repeat(ends, parts) - behind, np.repeat(flights, parts) - behind
 
 
 def run_curve(run: Run, *, whole: float, cells: int, mss: int) -> Curve:
@@ -300,5 +341,6 @@ def run_curve(run: Run, *, whole: float, cells: int, mss: int) -> Curve:
 
     rows = run.acks.filter(pl.col("event") == "send").select("seq", "len", "flight_size")
     ends = (rows["seq"] + rows["len"]).to_numpy().astype(np.float64) + 1
-    flights = rows["flight_size"].to_numpy().astype(np.float64) * mss
+    behind = np.maximum(np.ceil(rows["len"].to_numpy() / mss), 1) - 1  # the trace counts the first segment of a packet
+    flights = (rows["flight_size"].to_numpy().astype(np.float64) + behind) * mss
     return curve(ends, flights, whole=whole, cells=cells, mss=mss)

@@ -14,7 +14,16 @@ if TYPE_CHECKING:
     from ackclock.diagnose._replay import Replay
     from ackclock.scenario import Scenario
 
-__all__ = ["mirrored", "with_window"]
+__all__ = ["CUT", "mirrored", "with_window"]
+
+CUT: dict[str, Any] = {
+    "flows.0.stack.tso": True,
+    "hosts": [{"name": "sender", "cuts_packets": True}],
+    "flows.0.host": "sender",
+}
+"""Sender that leaves packets of several segments to its card, which cuts them: single ones cross the path, as from any
+real host.
+"""
 
 SYN_BYTES = 60
 """Size of a SYN, including its options."""
@@ -74,7 +83,7 @@ def mirrored(
     if shown.ecn != "off":
         values["flows.0.stack.ecn"] = "accecn" if shown.ecn == "accecn" else "ask"
     if shown.large > 0.1:
-        values["flows.0.stack.tso"] = True
+        values |= CUT
     link = scenario.network.bottleneck
     hand = found.connection["handshake_rtt_s"]
     assert link is not None

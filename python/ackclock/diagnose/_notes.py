@@ -26,6 +26,9 @@ EITHER = "the congestion window or the send buffer"
 BUFFERED = "the application or its send buffer"
 """Cause that held back a sender whose application writes behind ACKs, up to the same amount in flight."""
 
+NEARER, NEARER_S = 20, 0.02
+"""Multiple of the base round trip, and least time, from which on a handshake was answered from further away than data."""
+
 WORTH_TELLING = 0.01
 """Share of the time worth reporting: the accuracy of the causes otherwise."""
 
@@ -138,6 +141,12 @@ def notes(
         made.append(
             f"The capture has missed packets ({share(missed)} of the data, and ACKs). {acks:,} ACKs and {repairs:,} repairs are inferred from what "
             "happened next; of a short transfer the shares of causes may be off by some percent."
+        )
+    hand, base = row["handshake_rtt_s"], path.base_rtt_s
+    if at == "sender" and hand and base and hand > max(NEARER * base, NEARER_S) and not row["syn_again"]:
+        made.append(
+            f"The handshake took {told_seconds(hand)}, and ACKs came within {told_seconds(base)}: something near the sender (a proxy, the network of a virtual machine) "
+            "acknowledges in the receiver's place, or the receiver was slow to accept. What lies behind a proxy does not show here."
         )
     if played.paced and not path.identified:
         made.append(

@@ -22,6 +22,11 @@ __all__ = ["Departed", "Departure", "departures", "numbered"]
 IN_A_ROW = 0.5
 """Share of packets with successive numbers, below which the numbers count something else."""
 
+SAME = 0.02
+"""Share of packets with the number of another one, as of a copy, above which the numbers count nothing: hosts that write
+0 number only the segments of one packet that a card cuts, each time from 0.
+"""
+
 FEW = 3
 """Unexplained gaps up to which the numbers are still trusted."""
 
@@ -79,7 +84,7 @@ def numbered(own: list[Row], mss: int) -> list[int] | None:
         high = made[-1]
         made.append(high + ((row[10] - high + WRAP // 2) % WRAP) - WRAP // 2)
     order = sorted(range(len(own)), key=lambda i: made[i])
-    follow = gaps = alone = 0
+    follow = gaps = alone = same = 0
     nxt = 1
     for before, at in pairwise(order):
         gap = made[at] - made[before] - _parts(own[before], mss)
@@ -87,12 +92,13 @@ def numbered(own: list[Row], mss: int) -> list[int] | None:
             return None
         row = own[at]
         follow += gap == 0
+        same += gap < 0
         if gap > 0:
             gaps += 1
             alone += row[3] == nxt and row[4] > 0
         if row[4]:
             nxt = max(nxt, row[3] + row[4])
-    if follow < IN_A_ROW * (len(own) - 1) or alone > max(FEW, gaps // 2):
+    if follow < IN_A_ROW * (len(own) - 1) or alone > max(FEW, gaps // 2) or same > max(FEW, SAME * len(own)):
         return None
     return made
 

@@ -4,6 +4,7 @@ by kind.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,13 @@ __all__ = ["Path", "estimate"]
 STANDS_S = 2e-3
 """A queue exists if the RTT exceeds the base by this much, and by a tenth."""
 
-LEAST_PACKETS, STRETCH = 100, 20
-"""Packets delivered behind a queue before a rate is reported: in total, and without a break to count at all."""
+LEAST_PACKETS, STRETCHES = 100, (20, 80, 320)
+"""Packets delivered behind a queue before a rate is reported: in total, and without a break to count at all; longer ones
+where pieces of the first length do not agree, because ACKs jitter.
+"""
+
+LEAST_PIECES, NARROWER = 8, 1.5
+"""Number of longer pieces that tell a rate, and factor by which they have to agree better."""
 
 HALF, TIGHT = 0.5, 2e-3
 """Share of the pieces, by bytes, that agree best, and their largest distance if they determine the rate."""
@@ -147,10 +153,35 @@ def estimate(
 def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
     """Return the rate of delivery in pieces of time with a queue; without such pieces, the highest rate of any round
     trip. Most pieces show the bottleneck's rate. Pieces with an unnoticed wait of the sender show less; pieces after
-    late, bunched ACKs show more. If half of the pieces, by bytes, agree, theirs is the rate; otherwise it is the quantile `PLACE` of all.
+    late, bunched ACKs show more.
+
+    Where half of the pieces, by bytes, agree, these have the rate; else longer ones are tried, of which late ACKs make less.
     """
     stands = base + max(STANDS_S, 0.1 * base)
-    pieces: list[tuple[float, int]] = []  # bit/s, bytes
+    most = _most(found, base, mss)
+    rate, width, bound = 0.0, math.inf, most
+    for stretch in STRETCHES:
+        pieces = _pieces(found, stands, stretch * mss)
+        whole = sum(carried for _, carried in pieces)
+        if whole < LEAST_PACKETS * mss or (stretch > STRETCHES[0] and len(pieces) < LEAST_PIECES):
+            break
+        one, apart = _agreed(pieces, whole, long=stretch > STRETCHES[0])
+        bound = min(most or math.inf, whole / sum(carried / rate for rate, carried in pieces))
+        if apart < width / NARROWER:
+            rate, width = one, apart
+        if width <= TIGHT:
+            break
+    greatest = max(now.rtt or 0.0 for now in found.instants)
+    if width > AGREE:
+        return bound, False
+    if most is not None and most > (1 + AGREE) * rate and greatest < 2 * stands:
+        return most, False
+    return rate, True
+
+
+def _pieces(found: Replay, stands: float, least: int) -> list[tuple[float, int]]:
+    """Return rates, bit/s, and bytes of pieces of at least this many bytes behind a queue, in ascending order."""
+    pieces: list[tuple[float, int]] = []
     first: Instant | None = None
     largest = 0
     for now in found.instants:
@@ -164,29 +195,21 @@ def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
             first = None
         elif first is None:
             first = now
-        elif now.delivered - first.delivered >= STRETCH * mss and now.t > first.t:
+        elif now.delivered - first.delivered >= least and now.t > first.t:
             carried = now.delivered - first.delivered
             pieces.append((8 * carried / (now.t - first.t), carried))
             first = now
         if now.una >= now.nxt:  # nothing in flight: a new piece begins
             first = None
-    whole = sum(carried for _, carried in pieces)
-    if whole < LEAST_PACKETS * mss:
-        return _most(found, base, mss), False
-    pieces.sort()
-    rate, width = _agreed(pieces, whole)
-    most = _most(found, base, mss)
-    if width > AGREE or (
-        most is not None and most > (1 + AGREE) * rate and max(now.rtt or 0.0 for now in found.instants) < 2 * stands
-    ):
-        return most, False
-    return rate, True
+    return sorted(pieces)
 
 
-def _agreed(pieces: list[tuple[float, int]], whole: int) -> tuple[float, float]:
-    """Return the rate that pieces in ascending order determine, and the distance of the best half."""
+def _agreed(pieces: list[tuple[float, int]], whole: int, *, long: bool = False) -> tuple[float, float]:
+    """Return the rate that pieces in ascending order determine, and the distance of the best half. Of long pieces that
+    half has it: hardly anything is left in them of ACKs that came late and together.
+    """
     best = pieces
-    narrowest, apart = TIGHT, float("inf")
+    narrowest, apart = AGREE if long else TIGHT, float("inf")
     end = inside = 0
     share = PLACE * whole
     for start, (least, carried) in enumerate(pieces):

@@ -117,4 +117,6 @@ def policed(packets: pl.DataFrame, shown: Sent, path: Path, *, server: bool, mss
         return None
     early = sum(size for _, size, _ in sent[:first])
     burst = max(early - rate * (sent[first][0] - sent[0][0]), 0.0)
+    if burst < mss:  # a bucket is full before the first packet: these are losses at something else
+        return None
     return Policer(rate_bps=8 * rate, burst_bytes=burst)

@@ -15,6 +15,7 @@ from ackclock.diagnose._push import marks_tell
 from ackclock.diagnose._unseen import LEAST_RTO_S, UNSEEN
 from ackclock.diagnose._waits import (
     Instant,
+    behind_small,
     causes_of,
     holds_small_back,
     is_buffered,
@@ -59,6 +60,8 @@ class Replay:
     """The sender does not pace, and the bytes in flight are equal in every round trip."""
     buffered: bool = False
     """The application may have waited for room in the send buffer."""
+    nagle: float = 0.0
+    """Part of the application's time in which Nagle's algorithm held back a short segment that had been written, s."""
     small: bool = False
     """Writes of less than a segment wait for the ACK of the previous one (Nagle)."""
     acks: int = 0
@@ -373,7 +376,13 @@ class _Sender:
     def result(self) -> Replay:
         paced = is_paced(self.done, self.mss)
         causes = causes_of(self.done, mss=self.mss, paced=paced)
-        buffered = is_buffered(self.done, causes)
+        waited = sum(
+            then.t - now.t
+            for now, then, cause in zip(self.done, self.done[1:], causes, strict=False)
+            if cause == "application"
+        )
+        nagle = behind_small(self.done, causes, self.mss)
+        buffered = nagle <= waited / 2 and is_buffered(self.done, causes)
         if buffered:
             causes = with_buffer(self.done, causes, self.mss)
         seconds = dict.fromkeys(CAUSES, 0.0)
@@ -391,6 +400,7 @@ class _Sender:
             timeouts=self.timeouts,
             paced=paced,
             buffered=buffered,
+            nagle=nagle,
             small=holds_small_back(self.done, self.mss),
             level=not paced and is_level(self.done, causes, self.mss),
             acks=self.acks,

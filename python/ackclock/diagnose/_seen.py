@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -118,6 +119,7 @@ def seen(
         )
     sender, receiver = ("server", "client") if server else ("client", "server")
     shut = 0.0
+    one_way = packets.filter(pl.col("from_server") != server).is_empty()
     if window != "unknown":
         told = packets.filter(
             (pl.col("from_server") != server)
@@ -132,9 +134,14 @@ def seen(
                 f"The receiver's window: {min(offered):,} to {max(offered):,} bytes; it was shut {row['zero_windows']:,} times, without room for a segment for "
                 f"{told_seconds(shut)} ({share(min(shut / life, 1.0))} of the time)."
             )
-    made.append(
-        f"Sent again: {row['retransmitted']:,} of {row['segments']:,} segments; first flight: {row['first_flight']:,} bytes."
-    )
+    lacks = row["most_in_flight"] > (row["most_window"] or math.inf)
+    flight = "" if lacks or one_way else f"; first flight: {row['first_flight']:,} bytes"
+    made.append(f"Sent again: {row['retransmitted']:,} of {row['segments']:,} segments{flight}.")
+    if lacks and not one_way:
+        made.append(
+            f"{row['most_in_flight']:,} bytes seem to be in flight, and the receiver's window allows {row['most_window']:,.0f}: the file lacks ACKs, or holds no real "
+            "connection. What was in flight is not told."
+        )
     stalled, again = _stalled(packets, server=server)
     if again >= AGAIN and stalled > SHUT * life:
         here = row["captured_at"] in ("server", "client") and row["captured_at"] != row["way"]

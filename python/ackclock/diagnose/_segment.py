@@ -21,6 +21,13 @@ smaller segment must explain more.
 """
 
 
+PSH = 0x08
+
+MANY, WRITTEN = 20, 0.9
+"""Packets of a length, and share of them that end a write, from which on that length is the program's and not a full
+segment's.
+"""
+
 NEAR = 0.9
 """Fraction of the announced MSS that a path with a smaller MTU, usually a tunnel, still allows."""
 
@@ -31,6 +38,8 @@ def full_segment(packets: pl.DataFrame, server: bool, announced: float | None = 
     A segment of the announced size is full, even if another length is more frequent: a program with small writes fills
     few segments. A card that cuts up packets gets several segments at a time, often always two: only together with
     other lengths, or with the announced MSS, do these show the size of one.
+
+    Writes of one small size have that length in common as well; each of their packets ends a write.
 
     Parameters
     ----------
@@ -46,11 +55,14 @@ def full_segment(packets: pl.DataFrame, server: bool, announced: float | None = 
     own = packets.filter((pl.col("from_server") == server) & (pl.col("kind") == "data") & (pl.col("length") > 0))
     if own.is_empty():
         return USUAL_SEGMENT
+    allowed = int(announced or 0) - (TIMESTAMPS if own["timestamp"].max() else 0)
+    usual = allowed if LEAST_SEGMENT <= allowed <= LARGEST_SEGMENT else USUAL_SEGMENT
+    writes = _written(own, NEAR * usual)
     lengths = own.filter(pl.col("length") >= LEAST_SEGMENT)["length"]
     if lengths.is_empty():
-        return int(own["length"].max())  # type: ignore[arg-type]
+        most = int(own["length"].max())  # type: ignore[arg-type]
+        return usual if most in writes else most
     known = lengths.value_counts(sort=True).head(MOST_LENGTHS).rows()
-    allowed = int(announced or 0) - (TIMESTAMPS if own["timestamp"].max() else 0)
     if dict(known).get(allowed, 0) > 1:
         return allowed
     most = min(LARGEST_SEGMENT, int(announced) if announced else LARGEST_SEGMENT)
@@ -61,11 +73,22 @@ def full_segment(packets: pl.DataFrame, server: bool, announced: float | None = 
         if length % parts == 0
     }
     best, covers = 0, 0
-    for size in sorted((size for size in sizes if size <= most), reverse=True):
+    for size in sorted((size for size in sizes if size <= most and size not in writes), reverse=True):
         explained = [(length, count) for length, count in known if length % size == 0]
         if len(explained) == 1 and explained[0][0] != size and size < NEAR * allowed:
             continue  # one length alone, of several segments the last of which need not be full, does not show that a path takes less
         covered = sum(length * count for length, count in explained)
         if covered > covers * GAIN:  # a fraction of a segment explains the same, but no more
             best, covers = size, covered
-    return best or (allowed if LEAST_SEGMENT <= allowed <= LARGEST_SEGMENT else USUAL_SEGMENT)
+    return best or usual
+
+
+def _written(own: pl.DataFrame, below: float) -> set[int]:
+    """Return the lengths below a bound of which nearly every packet ends a write: a path with a small MTU cuts writes of
+    many segments, and only the last of each is marked.
+    """
+    import polars as pl
+
+    marked = (pl.col("flags") & PSH > 0).sum()
+    counted = own.filter(pl.col("length") < below).group_by("length").agg(pl.len().alias("n"), marked.alias("marked"))
+    return set(counted.filter((pl.col("n") >= MANY) & (pl.col("marked") >= WRITTEN * pl.col("n")))["length"])

@@ -76,7 +76,7 @@ class AsSent:
     unknown: int = 0
 
 
-def as_sent(packets: pl.DataFrame, *, server: bool, mss: int, whole: bool = True) -> AsSent | None:
+def as_sent(packets: pl.DataFrame, *, server: bool, mss: int, whole: bool = True, marks: bool = True) -> AsSent | None:
     """Return the packets in the order and at the times of their sender; None if the timestamps do not show them.
 
     Parameters
@@ -89,6 +89,8 @@ def as_sent(packets: pl.DataFrame, *, server: bool, mss: int, whole: bool = True
         Payload of a full segment, bytes.
     whole
         Whether the capture itself has missed nothing: then missing numbers were lost.
+    marks
+        Whether PSH ends a write: then a full segment without it means that more was written.
     """
     import polars as pl
 
@@ -112,7 +114,7 @@ def as_sent(packets: pl.DataFrame, *, server: bool, mss: int, whole: bool = True
     made = [(t, 0, at, row) for at, (t, row) in enumerate(came)]
     repairs, unknown = None, 0
     if numbers is None:
-        last = _by_holes(own, sends, released, made, server, round_trip)
+        last = _by_holes(own, sends, released, made, server, round_trip, acks.times if marks else None)
     else:
         left: list[float] = []
         for begins, heard in zip(sends, released, strict=True):
@@ -144,9 +146,14 @@ def _by_holes(
     made: Made,
     server: bool,
     round_trip: float,
+    times: dict[int, list[tuple[float, float]]] | None,
 ) -> float:
-    """Insert the packets that arrived and a hole for each loss, starting from the departure of the last packet."""
-    last, nxt, more = float("-inf"), 1, False
+    """Insert the packets that arrived and a hole for each loss; return the departure of the last packet.
+
+    Where the times of ACKs are given, a full segment without PSH means that more was written. What no ACK released after a silence then was sent again by a
+    timer, which waits for two round trips as they are then: the one before may have stood in a queue.
+    """
+    last, nxt, more, trip = float("-inf"), 1, False, round_trip
     for at, (packet, begins, heard) in enumerate(zip(own, sends, released, strict=True)):
         row = packet
         arrived, kind, seq, length = row[0], row[2], row[3], row[4]
@@ -154,8 +161,8 @@ def _by_holes(
         before, last = last, left
         if kind == "late":
             continue  # the hole represents the late packet
-        if heard is None and more and length and seq + length > nxt and left - before > SILENCE * round_trip:
-            # more was written than had arrived, and no ACK released it: it had been sent before, was lost, and a timer
+        if heard is None and more and length and seq + length > nxt and left - before > SILENCE * trip:
+            # more was written than had arrived, and no ACK released it: it had left before, was lost, and a timer
             # retransmitted it
             lost = (arrived, server, "data", nxt, seq + length - nxt, *row[5:])
             made.append((before, 2, at, lost))
@@ -164,7 +171,9 @@ def _by_holes(
             made.append((left, 1, at, (arrived, server, "data", nxt, seq - nxt, row[5], row[6], 0, *row[8:])))
         made.append((left, 1, at, row))
         if length and seq + length >= nxt:
-            more = not row[7] & (PSH | FIN)
+            more = times is not None and not row[7] & (PSH | FIN)
+            heard_at = (times or {}).get(row[9], [(arrived - round_trip, 0.0)])[0][0]
+            trip = max(arrived - heard_at, round_trip)
         nxt = max(nxt, seq + length if length else nxt)
     return last
 

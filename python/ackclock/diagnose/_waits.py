@@ -14,6 +14,7 @@ from statistics import median
 
 __all__ = [
     "Instant",
+    "behind_small",
     "causes_of",
     "holds_small_back",
     "is_buffered",
@@ -137,6 +138,20 @@ def holds_small_back(instants: list[Instant], mss: int) -> bool:
     gaps = [then - before for before, then in pairwise(left)]
     even = sum(gap for gap in gaps if gap <= longest) >= LEVEL * sum(gaps)
     return held >= LEAST_WAKES and held >= LEVEL * short and even
+
+
+def behind_small(instants: list[Instant], causes: list[str], mss: int) -> float:
+    """Return the time of the application's waits at whose end a short segment left with the ACK of another short one,
+    s: it had been written before, and Nagle's algorithm held it back.
+    """
+    small = last_departures(instants)[2]
+    held, spent = 0.0, 0.0
+    for i, cause in enumerate(causes):
+        now, then = instants[i], instants[i + 1]
+        held = (0.0 if now.new else held) + (then.t - now.t if cause == "application" else 0.0)
+        if then.new and then.clocked and then.new < mss and now.una < small[i] <= then.una:
+            spent += held
+    return spent
 
 
 def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:

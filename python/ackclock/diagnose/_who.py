@@ -10,12 +10,13 @@ likelihood, and of the answer "none of these".
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ackclock.diagnose._curve import Curve, Sent, curve, run_curve
-from ackclock.diagnose._mirror import mirrored
+from ackclock.diagnose._mirror import CUT, mirrored
+from ackclock.diagnose._score import apart, likelihoods, mostly, same, spreads
 from ackclock.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,9 +46,6 @@ RATE_OFF, DELAY_OFF = 3e-4, 1e-3
 OFF = ((0, 0), (0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (-1, -1))
 """Paths of a candidate in the race: multiples of `RATE_OFF` and `DELAY_OFF` beside the fitted path."""
 
-FLOOR, FLOOR_SEGMENTS = 0.005, 0.25
-"""Relative and absolute change, in segments, that a lost ACK or another detail of the path causes in a flight."""
-
 IN_RACE = 4.0
 """Candidates at more than this multiple of the smallest distance, and above `CLEARLY`, run to the end only once."""
 
@@ -68,19 +66,33 @@ NAMED = 0.1
 own way looks like another controller.
 """
 
-FAR = 1.5
-"""Largest ratio of a capture's distance from a candidate's runs to the distance between those runs."""
-
-OTHERWISE, WIDE = 0.2, 0.5
-"""Share of the parts in which a candidate may deviate, because after a lost ACK many take another course, and the size
-of that deviation.
+AGREES = 0.013
+"""Largest relative deviation of a candidate's flights from the capture's in most of the data, unless its own runs differ by
+more.
 """
+
+LOOSELY, ALONE, ALONE_ON_AVERAGE = 0.05, 4.0, 3.0
+"""Largest deviation there of a candidate whose sender leaves its packets to a card, if every other one is this many times
+as far, there and on average: what a card and its driver do is known roughly.
+"""
+
+WHOLE = [{"name": "sender", "cuts_packets": False}]
+"""Host whose packets cross the path as they are."""
+
+HYSTART = ("cubic",)
+"""Candidates whose slow start HyStart ends by default."""
+
+LARGE = 0.1
+"""Share of packets with several segments from which on the capture shows what the sender leaves to its card."""
 
 DECIDED = 20.0
 """Likelihood ratio from which on the better candidate is named."""
 
-ROUNDS = 3
-"""Independent parts of the data between two losses."""
+KIN = {
+    "reno": "TCP-LP (Linux's `lp`), which is not built in, does the same as reno unless the delay grows",
+    "westwood-plus": "Linux calls it `westwood`",
+}
+"""Names that others have for a controller, and controllers elsewhere that do the same."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -159,7 +171,7 @@ class Identity:
             said += ", which do the same on this path, segment by segment"
         if self.others:
             said += f"; {_or(self.others)} cannot be ruled out"
-        return said + "."
+        return ". ".join([said, *(KIN[name] for name in self.names if name in KIN)]) + "."
 
     def summary(self) -> dict[str, Any]:
         """Identity as plain values, for JSON."""
@@ -220,24 +232,47 @@ def identify(
     own = curve(shown.ends, shown.flights, whole=whole, cells=cells, mss=found.mss)
     runs: dict[str, list[Curve]] = {name: [] for name in names}
     total = len(names) // 2 + 3 * (len(OFF) - 1)
+    of = dict.fromkeys(names, base)
+
+    def run(host: Scenario, name: str, at: int) -> Curve:
+        return _run(host, name, at, whole=whole, cells=cells, mss=found.mss, shown=shown)
 
     def add(racers: Sequence[str], first: int, last: int) -> None:
         for name in racers:
             for at in range(first, last):
-                runs[name].append(_run(base, name, at, whole=whole, cells=cells, mss=found.mss, shown=shown))
+                runs[name].append(run(of[name], name, at))
                 if progress is not None:
                     progress(min(sum(map(len, runs.values())) / total, 1.0))
 
     near = _begins(found, names, own, whole=whole, cells=cells, shown=shown)
-    add(_in_race(near, FIRST_IN_RACE, FIRST_CLEARLY), 0, 1)
-    near |= {name: _apart(own, made[0]) for name, made in runs.items() if made}
+    for name in _in_race(near, FIRST_IN_RACE, FIRST_CLEARLY):
+        hosts = _hosts(base, shown, found, name)
+        made = [run(host, name, 0) for host in hosts]
+        nearest = min(range(len(made)), key=lambda at: mostly(own, made[at]))
+        of[name], runs[name] = hosts[nearest], [made[nearest]]
+    near |= {name: apart(own, made[0]) for name, made in runs.items() if made}
     racers = _in_race({name: near[name] for name, made in runs.items() if made}, IN_RACE, CLEARLY)
     add(racers, 1, FIRST_OFF)
     losses = len(shown.lost)
-    likely = _likelihoods(own, runs, racers, losses=losses)
+    likely = likelihoods(own, runs, racers, losses=losses)
     best = max(likely.values())
     add([name for name in racers if best - likely[name] <= math.log(HOPELESS)], FIRST_OFF, len(OFF))
-    return _judged(own, runs, racers, near, left_out, base, whole, losses=losses)
+    return _judged(own, runs, racers, near, left_out, of, whole, losses=losses)
+
+
+def _hosts(base: Scenario, shown: Sent, found: Diagnosis, name: str) -> list[Scenario]:
+    """Return the mirror, and others of what the capture does not show.
+
+    Packets of several segments may cross the path whole, as between virtual machines; or, where single segments show, a card may have cut them before the
+    capture. HyStart ends slow start by microseconds, or not at all; and a slow start that ended early may have had a threshold from before.
+    """
+    made = [base, base.set("hosts", WHOLE) if shown.large > LARGE else base.set_all(CUT)]
+    classic: dict[str, Any] = {"flows.0.stack.slow_start": {"kind": "classic"}} if name in HYSTART else {}
+    starts = [classic] if classic else []
+    if found.early_bytes:
+        threshold = max(found.early_bytes // found.mss, 2)
+        starts.append({**classic, "flows.0.stack.initial_ssthresh": threshold})
+    return made + [one.set_all(start) for start in starts for one in made]
 
 
 def _in_race(near: dict[str, float], times: float, clearly: float) -> list[str]:
@@ -256,11 +291,13 @@ def _begins(
     length = whole * part // cells
     base = mirrored(found, controller="reno", most_bytes=length)
     seen = Curve(logs=own.logs[:part], reached=1.0)
-    near = {}
-    for name in names:
-        made = _run(base, name, 0, whole=length, cells=part, mss=found.mss, shown=shown)
-        near[name] = _apart(seen, made)
-    return near
+    return {
+        name: min(
+            apart(seen, _run(host, name, 0, whole=length, cells=part, mss=found.mss, shown=shown))
+            for host in _hosts(base, shown, found, name)
+        )
+        for name in names
+    }
 
 
 def _compared(found: Diagnosis) -> int:
@@ -328,66 +365,24 @@ def _run(base: Scenario, name: str, at: int, *, whole: int, cells: int, mss: int
     return run_curve(ackclock.run(scenario, seed=at + 1), whole=whole, cells=cells, mss=mss)
 
 
-def _apart(one: Curve, other: Curve) -> float:
-    """Return the mean relative difference of the flights; data not sent at all counts fully."""
-    import numpy as np
-
-    missing = abs(one.reached - other.reached)
-    return float(np.abs(one.logs - other.logs).mean()) + missing
-
-
-def _likely(own: Curve, other: Curve, scale: float) -> float:
-    """Return the mean log-likelihood of a part of the data."""
-    import numpy as np
-
-    off = np.abs(own.logs - other.logs) + abs(own.reached - other.reached)
-    usual = (1 - OTHERWISE) * np.exp(-off / scale) / scale
-    return float(np.log(usual + OTHERWISE * np.exp(-off / WIDE) / WIDE).mean())
-
-
-def _floor(own: Curve) -> float:
-    import numpy as np
-
-    return float((FLOOR + FLOOR_SEGMENTS / np.exp(own.logs)).mean())
-
-
-def _spreads(made: Sequence[Curve]) -> list[float]:
-    """Return the distance of each run to the nearest of the others."""
-    return [min(_apart(a, b) for b in made if b is not a) for a in made]
-
-
-def _likelihoods(own: Curve, runs: dict[str, list[Curve]], racers: Sequence[str], *, losses: int) -> dict[str, float]:
-    """Return the log-likelihood of each racer over the whole data."""
-    import numpy as np
-
-    pieces = min(len(own.logs), ROUNDS * (losses + 1) + 10)
-    floor = _floor(own)
-    return {
-        name: pieces * max(_likely(own, one, floor + float(np.mean(_spreads(runs[name])))) for one in runs[name])
-        for name in racers
-    }
-
-
 def _judged(
     own: Curve,
     runs: dict[str, list[Curve]],
     racers: Sequence[str],
     near: dict[str, float],
     left_out: Sequence[tuple[str, str]],
-    base: Scenario,
+    of: Mapping[str, Scenario],
     whole: int,
     *,
     losses: int,
 ) -> Identity:
     import numpy as np
 
-    floor = _floor(own)
-    likely = _likelihoods(own, runs, racers, losses=losses)
-    spread, distance, most = {}, {}, {}
+    likely = likelihoods(own, runs, racers, losses=losses)
+    spread, distance = {}, {}
     for name in racers:
-        nearest = _spreads(runs[name])
-        spread[name], most[name] = float(np.mean(nearest)), max(nearest)
-        distance[name] = min(_apart(own, one) for one in runs[name])
+        spread[name] = float(np.mean(spreads(runs[name], apart)))
+        distance[name] = min(apart(own, one) for one in runs[name])
     order = sorted(racers, key=lambda name: -likely[name])
     best = order[0]
     ratios = {name: float(np.exp(min(likely[best] - likely[name], 700.0))) for name in racers}
@@ -397,25 +392,33 @@ def _judged(
         for name in sorted(near, key=lambda name: near[name])
         if name not in ratios
     ]
-    same = [name for name in order if _same(runs[best], runs[name])]
-    others = [name for name in order if name not in same and ratios[name] < DECIDED]
-    far = distance[best] > FAR * (most[best] + floor) or distance[best] > NAMED
+    equal = [name for name in order if same(runs[best], runs[name])]
+    off = {name: min(mostly(own, one) for one in runs[name]) for name in racers}
+    others = [
+        name
+        for name in order
+        if name not in equal and (ratios[name] < DECIDED or distance[name] < distance[best] or off[name] < off[best])
+    ]
+    alone = (
+        bool(of[best].flows[0].stack.tso)
+        and off[best] <= LOOSELY
+        and all(
+            off.get(name, math.inf) >= ALONE * off[best]
+            and distance.get(name, near[name]) >= ALONE_ON_AVERAGE * distance[best]
+            for name in near
+            if name not in equal
+        )
+    )
+    agrees = off[best] <= max(AGREES, *spreads(runs[best], mostly))
+    far = distance[best] > NAMED or not (agrees or alone)
     curves = {"": np.exp(own.logs), **{name: np.exp(made[0].logs) for name, made in runs.items() if made}}
     return Identity(
-        names=() if far else tuple(same),
+        names=() if far else tuple(equal),
         others=() if far else tuple(others),
         nearest=best,
         candidates=tuple(ranked),
         left_out=tuple(left_out),
         curves=curves,
-        scenario=base.set("flows.0.congestion_control", best),
+        scenario=of[best].set("flows.0.congestion_control", best),
         whole_bytes=whole,
     )
-
-
-def _same(some: Sequence[Curve], others: Sequence[Curve]) -> bool:
-    import numpy as np
-
-    if len(some) != len(others):  # one of them was lost on the way
-        return False
-    return all(np.array_equal(one.logs, other.logs) for one, other in zip(some, others, strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 from conftest import tool
@@ -11,7 +12,9 @@ from test_diagnose import captured
 import ackclock
 from ackclock.diagnose import diagnose
 from ackclock.diagnose._passed import Passed
-from ackclock.diagnose._path import _agreed
+from ackclock.diagnose._path import _agreed, _rate
+from ackclock.diagnose._replay import Replay
+from ackclock.diagnose._waits import Instant
 from ackclock.fidelity.drawn import drawn
 
 RATE, MSS, BASE = 8e6, 1000, 0.1
@@ -129,6 +132,27 @@ def test_where_half_of_the_pieces_agree_they_have_the_rate():
     assert _agreed([*slow, *right, *late], 1200)[0] == pytest.approx(10.001)
     few = [(9.5, 200), (9.5, 200), (9.7, 200), (10.0, 200), (10.3, 200)]  # some repetitions lack what was lost
     assert _agreed(few, 1000)[0] == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_acks_that_jitter_do_not_raise_the_rate(seed):
+    """ACKs that a busy machine hands on late and together made the rate 2 % too high, or a bound above the path's."""
+    draw = random.Random(seed).random
+    instants, stalled = [], 0.0
+    for n in range(4000):
+        due = 1.0 + n * 8 * MSS / RATE
+        if draw() < 0.1:
+            stalled = max(stalled, due + 0.02 * draw())
+        una = 1 + n * MSS
+        at = max(due, stalled)
+        instants.append(
+            Instant(
+                t=at, acked=MSS, heard=True, una=una, nxt=una + 90 * MSS, room=MSS * 1000, rtt=3 * BASE, delivered=una
+            )
+        )
+    rate, identified = _rate(Replay(instants=instants, causes=[], seconds={}, carried={}), BASE, MSS)
+    assert identified
+    assert rate == pytest.approx(RATE, rel=0.02)
 
 
 def test_the_rate_behind_acks_that_come_together(tmp_path):

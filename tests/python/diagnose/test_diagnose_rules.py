@@ -240,3 +240,19 @@ def test_the_bound_of_a_queue_is_lower_where_a_capture_has_missed_packets(tmp_pa
     whole = estimate(found.replay, mss=found.mss, header=52)
     assert whole.queue_s is not None
     assert found.path.queue_s == pytest.approx(whole.queue_s - 16 * found.mss / (found.path.rate_bps or 1.0))
+
+
+@pytest.mark.parametrize(("name", "way"), [("game-ticks", "cut to 96 bytes"), ("nagle-stall", "offload")])
+def test_writes_of_one_small_size_are_no_full_segments(name, way):
+    """Their common length was taken for the segment's: 97 % of the time was attributed to a window or to pacing."""
+    assert shipped(name, way, "12 s")["limits_off"] < 0.01
+
+
+def test_nagles_algorithm_is_named(tmp_path):
+    path = tmp_path / "stall.pcapng"
+    ackclock.run(ackclock.load("nagle-stall").set("duration", "12 s"), pcap=path, snaplen=96)
+    answer = diagnose(path).answer
+    assert answer is not None
+    assert answer.where == "application"
+    assert "Nagle" in answer.what
+    assert "TCP_NODELAY" in answer.helps

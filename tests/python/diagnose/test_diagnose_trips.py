@@ -47,7 +47,7 @@ def flown(
 def row(**given: Any) -> dict[str, Any]:
     usual = {
         "bytes": 289_600, "handshake_rtt_s": TRIP, "zero_windows": 0, "retransmitted": 0, "lost": 0, "segments": 200, "first_flight": 14_480,
-        "captured_at": "client", "way": "server", "timestamps": False, "most_window": 1 << 20,
+        "captured_at": "client", "way": "server", "timestamps": False, "most_window": 1 << 20, "most_in_flight": 1 << 16,
     }  # fmt: skip
     return usual | given
 

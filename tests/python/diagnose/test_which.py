@@ -18,6 +18,7 @@ from ackclock.diagnose import diagnose, fit, fit_mirror, identify, mirrored, wha
 from ackclock.diagnose._curve import curve
 from ackclock.diagnose._who import candidates
 from ackclock.errors import InputError
+from ackclock.formats import read_capture
 
 PATH = {
     "duration": "12 s",
@@ -69,7 +70,7 @@ def test_those_that_do_the_same_are_a_tie(tmp_path):
     told = identify(diagnose(path), among=["highspeed", "htcp", "reno", "vegas"])
     assert sorted(told.names) == ["highspeed", "htcp", "reno"]
     assert told.others == ()
-    assert told.sentence.endswith("which do the same on this path, segment by segment.")
+    assert "which do the same on this path, segment by segment" in told.sentence
 
 
 def test_what_was_lost_is_what_the_network_dropped(tmp_path):
@@ -286,3 +287,63 @@ def test_a_worse_mirror_is_no_basis_and_where_a_full_queue_lost_there_is_none(tm
     told = {one.name: one.model for one in what_if(replace(made, error=0.01), mirror=better, seeds=1)}
     assert told["congestion control reno"] == "mirror"
     assert told["twice the rate"] == "path"
+
+
+@pytest.mark.parametrize("at", ["sender", "receiver"])
+def test_what_a_card_has_cut_is_mirrored(tmp_path, at):
+    """Single segments show in the capture; hosts of the mirror that do not cut made another controller of it."""
+    scenario = ackclock.Scenario.from_dict(PATH).set_all(
+        {
+            "flows.0.congestion_control": "hybla",
+            "flows.0.stack.tso": True,
+            "flows.0.host": "sender",
+            "hosts": [{"name": "sender", "cuts_packets": True}],
+        }
+    )
+    path = tmp_path / "a.pcapng"
+    ackclock.run(scenario, pcap=path, pcap_at=at, snaplen=96)
+    found = diagnose(path)
+    told = identify(found, among=["hybla", "reno", "highspeed", "westwood-plus"])
+    assert told.names == ("hybla",)
+    assert told.scenario is not None
+    assert told.scenario.flows[0].stack.tso is True
+
+
+def test_acks_of_many_segments_with_numbers_in_a_row_are_all(tmp_path):
+    """A host joins segments before TCP sees them: an ACK of four stood for a lost one."""
+    scenario = ackclock.Scenario.from_dict(PATH).set_all(
+        {
+            "flows.0.stack.tso": True,
+            "flows.0.host": "sender",
+            "flows.0.peer_host": "reader",
+            "hosts": [
+                {"name": "sender", "cuts_packets": True},
+                {"name": "reader", "gro": True, "gro_flush_timeout": "10 ms", "napi_defer_hard_irqs": 10},
+            ],
+        }
+    )
+    _, path = captured(tmp_path, scenario)
+    found = diagnose(path)
+    assert found.sent is not None
+    packets = read_capture(path, connection=0).packets
+    assert packets is not None
+    server = found.connection["way"] == "server"
+    acks = packets.filter((pl.col("from_server") != server) & (pl.col("kind") == "ack"))["ack"]
+    assert (acks.diff().drop_nulls() >= 4 * 1448).sum() > 10
+    assert found.sent.lost_acks == ()
+
+
+def test_a_slow_start_that_no_hystart_ended_is_cubics_too(tmp_path):
+    """HyStart did not fire in a host whose ACKs came late: the mirror's did, and illinois was named."""
+    scenario = ackclock.Scenario.from_dict(PATH).set_all(
+        {
+            "flows.0.congestion_control": "cubic",
+            "flows.0.stack.slow_start": {"kind": "classic"},
+            "network.bottleneck.queue.limit": "80 packets",
+        }
+    )
+    _, path = captured(tmp_path, scenario)
+    told = identify(diagnose(path), among=["cubic", "illinois", "reno", "htcp"])
+    assert told.names == ("cubic",)
+    assert told.scenario is not None
+    assert told.scenario.flows[0].stack.slow_start.kind == "classic"
