@@ -360,7 +360,7 @@ class _Reader:
             self._no(
                 key,
                 quote(value),
-                'a list of pairs, what stands in the scenario and what to put in its place: [["60 packets", "200 packets"]]',
+                'a list of pairs, a text in the scenario and its replacement: [["60 packets", "200 packets"]]',
             )
         for n, (old, new) in enumerate(pairs):
             if not old or old not in scenario:

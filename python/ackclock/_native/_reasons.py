@@ -39,7 +39,7 @@ _REASONS = (
     ),
     (
         r"\brx_opt\b|\brcv_tsval\b|\brcv_tsecr\b",
-        "it reads the peer's timestamps (rx_opt), of which a controller is not told",
+        "it reads the peer's timestamps (rx_opt), which a controller does not receive",
     ),
     (
         r"\b(?:sk_wmem_queued|sk_sndbuf|sk_write_space|sk_socket|sk_send_head|sk_write_queue|tcp_rtx_queue\w*|icsk_timeout|icsk_retransmit_timer|sk_family|inet_sk|sk_user_data)\b",

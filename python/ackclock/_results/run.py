@@ -416,7 +416,7 @@ def _check_seeds(seeds: Iterable[int]) -> list[int]:
         raise InputError(f"seeds: found {quote(seeds)}; allowed: a list of whole numbers")
     checked = [_check_whole("seed", seed, 0, MOST_SEED) for seed in itertools.islice(seeds, MOST_SEEDS + 1)]
     if len(checked) > MOST_SEEDS:  # an iterator may be endless
-        raise InputError(f"seeds: found more than {MOST_SEEDS:,}; allowed: at most so many")
+        raise InputError(f"seeds: found more than {MOST_SEEDS:,}; allowed: at most that many")
     if not checked:
         raise InputError("seeds: found an empty list; allowed: one seed or more")
     if len(set(checked)) < len(checked):

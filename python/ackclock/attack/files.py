@@ -243,7 +243,7 @@ def _parting(found: Found, parted: Parting) -> tuple[report.Block, ...]:
             f"From {parted.at_s:.3f} s on, what the two have delivered differs by more than a tenth until the end. "
             f"At that time {names[0]} had {mine / 1e3:,.0f} KB acknowledged, {names[1]} {theirs / 1e3:,.0f} KB. "
             f"What held {names[0]} from there on: {parted.cause} of the time. "
-            "The state shows what the sender then believed; it does not prove the cause."
+            "The state shows the sender's belief at that time; it does not prove the cause."
         ),
         table,
     )

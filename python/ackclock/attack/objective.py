@@ -223,7 +223,7 @@ OBJECTIVES: Mapping[str, Objective] = {
         record={"goodput_interval": "100 ms"}, tables={"goodput": ("t_s", "flow", "goodput_bps")},
     ),
     "harm": Objective(
-        about="leaves less to the flow beside it (CUBIC, unless another is named) than another of that kind does",
+        about="leaves less to the flow beside it (CUBIC, unless another is named) than a second flow of that kind would",
         value=_victim, score=_share_lacking, unit="bytes", flows="beside",
     ),
     "stall": Objective(

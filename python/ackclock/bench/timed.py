@@ -144,7 +144,7 @@ class Report:
         for c in self.controllers:
             budget = "–" if c.budget_over_reno is None else f"{c.budget_over_reno:g}"
             table.add_row(c.congestion_control, f"{c.ns_per_packet:.0f}", f"{c.over_reno:.2f}", budget)
-        table.caption = "one flow at 100 Mbit/s, in turn in one process; custom:reno is Reno written in Python, reno-by-round one that is told once per round trip"
+        table.caption = "one flow at 100 Mbit/s, in turn in one process; custom:reno is Reno written in Python, reno-by-round one that is called once per round trip"
         return table
 
 

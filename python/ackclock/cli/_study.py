@@ -474,7 +474,7 @@ def new(
     from ackclock.study import plugin
 
     place = plugin.new(name, out)
-    _terminal.say(f"{place}: study.toml says what is tested, study.py computes it")
+    _terminal.say(f"{place}: study.toml names the tests, study.py computes them")
     _terminal.say(f"ackclock study run {place if place.is_absolute() else f'./{place}'}")
 
 

@@ -167,7 +167,9 @@ def _unpack(path: Path, to: Path, *, zstd: bool) -> None:
             while part := file.read(1 << 20):
                 whole += len(part)
                 if whole > MOST_UNPACKED:
-                    raise InputError(f"{path}: found more than {MOST_UNPACKED:,} bytes in it; allowed: at most so many")
+                    raise InputError(
+                        f"{path}: found more than {MOST_UNPACKED:,} bytes in it; allowed: at most that many"
+                    )
                 out.write(part)
     except broken as error:
         raise InputError(

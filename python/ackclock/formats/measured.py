@@ -120,7 +120,7 @@ def _check(rows: Sequence[Mapping[str, Any]]) -> None:
             low, high = BOUNDS.get(key, (0.0, float(MOST_FLOWS - 1)))
             if not low <= value <= high:  # nor is a non-number
                 if key == "flow":
-                    raise InputError(f"found more than {MOST_FLOWS:,} flows; allowed: at most so many")
+                    raise InputError(f"found more than {MOST_FLOWS:,} flows; allowed: at most that many")
                 raise InputError(f"found {quote(value)} as {key}; allowed: a number from {low:g} to {high:g}")
 
 
@@ -176,7 +176,7 @@ def _unpacked(path: Path) -> str:
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path}: found a gzip file that cannot be unpacked ({error}); allowed: a whole one") from None
     if len(data) > LARGEST:
-        raise InputError(f"{path}: found more than {LARGEST:,} bytes in it; allowed: at most so many")
+        raise InputError(f"{path}: found more than {LARGEST:,} bytes in it; allowed: at most that many")
     return data.decode("utf-8", "replace")
 
 

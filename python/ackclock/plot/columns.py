@@ -150,9 +150,7 @@ def _draw_short(ax: Any, run: Run, name: str, beside: Sequence[Measured]) -> Non
     found = next((panel for panel in panels.panels(run, beside) if panel.name == panel_of.get(name, name)), None)
     if found is None:
         table, column = SHORT[name]
-        raise InputError(
-            f"--plot {name}: found no values of {table}.{column} in this run; allowed: what it has recorded"
-        )
+        raise InputError(f"--plot {name}: found no values of {table}.{column} in this run; allowed: recorded columns")
     panels.draw(ax, found)
 
 

@@ -152,7 +152,7 @@ def panels(run: Run, beside: Sequence[Measured] = ()) -> list[Panel]:
             curves=flows.curves(run.samples, "rwnd", 1e-3) + flows.beside("samples", "rwnd", 1e-3)
             if "rwnd" in run.samples.columns
             else (),
-            caption="What the receiver offers: the sender has at most so much outstanding.",
+            caption="Window that the receiver offers: the sender has at most this much outstanding.",
         ),
         Panel(name="queue", title="Queues", y="queue (packets)", curves=_queues(run, beside)),
         *_variables(run, flows),

@@ -139,7 +139,7 @@ def page(run: Run, *, command: str = "", name: str = "", beside: Sequence[Measur
             **{key: str(value) for key, value in run.provenance.items() if key in ("build", "backend", "kernel")},
         },
         command=command or "ackclock run SCENARIO --report FILE",
-        beside="What is recorded does not change a run: with and without this report it has the same digest.",
+        beside="Recording does not change a run: with and without this report it has the same digest.",
     )
 
 

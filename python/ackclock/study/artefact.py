@@ -255,7 +255,7 @@ This artefact was written with {pinned}.
 | `{EXPECTED}` | verdicts and values of the record, of each scale, with intervals |
 | `claims.md` | every sentence of the publications, the claim that tests it, its verdict and whether its cause was tested |
 {row}
-## What artefact review asks for
+## Demands of artefact review
 
 | badge | what it asks | here |
 |---|---|---|

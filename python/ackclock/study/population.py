@@ -257,7 +257,7 @@ class OnPaths:
 CLASSES = (
     ("paths on which it is so", "holds_on"),
     ("paths on which it is the other way round", "reverse_on"),
-    ("paths on which there is no difference that counts", "none_on"),
+    ("paths without a difference that counts", "none_on"),
     ("paths of which it is not known", "unknown_on"),
 )
 """The four classes of paths, and their keys."""

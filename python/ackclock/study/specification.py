@@ -65,7 +65,7 @@ def told(curve: Curve) -> str:
 
 def _open(readings: Sequence[Reading]) -> Table:
     return Table(
-        caption="What the publications leave open. The verdicts are those of the main reading, which was chosen before the run for the reason given.",
+        caption="Questions that the publications leave open. The verdicts are those of the main reading, which was chosen before the run for the reason given.",
         header=("", "left open", "main reading", "why", "other readings"),
         rows=tuple(
             (

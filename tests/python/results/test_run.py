@@ -294,7 +294,7 @@ def test_seeds_without_an_end_are_refused(minimal):
     """The iterator is read up to the allowed number and one item further, but no more."""
     scenario = Scenario.from_dict(minimal)
     asked = itertools.count()
-    with pytest.raises(InputError, match=r"^seeds: found more than 1,000,000; allowed: at most so many$"):
+    with pytest.raises(InputError, match=r"^seeds: found more than 1,000,000; allowed: at most that many$"):
         run_batch(scenario, asked)
     assert next(asked) == 1_000_001
     with pytest.raises(InputError, match=r"^seeds: found more than 1,000,000"):

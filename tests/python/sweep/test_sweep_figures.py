@@ -235,7 +235,7 @@ def test_figures_for_a_paper_are_as_wide_as_asked_and_hold_their_fonts(tmp_path)
     assert b"/MediaBox [ 0 0 237.6 " in files["pdf"], "3.3 inches"
     if shutil.which("pdffonts"):
         told = subprocess.run(
-            ["pdffonts", tmp_path / "lines-goodput-bps.pdf"], capture_output=True, text=True, check=True
+            ["pdffonts", tmp_path / f"{figure.name}.pdf"], capture_output=True, text=True, check=True
         ).stdout
         rows = told.splitlines()[2:]
         assert rows
