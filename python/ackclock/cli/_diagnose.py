@@ -26,7 +26,7 @@ PLACES = {
     "sender": "at the sender",
     "receiver": "at the receiver",
     "between": "on the way",
-    "unknown": "at a place that nothing tells",
+    "unknown": "at an unknown place",
 }
 
 
@@ -247,7 +247,7 @@ def _what_if(outcomes: Sequence[Outcome], fitted: Fit | None) -> Table:
     table = Table(
         title="what if",
         title_justify="left",
-        caption="seed by seed; a change that is smaller than what the model is off by says nothing, nor one that goes both ways"
+        caption="seed by seed; ignore changes smaller than the model's error, and changes whose sign varies"
         + (f".{BOUND}" if fitted is not None and fitted.bound else ""),
         caption_justify="left",
     )
@@ -304,7 +304,7 @@ def _show(found: Diagnosis) -> None:
     from ackclock.diagnose._page import lost_cell
 
     table = Table(
-        caption=f"share: of the time that it was not idle ({seconds(found.idle_s)}); bytes lost to it: what the path could have carried, without what it did",
+        caption=f"share: of the time that it was not idle ({seconds(found.idle_s)}); bytes lost to it: what the path could have carried, less what it carried",
         caption_justify="left",
     )
     for head in ("what held the sender back", "time", "share", "MB lost to it"):

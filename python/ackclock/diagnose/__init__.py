@@ -317,14 +317,12 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float, lacks: str 
             repairs, unknown, counted = turned.repairs, turned.unknown, True
     else:
         moved = packets if at == "sender" else None
-        why = (
-            "the capture was taken on the way" if at == "between" else "nothing in the capture tells where it was taken"
-        )
+        why = "the capture was taken on the way" if at == "between" else "the place of the capture is unknown"
         if packets.filter(pl.col("from_server") != server).is_empty():
             why = "the capture holds packets of one direction only"
     facts, where = seen(packets, row, server=server, mss=mss, window=asked.window)
     if moved is None:
-        refused = f"{why}, and what a sender waits for shows only beside it: capture at the sender"
+        refused = f"{why}, and a sender's waits can be seen only in a capture at the sender"
         return _untold(refused, row, at, missed, mss, asked.notes + facts, where)
     if (at == "receiver" and not counted) or missed > 0:
         moved, repairs = with_repairs(
@@ -337,8 +335,8 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float, lacks: str 
     without = unexplained(played) if at == "receiver" else 0.0
     if without > MOST_UNEXPLAINED:
         refused = (
-            "packets left without an ACK that could have released them, so ACKs were on their way for times that vary, "
-            "and what a sender waits for shows only beside it: capture at the sender"
+            "packets left without an ACK that could have released them, so the delay of ACKs varies, "
+            "and a sender's waits can be seen only in a capture at the sender"
         )
         return _untold(refused, row, at, missed, mss, asked.notes + facts, where)
     if at == "receiver":
@@ -476,8 +474,8 @@ def _because(causes: tuple[Cause, ...], path: Path, row: dict[str, Any], closed:
 
 def _refusal(found: Capture, missed: float) -> str:
     if missed > MOST_MISSED:
-        return f"the capture itself has missed {missed * 100:.1f} % of the data, and above {MOST_MISSED * 100:.0f} % nothing can be told from it"
+        return f"the capture itself has missed {missed * 100:.1f} % of the data, and above {MOST_MISSED * 100:.0f} % it shows nothing"
     dropped, frames = found.facts["dropped"], max(found.facts["frames"], 1)
     if dropped > MOST_MISSED * (frames + dropped):
-        return f"the capturing program has missed {dropped:,} of {frames + dropped:,} packets, as it says itself"
+        return f"the capturing program has missed {dropped:,} of {frames + dropped:,} packets, by its own count"
     return ""

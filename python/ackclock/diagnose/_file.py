@@ -93,10 +93,10 @@ def ask(packets: pl.DataFrame, row: Mapping[str, Any], facts: Mapping[str, int],
         own["timestamps"] = bool(row["timestamps"]) or None
         why = "The capture lacks the SYNs, or their options were cut off"
         notes.append(
-            f"{why}: the scale of the receiver's window is inferred from what was in flight."
+            f"{why}: the scale of the receiver's window is inferred from the data in flight."
             if window == "inferred"
-            else f"{why}: the scale of the receiver's window is not known, and nothing in flight tells it. Whether that window was the limit is not told; "
-            "`snd_wnd` of `ss -ti` at the sender tells, or a capture that begins with the connection and keeps 96 bytes of each packet."
+            else f"{why}: the scale of the receiver's window is not known, and the data in flight does not show it, so that window may have been the limit; "
+            "`snd_wnd` of `ss -ti` at the sender shows it, or a capture that begins with the connection and keeps 96 bytes of each packet."
         )
     return Asked(packets=packets, row=own, window=window, notes=tuple(notes), refused=refused)
 

@@ -117,30 +117,30 @@ def notes(
     acks, repairs, unknown = inferred
     made = []
     if cut:
-        made.append("The file ends within a frame, as when a capture is killed: what followed is not in it.")
+        made.append("The file ends within a frame, as when a capture is killed: the rest is missing.")
     if at == "receiver":
         trip = path.greatest_rtt_s or row["rtt_max_s"] or 0.0
         made.append(
-            f"Captured at the receiver: what the sender did in the last round trip ({told_seconds(trip)} at most) is not in it. Where the last segments of "
+            f"Captured at the receiver: the sender's last round trip ({told_seconds(trip)} at most) is missing. If the last segments of "
             "a flight were lost, some of the repair may count as the congestion window or the application."
         )
         if repairs:
             made.append(
-                f"{repairs:,} repairs were lost on their way to the capture; they show in what the sender did next."
+                f"{repairs:,} repairs were lost on their way to the capture; they show in the sender's later packets."
             )
         if unexplained > WORTH_TELLING:
             made.append(
-                f"For {share(unexplained)} of the time packets left without an ACK that could have released them. The capture does not tell why: it "
-                "counts as the application."
+                f"For {share(unexplained)} of the time packets left without an ACK that could have released them. The capture does not show why: this "
+                "time counts as the application's."
             )
         if unknown:
             made.append(
-                f"{unknown:,} packets were lost on their way to the capture of which it does not tell what they held: they are not among the losses."
+                f"{unknown:,} packets were lost on their way to the capture and their content is unknown: they are not among the losses."
             )
     elif missed > 0 or acks or repairs:
         made.append(
-            f"The capture has missed packets ({share(missed)} of the data, and ACKs). {acks:,} ACKs and {repairs:,} repairs are inferred from what "
-            "happened next; of a short transfer the shares of causes may be off by some percent."
+            f"The capture has missed packets ({share(missed)} of the data, and ACKs). {acks:,} ACKs and {repairs:,} repairs are inferred from "
+            "later packets; in a short transfer the shares of causes may be off by some percent."
         )
     hand, base = row["handshake_rtt_s"], path.base_rtt_s
     if at == "sender" and hand and base and hand > max(NEARER * base, NEARER_S) and not row["syn_again"]:
@@ -150,26 +150,26 @@ def notes(
         )
     if played.paced and not path.identified:
         made.append(
-            "Packets leave at a pace, and no queue stood on the path: a capture does not tell a set rate, the congestion window, a queue in the sender's "
-            "own host and a program that writes full segments at a pace apart. All count together; `tc -s qdisc` at the sender shows that queue, `notsent` of "
+            "Packets leave at a pace, and no queue built up on the path: a capture cannot distinguish a set rate, the congestion window, a queue in the sender's "
+            "own host and a program that writes full segments at a pace. All count together; `tc -s qdisc` at the sender shows that queue, `notsent` of "
             "`ss -ti` whether the program had written more."
         )
     elif played.paced:
         made.append(
-            "The sender paces: a capture does not tell a wait for the next time from one for the congestion window. Both count together."
+            "The sender paces: a capture cannot distinguish a wait for the next departure time from one for the congestion window. Both count together."
         )
     if played.level:
         made.append(
-            "As much is in flight in every round trip, and nothing is lost: a send buffer does that (`net.ipv4.tcp_wmem`, `SO_SNDBUF`), and so does a congestion "
-            "window that does not grow. The capture does not tell them apart; `sndbuf_limited` of `ss -ti` at the sender does."
+            "The data in flight is the same in every round trip, and nothing is lost: a send buffer does that (`net.ipv4.tcp_wmem`, `SO_SNDBUF`), and so does a congestion "
+            "window that does not grow. The capture cannot distinguish them; `sndbuf_limited` of `ss -ti` at the sender does."
         )
     if played.buffered:
         made.append(
-            "The application wrote each time shortly behind an ACK, and each time until as much was in flight: a full send buffer wakes its program like that. The "
-            "capture does not tell both apart; `sndbuf_limited` of `ss -ti` at the sender does."
+            "Each write came shortly after an ACK and brought the data in flight to the same amount: a full send buffer wakes its program like that. The "
+            "capture cannot distinguish the two; `sndbuf_limited` of `ss -ti` at the sender does."
         )
     if path.rate_bps is not None and not path.identified:
-        made.append("No queue stood for long: the rate is a lower bound, and so is what was lost to each cause.")
+        made.append("No queue lasted: the rate is a lower bound, and so are the bytes lost to each cause.")
     if path.queue_s is not None and path.queue_bound:
-        made.append("Losses at a full queue do not agree on its length: what is told of it is a lower bound.")
+        made.append("Losses at a full queue do not agree on its length, which is therefore a lower bound.")
     return tuple(made)

@@ -27,8 +27,8 @@ BOUND = (
 """Text below a table of changes."""
 
 CHANGED = (
-    "A model with one value changed, seed by seed; beside it by how much the model itself is off: a smaller change says nothing, nor one that "
-    "goes both ways. Mirror: it loses what the capture has lost, and its application writes when the capture's did."
+    "A model with one value changed, seed by seed, and the model's own error: ignore smaller changes, and changes whose sign "
+    "varies. Mirror: a model with the capture's losses and the times of its application's writes."
 )
 """Text below a table of changes."""
 
@@ -85,8 +85,8 @@ def _causes(found: Diagnosis) -> list[Section]:
         told = tuple(paragraph(note.replace("`", "")) for note in found.notes)
         return [Section(title="What the capture tells", blocks=told)] if told else []
     table = Table(
-        caption=f"Share of the time that it was not idle ({seconds(found.idle_s)}). MB lost to a cause: what the path could have carried in its time, "
-        "without what it did.",
+        caption=f"Share of the time that it was not idle ({seconds(found.idle_s)}). MB lost to a cause: what the path could have carried in that time, "
+        "less what it carried.",
         header=("what held the sender back", "time", "share", "MB lost to it"),
         rows=tuple(
             (
@@ -110,7 +110,7 @@ def _causes(found: Diagnosis) -> list[Section]:
             )
         )
     path = Table(
-        caption="What the capture tells of the path and of its ends.",
+        caption="Properties of the path and of its ends, as the capture shows them.",
         header=("", ""),
         rows=tuple((TableCell(text=what, kind="head"), value) for what, value in path_rows(found)),
     )
@@ -174,8 +174,8 @@ def _which(identity: Identity | None) -> list[Section]:
 
 def _candidates(identity: Identity) -> Table:
     return Table(
-        caption="Each ran over the path of the capture, and lost the same segments. Its flight is off from the capture's by so much, on average; its own "
-        "runs, over paths that fit as well, are off from each other by the spread. How many times as likely the first is: by both. Those "
+        caption="Each ran over the path of the capture, and lost the same segments. The first number is the mean difference of its flight from the capture's; the "
+        "spread is that of its own runs, over paths that fit equally well, from each other. The likelihood follows from both. Those "
         "without a spread were far off.",
         header=("congestion control", "flight off by", "spread of its own", "the first is as many times as likely"),
         rows=tuple(

@@ -77,7 +77,11 @@ def beyond(refused: str, where: Answer) -> str:
     where
         The answer.
     """
-    head = "No conclusion" if where.where == "not told" else "What held the sender back while it sent is not told"
+    head = (
+        "No conclusion"
+        if where.where == "not told"
+        else "The capture does not show what held the sender back while it sent"
+    )
     return f"{head}: {refused}."
 
 
@@ -110,7 +114,7 @@ def seen(
     idle = float(gaps.filter(gaps >= least).sum())
     rate = told_rate(8 * row["bytes"] / max(life - idle, 1e-9))
     made = [
-        f"What the capture tells all the same: {row['bytes']:,} bytes in {told_seconds(life)}, {rate} without the times in which nothing came."
+        f"The capture still shows: {row['bytes']:,} bytes in {told_seconds(life)}, {rate} without the times in which nothing arrived."
     ]
     pauses = int((gaps >= least).sum())
     if pauses:
@@ -151,8 +155,8 @@ def seen(
         return tuple(made), Answer(
             where=receiver if here else "network",
             what=f"the same segment was sent again {again:,} times without an answer, for {share(stalled / life)} of the time"
-            + (": it came, and the host did not acknowledge it any more" if here else ": nothing came through"),
-            helps="a look at what became of that host or its program" if here else "a path that carries something",
+            + (": it arrived, and the host no longer acknowledged it" if here else ": nothing came through"),
+            helps="a look at the state of that host or its program" if here else "a path that carries something",
             sure="likely",
         )
     quiet, asked, pauses, holes = _quiet(packets, server=server, mss=mss, trip=row["handshake_rtt_s"])
@@ -187,8 +191,8 @@ def seen(
     if pace is not None and row["most_window"] > 2 * pace / 8 * row["handshake_rtt_s"]:
         return tuple(made), Answer(
             where="network",
-            what=f"full segments came at a steady {told_rate(pace)} of payload, as they do behind a bottleneck",
-            helps="nothing at either end would make it faster, unless the sender paces at that rate itself (a capture at the sender tells)",
+            what=f"full segments arrived at a steady {told_rate(pace)} of payload, as they do behind a bottleneck",
+            helps="nothing at either end would make it faster, unless the sender paces at that rate itself (a capture at the sender shows it)",
             sure="likely",
         )
     trip = row["handshake_rtt_s"]
@@ -207,13 +211,13 @@ def seen(
         return tuple(made), Answer(
             where="not told",
             what=what,
-            helps="a capture at the sender, or notsent of ss -ti there, tells",
+            helps="a capture at the sender, or notsent of ss -ti there",
             sure="not told",
         )
     return tuple(made), Answer(
         where="not told",
-        what="what the sender waited for does not show in this capture",
-        helps="a capture at the sender tells",
+        what="this capture does not show what the sender waited for",
+        helps="a capture at the sender",
         sure="not told",
     )
 
@@ -227,15 +231,15 @@ def _waits(
     if waited > LIKELY * life:
         return Answer(
             where=receiver,
-            what=f"it acknowledged late: two segments and more lay there, and nothing came, for {share(waited / life)} of the time (waits: {times:,})",
-            helps=f"a look at what kept the {receiver} or its network card busy: the sender waited for its ACK",
+            what=f"it acknowledged late: two segments or more had arrived, and no ACK came, for {share(waited / life)} of the time (waits: {times:,})",
+            helps=f"a look at the load of the {receiver} and of its network card: the sender waited for its ACK",
             sure="likely",
         )
     stood, rate = queued(packets, server=server, back=passes.back) if row["timestamps"] else (0.0, 0.0)
     if rate and stood > SURE * life:
         return Answer(
             where="network",
-            what=f"a queue stood on the path for {share(stood / life)} of the time, and data came out of it at {told_rate(rate)} of payload",
+            what=f"a queue stood on the path for {share(stood / life)} of the time, and emptied at {told_rate(rate)} of payload",
             helps="nothing at either end would make it faster",
             sure="likely",
         )
@@ -282,8 +286,8 @@ def without_some(facts: tuple[str, ...], where: Answer) -> tuple[tuple[str, ...]
         return facts, replace(where, sure="likely")
     return facts, Answer(
         where="not told",
-        what="what the capture lacks may be what the sender waited for",
-        helps="a capture that misses nothing (a larger buffer: tcpdump -B, fewer bytes of each packet: -s 96) tells",
+        what="the sender may have waited for packets that the capture lacks",
+        helps="a complete capture (a larger buffer: tcpdump -B, fewer bytes of each packet: -s 96)",
         sure="not told",
     )
 

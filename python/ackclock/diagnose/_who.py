@@ -158,13 +158,13 @@ class Identity:
     def sentence(self) -> str:
         """Answer as a sentence."""
         if self.refused:
-            return f"Which congestion control it was is not said: {self.refused}."
+            return f"The congestion control cannot be named: {self.refused}."
         if not self.names:
             off = next(one for one in self.candidates if one.name == self.nearest)
             return (
                 f"None of the {len(self.candidates)} congestion controls that are known here: {self.nearest} comes nearest, "
-                f"and its flight is {off.distance * 100:.1f} % off. It may still be one of them, in a host that paces, cuts packets or is late otherwise than ours: "
-                "that cannot be told here."
+                f"and its flight is {off.distance * 100:.1f} % off. It may still be one of them, in a host that paces, cuts or delays packets otherwise than ours: "
+                "the capture cannot show that."
             )
         said = f"The congestion control was {_or(self.names)}"
         if len(self.names) > 1:

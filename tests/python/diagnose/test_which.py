@@ -181,7 +181,7 @@ def test_too_little_or_marks_or_no_queue_are_refused(tmp_path):
         _, path = captured(tmp_path, wrong)
         told = identify(diagnose(path))
         assert why in told.refused
-        assert told.sentence.startswith("Which congestion control it was is not said: found")
+        assert told.sentence.startswith("The congestion control cannot be named: found")
         assert told.names == told.candidates == ()
 
 
