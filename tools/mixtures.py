@@ -1,4 +1,4 @@
-"""Shares of drawn mixtures of features that are identical with Linux, by the number of features and flows, and the errors of the others.
+"""Drawn mixtures of features beside Linux: shares that are identical, by the number of features and flows, and the errors of the others.
 
     tools/mixtures.py SEED COUNT [--jobs N]
 
