@@ -1,9 +1,9 @@
-"""Drawn mixtures of features beside Linux: shares that are identical, by the number of features and flows, and the errors of the others.
+"""Comparison of drawn mixtures of features with Linux: the share that is identical, by features and flows, and the errors of the rest.
 
     tools/mixtures.py SEED COUNT [--jobs N]
 
 Writes measured/mixtures.json and measured/mixtures-apart.json for the book of numbers. A scenario is identical if every event of every flow is, and its numbers in
-the tables. `first flow` is the older count: the events of flow 0. A seed is fresh while nobody has looked for causes in it.
+the tables. `first flow` is the older count: the events of flow 0. A seed is fresh until causes were looked for in it.
 """
 
 from __future__ import annotations

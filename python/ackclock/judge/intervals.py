@@ -280,16 +280,25 @@ def stratified_mean(strata: Sequence[Values], units: Sequence[Sequence[int]], *,
         return bootstrap_mean(strata[0], level=level)
     means = [float(np.mean(x)) if len(x) else math.nan for x in strata]
     value = float(np.mean(means)) if means else math.nan
-    deviations: dict[int, float] = {}
-    for x, of, mean in zip(strata, units, means, strict=True):
-        for one, unit in zip(x, of, strict=True):
-            deviations[unit] = deviations.get(unit, 0.0) + (float(one) - mean) / (len(x) * len(strata))
-    n = len(deviations)
+    n = len({unit for of in units for unit in of})
     if n < 2 or not math.isfinite(value) or any(len(x) < 2 for x in strata):
         return Estimate(value=value, low=-math.inf, high=math.inf, level=level, n=n)
-    variance = sum(d * d for d in deviations.values()) * n / (n - 1)
-    half = float(stdtrit(n - 1, (1 + level) / 2)) * math.sqrt(variance)
+    deviations: dict[int, float] = {}
+    for x, of, mean in zip(strata, units, means, strict=True):
+        share = math.sqrt(len(x) / (len(x) - 1)) / (len(x) * len(strata))  # each stratum loses a degree of freedom to its mean
+        for one, unit in zip(x, of, strict=True):
+            deviations[unit] = deviations.get(unit, 0.0) + (float(one) - mean) * share
+    half = float(stdtrit(n - _apart(units), (1 + level) / 2)) * math.sqrt(sum(d * d for d in deviations.values()))
     return Estimate(value=value, low=value - half, high=value + half, level=level, n=n)
+
+
+def _apart(units: Sequence[Sequence[int]]) -> int:
+    """Return the number of groups of strata that share no unit."""
+    groups: list[set[int]] = []
+    for of in units:
+        joined = [group for group in groups if group & set(of)]
+        groups = [group for group in groups if not group & set(of)] + [set(of).union(*joined)]
+    return len(groups)
 
 
 def compare_pairs(first: Values, second: Values, *, level: float = 0.95) -> Comparison:

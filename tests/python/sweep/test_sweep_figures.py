@@ -77,11 +77,11 @@ def test_the_mean_of_cells_has_the_interval_of_the_seeds():
     alike = stratified_mean([[m + d for d in FIVE] for m in (10, 50, 90)], seeds)
     assert (alike.value, alike.n) == (50.0, 5)
     assert alike.high - alike.value == pytest.approx(T4 * math.sqrt(2.5 / 5))  # 1.963
-    # different seeds in every cell: the sum of the cells' variances over 9, and 15 seeds
+    # different seeds in every cell: the sum of the variances of three means over 9, each mean with 4 degrees of freedom
     own = stratified_mean([[m + d for d in FIVE] for m in (10, 50, 90)], [range(5), range(5, 10), range(10, 15)])
     assert own.n == 15
-    t14 = 2.1447866879169273
-    assert own.high - own.value == pytest.approx(t14 * math.sqrt(3 * (2.5 * 4 / 5) / 5 / 9 * 15 / 14))
+    t12 = 2.1788128296634177
+    assert own.high - own.value == pytest.approx(t12 * math.sqrt(3 * (2.5 / 5) / 9))
     # seeds that move two cells in opposite directions leave their mean unchanged
     against = stratified_mean([list(FIVE), [-d for d in FIVE]], seeds[:2])
     assert (against.low, against.high) == (0.0, 0.0)
