@@ -285,7 +285,9 @@ def stratified_mean(strata: Sequence[Values], units: Sequence[Sequence[int]], *,
         return Estimate(value=value, low=-math.inf, high=math.inf, level=level, n=n)
     deviations: dict[int, float] = {}
     for x, of, mean in zip(strata, units, means, strict=True):
-        share = math.sqrt(len(x) / (len(x) - 1)) / (len(x) * len(strata))  # each stratum loses a degree of freedom to its mean
+        share = math.sqrt(len(x) / (len(x) - 1)) / (
+            len(x) * len(strata)
+        )  # each stratum loses a degree of freedom to its mean
         for one, unit in zip(x, of, strict=True):
             deviations[unit] = deviations.get(unit, 0.0) + (float(one) - mean) * share
     half = float(stdtrit(n - _apart(units), (1 + level) / 2)) * math.sqrt(sum(d * d for d in deviations.values()))
