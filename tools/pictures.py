@@ -84,7 +84,7 @@ def of_study() -> dict[Path, bytes]:
 
 
 def alike(one: bytes, other: bytes) -> bool:
-    """Whether two pictures show the same."""
+    """Return whether two PNGs have the same size and differ by at most `NEAR` in every channel of every pixel."""
     a, b = (np.round(255 * plt.imread(io.BytesIO(data), format="png")).astype(int) for data in (one, other))
     return a.shape == b.shape and int(np.abs(a - b).max()) <= NEAR
 

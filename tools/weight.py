@@ -106,7 +106,7 @@ def on_disk(path: Path) -> int:
 
 
 def cpu_ms(python: Path, words: Sequence[str], folder: Path) -> float:
-    """Least CPU time of a command, ms; the first one, which compiles bytecode, does not count."""
+    """Minimum CPU time of a command, ms; the first one, which compiles bytecode, does not count."""
     env = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "LANG": "C.UTF-8"}
     taken = []
     for _ in range(REPEATS + 1):

@@ -50,23 +50,23 @@ struct Hole {
 pub struct Way {
     /// Counts of its segments.
     pub counts: Counts,
-    /// Maximum segment size that this side has announced.
+    /// MSS that the endpoint sending in this direction has announced.
     pub mss: Option<u16>,
-    /// Shift of the windows that this side announces.
+    /// Window scale that the sending endpoint has announced.
     pub wscale: Option<u8>,
-    /// Whether this side's SYN permits SACK.
+    /// Whether its SYN permits SACK.
     pub sack_permitted: bool,
-    /// Whether this side's SYN can be marked (ECT), as that of a sender which needs exact marks.
+    /// Whether its SYN is ECN-capable (ECT), as a sender sends it whose controller needs accurate ECN.
     pub syn_ect: bool,
-    /// Whether this side's SYN was seen with all its options: else its scale, MSS and SACK are not known.
+    /// Whether its SYN was captured with all options; otherwise window scale, MSS and SACK are unknown.
     pub syn_whole: bool,
-    /// Hops that this side's first packet could still take.
+    /// Remaining hops (TTL or hop limit) of the first packet in this direction.
     pub ttl: Option<u8>,
-    /// Whether a frame of this side's was shorter than Ethernet allows on the wire: it has not been there yet.
+    /// Whether a frame was shorter than Ethernet's minimum, so that it was captured before it was on the wire.
     pub unpadded: bool,
     /// Offset of a byte sent into a closed window to probe whether it has opened.
     refused: Option<i64>,
-    /// Whether this side writes timestamps.
+    /// Whether the sending endpoint uses timestamps.
     pub timestamps: bool,
     /// The sequence number of offset 0.
     origin: Option<u32>,
@@ -123,7 +123,7 @@ impl Way {
         (bytes as u64).div_ceil(full as u64)
     }
 
-    /// Process a packet of this side. `peer_mss`: the peer's announcement. Returns its kind and offset.
+    /// Process a packet of this direction. `peer_mss`: MSS that the peer announced. Returns its kind and offset.
     pub fn sends(&mut self, seg: &Segment, t_ns: i64, peer_mss: Option<u16>) -> (Kind, i64) {
         let is = |flag| seg.flags & flag != 0;
         self.counts.packets += 1;

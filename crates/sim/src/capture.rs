@@ -67,7 +67,7 @@ pub fn write_pcapng(out: &mut impl Write, packets: &[Captured], snaplen: Option<
 /// State of one direction of a connection.
 #[derive(Default)]
 struct Way {
-    /// Shift that this side announced on its SYN; 0 until one was seen.
+    /// Window scale on the SYN of this direction's sender; 0 until a SYN was seen.
     wscale: u8,
 }
 

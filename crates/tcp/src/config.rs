@@ -116,11 +116,12 @@ pub enum Wheel {
 /// Whether a FIN waits for the congestion window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FinRule {
-    /// Like every other segment.
+    /// The FIN waits for the congestion window like every other segment.
     Waits,
-    /// A FIN without data leaves at once (Linux `tcp_cwnd_test`, up to 2012 any buffer of one packet with a FIN).
+    /// A FIN without data is sent whatever the window (Linux `tcp_cwnd_test`; up to 2012 also a buffer of one packet
+    /// with data and FIN).
     AloneLeaves,
-    /// The segment with the FIN leaves at once, even if it is the last one with data.
+    /// The segment with the FIN is sent whatever the window, even if it carries data.
     WithDataLeaves,
 }
 

@@ -196,7 +196,7 @@ pub struct Host {
     pub initcwnd: u32,
     /// Initial receive window of the route, segments; 0 = the kernel's.
     pub initrwnd: u32,
-    /// Least retransmission timeout of the route, ms; 0 = the kernel's.
+    /// Minimum RTO of the route (`rto_min`), ms; 0 = the kernel's default.
     pub rto_min_ms: u32,
     /// TCP_MAXSEG, bytes; 0 = none.
     pub mss: u32,

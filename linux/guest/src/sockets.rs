@@ -51,9 +51,9 @@ struct Pair {
     owner: Owner,
     peer: Peer,
     ends: [Option<Socket>; 2],
-    /// Retransmissions of the SYN, once it was answered.
+    /// Retransmissions of the client's SYN; none until the SYN-ACK has arrived.
     syns: Option<u64>,
-    /// Counters of the server's end when it was accepted: those of the SYN-ACK.
+    /// Counters of the server's socket when it was accepted, so that SYN-ACK retransmissions can be subtracted.
     base: Info,
 }
 

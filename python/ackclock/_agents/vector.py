@@ -45,7 +45,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Floats, Floats, NDArray[Any]]):
     observe
         Of a step: numbers of shape (num_envs, k).
     bounds
-        Least and greatest of what `observe` gives; what lies outside is cut off.
+        Minimum and maximum of what `observe` returns; values outside are clipped.
     history
         How many steps an observation tells of, the newest last; before the first of an episode they are 0.
     paced

@@ -74,13 +74,13 @@ class Quiche2370(Cubic):
 
 
 class S2n947(Cubic):
-    """CUBIC that shifts its epoch by the whole idle time of the application again with each packet."""
+    """CUBIC that shifts its epoch, at every ACK while the flow has room in its window, by the whole time since it has had room."""
 
     anew = True
     since: float | None = None
 
     def on_ack(self, window: Window, ack: Ack) -> None:
-        """Shift, unless the window is nearly full."""
+        """Shift the epoch if the window is not nearly full; otherwise grow as CUBIC does."""
         if ack.in_flight + ROOM > window.cwnd:
             self.since = None
             return super().on_ack(window, ack)
@@ -92,7 +92,7 @@ class S2n947(Cubic):
 
 
 class S2nCured(S2n947):
-    """CUBIC that shifts its epoch by each part of that time once."""
+    """`S2n947` repaired: each ACK shifts the epoch only by the time since the previous ACK."""
 
     anew = False
 

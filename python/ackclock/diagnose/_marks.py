@@ -41,7 +41,7 @@ class Marks:
     acks
         Time of arrival of each ACK, and its row, followed by the rows of its SACK blocks.
     trip
-        Least round trip, s.
+        Minimum RTT, s.
     reordered
         Whether packets are reordered, for which RACK then waits.
     """

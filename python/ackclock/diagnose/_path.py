@@ -42,7 +42,7 @@ OPEN = 0.5
 """Fraction of the largest window so far, below which the receiver's application sets the pace, not the path."""
 
 LEAST_SPAN_S = 0.01
-"""Least time over which a rate is measured: times of captures are not exact."""
+"""Minimum time over which a rate is measured: times of captures are not exact."""
 
 FULL, EMPTY = 0.8, 0.2
 """Fractions of the longest wait: losses above the first hit a full queue, losses below the second none."""

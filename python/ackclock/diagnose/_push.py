@@ -18,7 +18,7 @@ __all__ = ["marks_tell", "without_marks"]
 PSH = 0x08
 
 LEAST, MARKED = 3, 0.8
-"""Least number of packets with several segments, and the share of marked ones above which the mark means nothing."""
+"""Minimum number of packets with several segments, and the share of marked ones above which the mark means nothing."""
 
 ENDED = 0.3
 """Share of marked bursts, among those with a full last segment, above which the mark means nothing."""

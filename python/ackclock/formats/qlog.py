@@ -301,7 +301,7 @@ def _ranges(numbers: list[int]) -> list[list[int]]:
 
 
 def read(text: str, *, name: str) -> Measured:
-    """Read the metrics of a file's traces; windows count packets of `max_datagram_size`."""
+    """Read the recovery metrics of every trace in a file. Windows are converted from bytes to packets of `max_datagram_size`."""
     traces = list(_traces(text))
     labels: list[str] = []
     samples: list[dict[str, Any]] = []

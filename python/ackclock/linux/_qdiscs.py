@@ -39,11 +39,11 @@ MININET_BURST = 15 * 1024
 
 
 class NotByQdiscError(Exception):
-    """The kernel's disciplines cannot represent a part of the network, although the relay can."""
+    """The kernel's qdiscs cannot represent a part of the network, although the relay can."""
 
 
 def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Any]:
-    """Return the network as two rows of disciplines, if it is one path that all flows share."""
+    """Return the network as two chains of qdiscs, one for each direction. It has to be a single path that all flows share."""
     network = scenario["network"]
     if any(group["workload"]["kind"] == "population" for group in scenario["flows"]):
         raise NotByQdiscError("flows.0.workload.kind", quote("population"))
@@ -59,7 +59,7 @@ def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed
         raise NotByQdiscError("flows.0.workload.common_random_numbers", "true")
     for place, link in links_of(network):
         for key in ("duplicate", "corrupt"):
-            if link.get(key):  # disciplines count such packets differently from the tables of links
+            if link.get(key):  # qdiscs count such packets differently from the tables of links
                 raise NotByQdiscError(f"{place}.{key}", _written(key, link[key]))
     back = network.get("reverse", {})
     whole = any(host["tso"] and not card["cuts"] for host in hosts for card in host["cards"])

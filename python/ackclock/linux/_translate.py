@@ -25,7 +25,7 @@ START_NS = 5_088_000_000
 """
 
 LEAST_WAY_NS = 3_100_000
-"""Least one-way delay at which a third of the RTT exceeds the longest delay of ACKs, ns."""
+"""Minimum one-way delay at which a third of the RTT exceeds the longest delay of ACKs, ns."""
 
 RMEM = (4096, 131_072, 67_108_864)
 """Bytes of a receive buffer: minimum, initial, maximum (`tcp_rmem`)."""

@@ -386,11 +386,11 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 _read_once = cache(_read)
-"""Cached reader: the chapters of a package read one file, which does not change during the import."""
+"""`_read` with a cache: all chapters of a package read the same file, which does not change during the import."""
 
 
 class Table:
-    """Table of the file: every key is read once, and remaining keys are refused."""
+    """A TOML table of the file. Each key is read once; keys that nothing has read are refused."""
 
     def __init__(self, raw: Mapping[str, Any], place: str) -> None:
         self.raw, self.place, self.asked = raw, place, set[str]()

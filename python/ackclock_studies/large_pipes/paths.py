@@ -1,4 +1,4 @@
-"""The two paths of the slides as scenarios, and their hosts. What the slides leave open is read as the plan says (`readings`)."""
+"""Scenarios of the slides' two paths and their hosts. Where the slides leave a question open, the plan chooses the answer (`readings`)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """The sweep and the four flows on the real kernel: CUBIC is Linux's own, PCC's datagrams cross the kernel's queues, and
-Mininet's link is built of the kernel's parts as Mininet builds it. This is the hypothesis of netem's limit (H3) with the real thing.
+Mininet's link is built of the kernel's parts as Mininet builds it. These
+runs test the hypothesis about netem's limit (H3) with the real netem.
 """
 
 from __future__ import annotations

@@ -31,16 +31,18 @@ from ackclock_studies.pcc.arms import CUBIC, ILLINOIS, JITTERED, PCC, PRINTED, R
 
 RATE_BPS = 100e6
 AHEAD = pcc("PCC, started at half the rate", "pcc-allegro-modong", "green", "D", ":", start_rate_mbps=50)
-"""For the reason: the start alone differs."""
+"""Differs from `PCC` in its starting rate only, to test whether the start is the cause."""
 
 LONGER = pcc("PCC, intervals of 6 RTTs", "pcc-allegro-modong", "purple", "v", ":", interval_rtts=6)
-"""For the cause of P5: more packets in a trial, and nothing else. It runs under 2 % alone."""
+"""Differs from `PCC` in the length of its intervals only, which gives a trial more packets: a test of the cause of P5. It runs
+only at 2 % loss.
+"""
 
 LOSSES = (0.0, 0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0)
 """Losses in each direction, percent."""
 
 UNCERTAIN = (0.5, 0.7, 1.0, 2.0)
-"""Losses at which a run of PCC either gets going or does not, for a claim."""
+"""Losses, percent, at which some runs of PCC gain speed and others do not. A claim is about them."""
 
 
 def seeds_of(plan: Plan, arm: Arm, percent: float) -> int:

@@ -25,7 +25,7 @@ COUNTS = {
     "mahimahi": 35,
     "commands": 30,
 }
-"""Least number of inputs of each kind."""
+"""Minimum number of inputs of each kind."""
 
 
 PARTS = {"stores": 2}

@@ -112,7 +112,7 @@ def test_a_program_that_computes_for_ever_is_named(monkeypatch, capsys):
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_ctrl_c_and_kill_leave_nothing(tmp_path, how):
-    """The command, in a process of its own, is ended while its programs run."""
+    """Run the command in a process of its own, and send it the signal while its programs run."""
     command = [sys.executable, "-m", "ackclock", "live", "--client", "sh -c 'while :; do date; done'"]
     with subprocess.Popen(command, env={**os.environ, "TMPDIR": str(tmp_path)}, stderr=subprocess.PIPE) as process:
         until = time.monotonic() + 60
@@ -130,7 +130,7 @@ def test_ctrl_c_and_kill_leave_nothing(tmp_path, how):
 
 
 def processes_in(folder: Path) -> list[str]:
-    """Return the processes whose current folder is in this one."""
+    """Return the processes whose working directory is below `folder`."""
     found = []
     for place in Path("/proc").glob("[0-9]*"):
         try:

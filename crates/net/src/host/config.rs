@@ -267,7 +267,7 @@ impl HostParams {
         })
     }
 
-    /// Least time between two interrupts.
+    /// Minimum time between two interrupts.
     fn interrupts(&self) -> Span {
         let of = |rate: u32| Span((libm::rint(1e9 / rate as f64) as u64).max(1));
         let modern = (self.preset == Some(Preset::Modern)).then_some(MODERN_INTERVAL);

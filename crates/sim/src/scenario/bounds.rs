@@ -75,14 +75,14 @@ impl<'a> Guard<'a> {
     }
 }
 
-/// Message about what is allowed if a path takes no time.
+/// The `allowed` part of the message for a path on which packets take no time.
 pub(crate) const TAKES_TIME: &str =
     "a delay on one of its links, or a rate at which a packet takes 1 ns or more";
-/// Events between two checks.
+/// Events between two calls of `check`.
 pub(crate) const SLICE: u32 = 4096;
-/// Number of events at one instant from which time is assumed to stand still: 10^5 flows that start together
-/// need 10^7.
+/// Events at a single instant after which simulated time is taken to be stuck. 10^5 flows that start together need
+/// 10^7.
 const MOST_AT_ONCE: u64 = 1 << 25;
-/// Tables are made from rows that still exist, and a growing vector may double once more before the next
-/// check.
+/// Factor on the memory in use: rows still exist while tables are made of them, and a growing vector may double before
+/// the next check.
 const TABLES: u64 = 2;

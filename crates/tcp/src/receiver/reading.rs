@@ -12,21 +12,24 @@ use super::queues::Waiting;
 use super::Receiver;
 use crate::config::{Config, DelayedAck};
 
-/// Data that the application has, and data that waits for it.
+/// Data that the application has read, and data that it has yet to read.
 #[derive(Clone, Debug)]
 pub(super) struct Reader {
-    /// Reads are calls; this is their position.
+    /// Whether the application reads by explicit calls.
     pub explicit: bool,
+    /// End of the data read by explicit calls.
     pub read: u64,
-    /// Data in order and not read yet, if reads are calls.
+    /// In-order data not read yet, if reads are explicit.
     pub waiting: Option<Box<Waiting>>,
-    /// The application runs after all packets of an instant: its time, and the memory not read before.
+    /// Whether the application runs only after all packets of an instant.
     pub waits: bool,
+    /// Time of its next turn, or never.
     pub turn_at: Time,
+    /// Memory of the data that it reads in that turn.
     pub unread: u64,
-    /// End of the first buffer that it has not read.
+    /// End of the first unread buffer.
     pub first_unread: u64,
-    /// A packet found no memory, which the next ACK reports.
+    /// An in-order packet found no receive memory; the next ACK reports it.
     pub no_memory: bool,
     /// The application reads the data in order, after the ACK if one is due: since when, and the end of the
     /// first buffer.

@@ -10,28 +10,29 @@ use super::intent::First;
 use super::timers::TimerKind;
 use super::{AckWork, Leaving, Sender, TIMEOUT_MIN_TICKS};
 
-/// The probe that is out.
+/// The outstanding probe, if any.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LossProbe {
-    /// TLP.end_seq: SND.NXT when it left; none: no probe is out.
+    /// TLP.end_seq: SND.NXT when the probe was sent; none if no probe is outstanding.
     high_seq: Option<NonZeroU64>,
-    /// TLP.is_retrans: the probe was no new data.
+    /// TLP.is_retrans: the probe was a retransmission.
     again: bool,
 }
 
 impl LossProbe {
-    /// Whether a probe is out.
+    /// Whether a probe is outstanding.
     #[inline]
     pub fn is_out(&self) -> bool {
         self.high_seq.is_some()
     }
 
-    /// Whether it is one of data sent before.
+    /// Whether the outstanding probe is a retransmission.
     pub fn is_retransmission(&self) -> bool {
         self.is_out() && self.again
     }
 
-    /// A DSACK that ends at `end` reports it. If it was data sent before, the original had arrived.
+    /// Whether a DSACK that ends at `end` reports the probe. If the probe was a retransmission, the original had
+    /// arrived.
     pub fn ends_at(&self, end: u64) -> bool {
         self.high_seq.is_some_and(|high| high.get() == end)
     }
@@ -73,9 +74,9 @@ impl Sender {
         true
     }
 
-    /// PTO: a probe leaves unless one is out (§7.3).
+    /// On PTO: send a probe, unless one is outstanding (§7.3).
     pub(super) fn on_probe_timer(&mut self, now: Time) {
-        // rearm_rto must count from the head's transmission if no probe leaves, from now if one does: see `probe`.
+        // rearm_rto must count from the head's transmission if no probe is sent, from now if one is: see `probe`.
         if self.loss_probe.is_out() {
             self.rearm_rto(now);
         } else {
@@ -113,7 +114,7 @@ impl Sender {
         start < self.snd_una + self.snd_wnd
     }
 
-    /// An ACK while a probe is out (§7.4.2; Linux `tcp_process_tlp_ack`).
+    /// Process an ACK while a probe is outstanding (§7.4.2; Linux `tcp_process_tlp_ack`).
     pub(super) fn process_tlp_ack(&mut self, now: Time, ack: u64, w: &mut AckWork) {
         let Some(high) = self.loss_probe.high_seq.map(NonZeroU64::get) else { return };
         if ack < high {

@@ -103,7 +103,7 @@ impl MtuSearch {
         self.tried = false;
     }
 
-    /// A probe is out.
+    /// Whether a probe is outstanding.
     pub fn is_out(&self) -> bool {
         self.probe.is_some()
     }

@@ -1,5 +1,5 @@
-//! The path carries less than was thought: a router said so (RFC 1191, ICMP "fragmentation needed"). What is out in
-//! larger segments is lost, and leaves again in smaller ones at once, without a reduction: the network is not congested
+//! The path carries less than was thought: a router said so (RFC 1191, ICMP "fragmentation needed"). Larger
+//! segments in flight are lost. They are retransmitted immediately as smaller ones, without a reduction: the network is not congested
 //! (Linux `tcp_v4_mtu_reduced`, `tcp_simple_retransmit`).
 //!
 //! Differs: Linux cuts a segment when it is sent again, here all are cut at once, so `packets_out` grows earlier; stamps

@@ -125,7 +125,7 @@ pub struct Timers {
     pub srtt: Span,
     /// RTT variation as the RTO uses it (4 x for RFC 6298's 4·RTTVAR).
     pub rttvar: Span,
-    /// Least RTT seen.
+    /// Minimum RTT seen.
     pub min_rtt: Span,
     /// RACK's reordering window.
     pub reo_wnd: Span,

@@ -24,7 +24,7 @@ use crate::config::Detection;
 use crate::scoreboard::{EVER_RETRANS, RETRANS, SACKED};
 use crate::stats::SlowStartEnd;
 
-/// Least time in which a receiver may still deliver what it SACKed.
+/// Minimum time that a receiver is given to deliver what it SACKed.
 const LEAST_RENEGING_WAIT: Span = Span::from_ms(10);
 
 impl Sender {

@@ -15,7 +15,7 @@ use super::{AckSample, Bbr3, RateSample};
 
 /// Shares are 1/256.
 const UNIT: u32 = 256;
-/// Least RTT that makes the path eligible, us.
+/// Largest minimum RTT with which the path is eligible, us.
 const MAX_RTT_US: u64 = 5_000;
 /// Gain of `alpha`: 1/16.
 const ALPHA_GAIN: u32 = UNIT / 16;

@@ -1,5 +1,5 @@
-//! Rules between flows, network, hosts and record. They use the scenario's names of keys: `start`, not
-//! `start_ns`.
+//! Rules that relate keys of flows, network, hosts and record to each other. Messages name keys as a scenario does:
+//! `start`, not `start_ns`.
 
 use std::collections::BTreeMap;
 
