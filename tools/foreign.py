@@ -52,14 +52,17 @@ class Processor(NamedTuple):
         sysroot = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True).stdout
         if not (Path(sysroot.strip()) / "lib" / "rustlib" / self.target).is_dir():
             lacks.append(f"rustup target add {self.target}")
-        start = self.root / "lib" / "crti.o"  # of the C library's package for developers, which the compiler only recommends
+        # start files come with the C library's package for developers, which the compiler's package only recommends
+        start = self.root / "lib" / "crti.o"
         if not (shutil.which(self.linker) and shutil.which(self.emulator) and start.is_file()):
             lacks.append(f"apt-get install {' '.join(self.packages)}")
         return lacks
 
 
 PROCESSORS = (
-    Processor(name="aarch64", order="little-endian", packages=("gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross", "qemu-user")),
+    Processor(
+        name="aarch64", order="little-endian", packages=("gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross", "qemu-user")
+    ),
     Processor(name="s390x", order="big-endian", packages=("gcc-s390x-linux-gnu", "libc6-dev-s390x-cross", "qemu-user")),
 )
 
