@@ -7,7 +7,8 @@
 //! Two events at the same nanosecond leave in the order in which they were scheduled, on every machine. An event may be
 //! scheduled ahead of time ([`EventQueue::push`] with a `since` in the future): it takes the place among its equals that it
 //! would have had if it had been scheduled then. Events equal in both instants leave by rank, whichever was pushed first;
-//! only those of one rank leave in the order in which they were pushed.
+//! only those of one rank leave in the order in which they were pushed. Ahead of them all leave the events of
+//! [`EventQueue::push_ahead`].
 
 mod foresight;
 mod heap;
@@ -23,6 +24,10 @@ use wheel::{Entries, Wheel, NEVER, NONE};
 
 /// Bits of an event's order that hold the insertion number; its rank lies above it.
 const NUMBER_BITS: u32 = 40;
+
+/// Bits of the order of an event ahead of others that hold the time since when it is scheduled: five hours of a run. Those of the insertion
+/// number lie below.
+const AGE_BITS: u32 = 44;
 
 /// Greatest rank of an event.
 pub const MAX_RANK: u32 = (1 << (64 - NUMBER_BITS)) - 1;
@@ -58,7 +63,8 @@ pub struct EventQueue {
 #[derive(Clone, Copy, Debug)]
 struct Event {
     at: u64,
-    since: u64,
+    /// When it was scheduled; below 0 the place of one that leaves ahead of those.
+    since: i64,
     /// Rank, and insertion number.
     order: u64,
     id: u32,
@@ -121,7 +127,17 @@ impl EventQueue {
         debug_assert!(rank <= MAX_RANK);
         self.inserted += 1;
         let order = (rank as u64) << NUMBER_BITS | self.inserted;
-        self.put(Event { at: at.0, since: since.0, order, id, next: NONE });
+        self.put(Event { at: at.0, since: since.0 as i64, order, id, next: NONE });
+    }
+
+    /// Schedule event `id` at `at`, ahead of all that were pushed for that time. Those of one time leave by `place`, then the later
+    /// `since` first, then the last pushed first.
+    #[inline]
+    pub fn push_ahead(&mut self, at: Time, place: u32, since: Time, id: u32) {
+        self.inserted += 1;
+        let latest_first = ((1 << AGE_BITS) - 1 - since.0.min((1 << AGE_BITS) - 1)) << (64 - AGE_BITS);
+        let order = latest_first | !self.inserted & ((1 << (64 - AGE_BITS)) - 1);
+        self.put(Event { at: at.0, since: i64::MIN + place as i64, order, id, next: NONE });
     }
 
     /// Whether no event is left at `at`, the time of the one taken out last.
@@ -282,22 +298,29 @@ mod tests {
     }
 
     proptest! {
-        /// Oracle: a list that is searched for the least of (time, since, rank, insertion). Rounds of insertions, ahead of the
-        /// time of the last event that left, and of leaving.
+        /// Oracle: a list that is searched for the least of (time, since, rank, insertion), those pushed ahead by (time, place, age,
+        /// insertion), latest first. Rounds of insertions, ahead of the time of the last event that left, and of leaving.
         #[test]
         fn leaves_in_order_of_time_then_since_then_rank_then_insertion(
             rounds in prop::collection::vec(
-                (prop::collection::vec((ahead(), prop_oneof![4 => Just(0u64), 1 => 0u64..3], 0u32..3), 0..12), 0usize..14, ahead()),
+                (prop::collection::vec((ahead(), prop_oneof![4 => Just(0i64), 1 => 0i64..3, 1 => -3i64..0], 0u32..3), 0..12), 0usize..14, ahead()),
                 1..40,
             )
         ) {
             let mut queue = EventQueue::default();
-            let mut pending: Vec<(u64, u64, u32, u32)> = Vec::new();
+            let mut pending: Vec<(u64, i64, i64, i64, u32)> = Vec::new();
             let (mut now, mut inserted) = (0, 0);
             for (added, left, patience) in rounds {
                 for (ahead, since, rank) in added {
-                    queue.push(Time(now + ahead), Time(since), rank, inserted);
-                    pending.push((now + ahead, since, rank, inserted));
+                    let at = now + ahead;
+                    pending.push(match since < 0 {
+                        true => (at, rank as i64 - 3, since, -(inserted as i64), inserted),
+                        false => (at, since, rank as i64, inserted as i64, inserted),
+                    });
+                    match since < 0 {
+                        true => queue.push_ahead(Time(at), rank, Time(-since as u64), inserted),
+                        false => queue.push(Time(at), Time(since as u64), rank, inserted),
+                    }
                     inserted += 1;
                 }
                 let end = now + patience;
@@ -310,10 +333,10 @@ mod tests {
                 }
             }
             pending.sort_unstable();
-            let mut told: Vec<_> = queue.pending().map(|(at, rank, id)| (at.0, rank, id)).collect();
-            told.sort_unstable_by_key(|&(.., id)| id);
-            let mut known: Vec<_> = pending.iter().map(|&(at, _, rank, id)| (at, rank, id)).collect();
-            known.sort_unstable_by_key(|&(.., id)| id);
+            let mut told: Vec<_> = queue.pending().map(|(at, _, id)| (at.0, id)).collect();
+            told.sort_unstable_by_key(|&(_, id)| id);
+            let mut known: Vec<_> = pending.iter().map(|&(at, .., id)| (at, id)).collect();
+            known.sort_unstable_by_key(|&(_, id)| id);
             prop_assert_eq!(told, known);
             let rest: Vec<_> = std::iter::from_fn(|| queue.pop_until(Time::NEVER)).collect();
             prop_assert_eq!(rest, pending.iter().map(|&(at, .., id)| (Time(at), id)).collect::<Vec<_>>());

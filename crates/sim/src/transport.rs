@@ -305,15 +305,6 @@ impl Transport {
         }
     }
 
-    /// Whether a delayed ACK leaves now, ahead of arrivals at this instant.
-    #[inline]
-    pub fn releases(&self, now: Time) -> bool {
-        match self {
-            Transport::Tcp(tcp) => tcp.releases(now),
-            Transport::Datagram(_) => false,
-        }
-    }
-
     /// Whether the application has to read after everything else of this instant.
     pub fn reads_later(&self) -> bool {
         self.tcp().is_some_and(Connection::reads_later)

@@ -218,7 +218,16 @@ impl World {
 
     /// Wake `flow` at `at`.
     pub fn wake(&mut self, flow: FlowId, at: Time) {
-        self.net.agenda.add(at.max(self.now), flow << KIND_BITS | WAKE);
+        let id = flow << KIND_BITS | WAKE;
+        match at > self.now {
+            true => self.net.agenda.add_timer(at, flow, SENDER, None, id),
+            false => self.net.agenda.add(self.now, id),
+        }
+    }
+
+    /// Groups of the flows: those of one share hosts.
+    pub fn tell_groups(&mut self, groups: &[u32]) {
+        self.net.agenda.tell_groups(groups);
     }
 
     /// Call back for `what` at `at`.
@@ -295,9 +304,6 @@ impl World {
         if end.process.is_some() {
             return self.reach_host(app, index, id);
         }
-        if end.armed[0] <= now && end.transport.releases(now) {
-            return self.release_and_arrive(app, index, id);
-        }
         match self.takes_notes {
             false => end.receive(now, packet, &mut self.digest),
             true => {
@@ -337,16 +343,6 @@ impl World {
         let packet = self.net.pool.remove(id);
         self.net.freight.lose(&packet);
         self.net.gauges.iter_mut().for_each(|gauges| gauges.arrive(self.now, &packet));
-    }
-
-    /// A delayed ACK leaves ahead of an arrival at this instant.
-    #[cold]
-    #[inline(never)]
-    fn release_and_arrive(&mut self, app: &mut impl Application, index: usize, id: PacketId) {
-        let now = self.now;
-        self.end_at(index).transport.on_timer(now);
-        self.flush(index);
-        self.arrive_from_wire(app, id);
     }
 
     /// An endpoint's timer may have expired.

@@ -22,6 +22,7 @@ use crate::config::{Config, EcnUse, RtoStyle};
 use crate::ledger::Ledger;
 use crate::receiver::Receiver;
 use crate::sender::{Leaving, Sender};
+use crate::ticks::{Armed, Ticks};
 use ecn::{Marks, Mode};
 use keepalive::Keeper;
 
@@ -352,13 +353,18 @@ impl Connection {
         self.state == State::Established && self.receiver.awaits_turn()
     }
 
-    /// Whether delayed or compressed ACKs, or a paced segment, leave at `now` before arrivals of this
-    /// nanosecond, because the timer fires first (Linux `tcp_compressed_ack_kick`, `tcp_delack_timer`,
-    /// `tcp_pace_kick`). ACKs release segments at their own distance, and ACKs return as far apart as
-    /// segments left, so this is no rare coincidence.
-    #[inline]
-    pub fn releases(&self, now: Time) -> bool {
-        self.receiver.releases(now) || self.sender.now().is_some_and(|sender| sender.pacing_due(now))
+    /// How the timer that expires at `deadline` is armed; none if it is on no wheel, as a clock of pacing or of compressed ACKs.
+    pub fn on_wheel(&self, now: Time, deadline: Time) -> Option<Armed> {
+        let fresh = |level| Armed { level, since: now };
+        if matches!(self.state, State::SynSent | State::SynReceived) {
+            return Ticks::of(&self.config).level(deadline - now).map(fresh);
+        }
+        let sender = self.sender.now();
+        let of_data = sender.and_then(|sender| sender.on_wheel(deadline));
+        of_data.or_else(|| {
+            let delays = self.receiver.now()?.delays_until(deadline);
+            Ticks::of(&self.config).level(deadline - now).filter(|_| delays).map(fresh)
+        })
     }
 
     /// Time at which [`Connection::on_timer`] has to be called; `Time::NEVER` if no timer is armed.

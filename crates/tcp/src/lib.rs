@@ -27,3 +27,4 @@ pub use memory::PacketMemory;
 pub use metrics_cache::DestinationMetrics;
 pub use sender::{AckNews, Held, Hold, Occasion, Record, Repair, Timers, VarsRow, VarsTrace, Windows};
 pub use stats::{SlowStartEnd, SlowStartExit, Stats, Times};
+pub use ticks::Armed;

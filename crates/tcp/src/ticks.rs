@@ -10,6 +10,15 @@ use ackclock_core::{Span, Time};
 
 use crate::config::{Config, Wheel};
 
+/// A timer on the wheel of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Armed {
+    /// Level on which it waits.
+    pub level: u32,
+    /// When it was armed.
+    pub since: Time,
+}
+
 /// Buckets of one level that a new timer may land in, and the shift between levels (Linux `kernel/time/timer.c`:
 /// LVL_SIZE 64, LVL_CLK_SHIFT 3). Exactness costs nothing, so all the wheel does is kept: a timer of 40 ticks fires
 /// up to one tick late, one of 250 up to 8, one of 1000 up to 64.
@@ -103,6 +112,14 @@ impl Ticks {
         }
     }
 
+    /// Level of the wheel on which a timer armed for `after` waits; none if the timers are on no such wheel.
+    pub fn level(&self, after: Span) -> Option<u32> {
+        if self.tick() == 0 || !matches!(self.wheel, Wheel::Levels) {
+            return None;
+        }
+        Some((level_shift(after.0.div_ceil(self.tick())) / LEVEL_SHIFT) as u32)
+    }
+
     /// Return the time at which a timer armed now for `after` fires.
     #[inline]
     pub fn expiry(&self, now: Time, after: Span) -> Time {
@@ -115,15 +132,21 @@ impl Ticks {
             Wheel::Exact => now_ticks + delta.max(1),
             Wheel::Slack => slackened(now_ticks + delta.max(1), delta / SLACK),
             Wheel::Levels => {
-                let mut shift = 0;
-                while delta >= LEVEL_SIZE << shift && shift < 8 * LEVEL_SHIFT {
-                    shift += LEVEL_SHIFT;
-                }
+                let shift = level_shift(delta);
                 (((now_ticks + delta) >> shift) + 1) << shift
             }
         };
         Time(due * self.tick() - self.phase)
     }
+}
+
+/// Bits by which the wheel rounds a timer armed for so many ticks.
+fn level_shift(delta: u64) -> u64 {
+    let mut shift = 0;
+    while delta >= LEVEL_SIZE << shift && shift < 8 * LEVEL_SHIFT {
+        shift += LEVEL_SHIFT;
+    }
+    shift
 }
 
 /// The roundest tick after `due` and up to `due + slack`: in binary the one with the most zeros at its end.

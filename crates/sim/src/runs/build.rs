@@ -144,6 +144,7 @@ pub fn build(
     let shares_by_hosts = layout.kinds().any(|kind| matches!(kind.queue, QueueConfig::Cake(_)));
     let mut world = World::new(layout, scenario.network.framing_bytes, seed, sinks, shortcuts);
     world.carry(&freight);
+    world.tell_groups(&flows.iter().map(|flow| flow.group).collect::<Vec<_>>());
     if shares_by_hosts {
         world.tell_hosts(&machines.addresses(&flows));
     }

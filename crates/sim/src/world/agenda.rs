@@ -1,17 +1,23 @@
 //! The event queue, and how its ids are made.
 
+use std::rc::Rc;
+
 use ackclock_core::event::{Foresight, MAX_RANK};
-use ackclock_core::{EventQueue, Time};
+use ackclock_core::{EventQueue, FlowId, Time};
 use ackclock_net::PacketId;
+use ackclock_tcp::Armed;
 
 /// The event queue, and the time at which its events are scheduled.
 ///
-/// Events of one nanosecond leave in the order in which they were scheduled. Of those scheduled at the same nanosecond, what links do
-/// comes first, by the number of the link: so it does not matter how far ahead of time a link was told of its packets.
+/// Timers of hosts come first in their nanosecond, as in a kernel whose clock interrupt runs them before it takes packets in
+/// ([`Agenda::add_timer`]). Other events of one nanosecond leave in the order in which they were scheduled. Of those scheduled at the same
+/// nanosecond, what links do comes first, by the number of the link: so it does not matter how far ahead of time a link was told of its packets.
 #[derive(Clone, Default)]
 pub(super) struct Agenda {
     queue: EventQueue,
     now: Time,
+    /// Group of each flow.
+    groups: Rc<[u32]>,
 }
 
 impl Agenda {
@@ -47,10 +53,31 @@ impl Agenda {
         self.queue.foresee(foresight);
     }
 
+    /// The time at which events are scheduled.
+    pub(super) fn now(&self) -> Time {
+        self.now
+    }
+
     /// Event `id` at `at`.
     #[inline]
     pub(super) fn add(&mut self, at: Time, id: u32) {
         self.queue.push(at, self.now, MAX_RANK, id);
+    }
+
+    /// Event `id` of a timer at `at`, on a host of `flow`. Hosts have their turns by their numbers. On each, timers of the wheel come
+    /// before those with a clock of their own; on the wheel the highest level comes first, and of one level the timer armed last (Linux
+    /// `expire_timers`, `enqueue_timer`).
+    pub(super) fn add_timer(&mut self, at: Time, flow: FlowId, side: usize, wheel: Option<Armed>, id: u32) {
+        let group = self.groups.get(flow as usize).copied().unwrap_or(flow);
+        let first_armed_first = Time(LATEST.saturating_sub(self.now.0));
+        let (turn, since) =
+            wheel.map_or((LEVELS, first_armed_first), |armed| (LEVELS - 1 - armed.level, armed.since));
+        self.queue.push_ahead(at, (2 * group + side as u32) * (LEVELS + 1) + turn, since, id);
+    }
+
+    /// Flows of a group share hosts.
+    pub(super) fn tell_groups(&mut self, groups: &[u32]) {
+        self.groups = groups.into();
     }
 
     /// Event `id` of a link at `at`, in the place among those of the same time that it would get if it were added at `since`.
@@ -65,6 +92,11 @@ impl Agenda {
         pending.map(|(at, link, id)| (at, link, PacketId::of(id >> KIND_BITS)))
     }
 }
+
+/// Levels of a wheel (Linux LVL_DEPTH).
+const LEVELS: u32 = 9;
+/// A time behind every run, ns.
+const LATEST: u64 = 1 << 43;
 
 /// An id is a number (of a packet, a link, an end, a flow or a recurring event) and below it one of these kinds.
 pub(super) const KIND_BITS: u32 = 3;

@@ -355,7 +355,12 @@ impl End {
     #[inline(always)]
     pub(super) fn arm_at(&mut self, deadline: Time, index: usize, agenda: &mut Agenda) {
         self.armed = [deadline, self.armed[0]];
-        agenda.add(deadline, (index as u32) << KIND_BITS | TIMER);
+        let id = (index as u32) << KIND_BITS | TIMER;
+        if self.process.is_some() || deadline <= agenda.now() {
+            return agenda.add(deadline, id); // a program's turn, or what an imperfect host does
+        }
+        let wheel = self.transport.tcp().and_then(|tcp| tcp.on_wheel(agenda.now(), deadline));
+        agenda.add_timer(deadline, self.flow, index & 1, wheel, id);
     }
 }
 

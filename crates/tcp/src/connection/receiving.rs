@@ -190,11 +190,6 @@ impl Receiving {
     }
 
     #[inline]
-    pub fn releases(&self, now: Time) -> bool {
-        self.now().is_some_and(|receiver| receiver.releases(now))
-    }
-
-    #[inline]
     pub fn ack_due(&self) -> bool {
         match self {
             Receiving::Awake(receiver) => receiver.ack_due(),

@@ -402,8 +402,13 @@ impl Receiver {
         self.acks.due_at().min(self.reader.turn_at)
     }
 
+    /// Whether the timer of delayed ACKs expires at `deadline`.
+    pub fn delays_until(&self, deadline: Time) -> bool {
+        self.acks.timer.at == deadline
+    }
+
     /// Whether a compressed or delayed ACK leaves at `now`.
-    #[inline]
+    #[cfg(test)]
     pub fn releases(&self, now: Time) -> bool {
         self.acks.due_at() <= now
     }

@@ -1,6 +1,7 @@
 //! Choice and order of retransmissions (RFC 6675 §4 NextSeg): segments marked lost; with no new data, segments below the highest SACK; at last one
 //! rescue.
 
+use ackclock_core::trace::CaState;
 use ackclock_core::Time;
 
 use super::device::Takes;
@@ -55,7 +56,10 @@ impl Sender {
         let first = self.board.first;
         if self.intent.take_head() && first < self.board.next {
             let first = self.begin_retransmission(first, true);
-            return Some(self.retransmit(now, first));
+            return Some(match self.ca_state {
+                CaState::Loss => self.retransmit_expired(now, first),
+                _ => self.retransmit(now, first),
+            });
         }
         let all_sent = !self.config.next_seg_rules && self.board.retrans_out >= self.board.lost_out;
         // A started packet leaves whole, even if the head was retransmitted without being marked lost.

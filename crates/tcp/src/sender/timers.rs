@@ -8,7 +8,7 @@ use ackclock_core::{Span, Time};
 use super::device::Takes;
 use super::intent::{First, Next};
 use super::{AckWork, Sender};
-use crate::ticks::Ticks;
+use crate::ticks::{Armed, Ticks};
 
 /// Event that the timer waits for (Linux `icsk_pending`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,6 +105,14 @@ impl Timer {
         }
     }
 
+    /// How the timer that expires at `deadline` is armed; none if that is the pacing clock's or the writer's.
+    pub fn on_wheel(&self, deadline: Time) -> Option<Armed> {
+        if self.wake_at <= deadline || self.deadline() != deadline {
+            return None;
+        }
+        self.ticks.level(self.wait).map(|level| Armed { level, since: self.since })
+    }
+
     /// A segment waits for its departure until then.
     #[inline]
     pub fn pace(&mut self, at: Time) {
@@ -118,6 +126,11 @@ impl Timer {
 }
 
 impl Sender {
+    /// See [`Timer::on_wheel`].
+    pub fn on_wheel(&self, deadline: Time) -> Option<Armed> {
+        self.timer.on_wheel(deadline)
+    }
+
     /// Deadline of the timer.
     #[inline]
     pub fn deadline(&self) -> Time {
@@ -156,12 +169,6 @@ impl Sender {
         }
         let rto = rto + self.pacing_delay(now);
         self.timer.arm(TimerKind::Rto, now, rto);
-    }
-
-    /// Whether a segment that waited for its departure leaves now.
-    #[inline]
-    pub fn pacing_due(&self, now: Time) -> bool {
-        self.timer.pace_at <= now
     }
 
     /// Whether either clock is due.

@@ -139,12 +139,18 @@ impl Sender {
         lost
     }
 
-    pub(super) fn retransmit(&mut self, now: Time, n: u64) -> Leaving {
+    /// The head leaves again because its timer expired, which is armed anew without the delay of pacing (Linux `tcp_retransmit_timer`).
+    pub(super) fn retransmit_expired(&mut self, now: Time, n: u64) -> Leaving {
         self.undo.resent(self.ts(now));
         self.next_seg.resent(n);
-        let is_head = n == self.board.first;
         let seg = self.resend(now, n, true);
         self.tell_rule(1);
+        seg
+    }
+
+    pub(super) fn retransmit(&mut self, now: Time, n: u64) -> Leaving {
+        let is_head = n == self.board.first;
+        let seg = self.retransmit_expired(now, n);
         if is_head && !self.timer.waits_for(TimerKind::Reorder) {
             let rto = self.clamp_rto(now, self.rtt.rto()) + self.pacing_delay(now);
             self.timer.arm(TimerKind::Rto, now, rto);
