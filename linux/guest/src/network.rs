@@ -206,7 +206,10 @@ impl Wiring {
         let merge = forward.iter().chain(backward).any(|stage| stage.merging.is_some());
         let any = merge || job.hosts.iter().any(|h| h.cards.iter().any(|card| h.tso && !card.cuts));
         let alone = groups == 1;
-        let switch = usize::from(job.program.is_some());
+        // A switch stands before a card that merges, too: a router takes a packet from its sender's account, a card that lets
+        // packets wait does not, and TCP small queues would wait for the card.
+        let first_merges = forward.first().is_some_and(|stage| stage.merging.is_some());
+        let switch = usize::from(job.program.is_some() || first_merges);
         let routers = switch + if alone { stages } else { stages + 1 };
         for _ in 0..routers {
             self.routers.push(Node::new()?);

@@ -101,6 +101,8 @@ RANGES: dict[str, tuple[float, float]] = {
     "workloads.off": (20, 2000),
     "host.gro_flush_timeout": (0.02, 2),
     "host.napi_defer_hard_irqs": (1, 10),
+    "merging.gro_flush_timeout": (0.02, 2),
+    "merging.napi_defer_hard_irqs": (1, 10),
 }
 """Numbers of a key, log-uniform: of durations in ms, of sizes in bytes."""
 

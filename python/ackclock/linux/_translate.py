@@ -104,6 +104,8 @@ BY_NAME = {
 PROFILES: dict[str, str | None] = {"linux-6": None, "linux-7.3": "7.3"}
 """Profile -> kernel version that it describes; None: the name has no version, and every kernel accepts it."""
 SACK, TIMESTAMPS = "net/ipv4/tcp_sack", "net/ipv4/tcp_timestamps"
+TXREHASH = ("net/core/txrehash", "0")
+"""Setting with which packets keep their hash after a timeout: a veth carries the sender's hash to routers, which would take the flow for another."""
 
 
 SWITCHES: dict[str, dict[Any, dict[str, str]]] = {
@@ -198,7 +200,8 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, kernel: Ha
             raise ScenarioError(key=f"flows.{i}.stack.packet_memory", found=quote(memory), allowed=allowed)
     for host in hosts:
         if host["sysctl"]:
-            host["sysctl"] = sorted([*host["sysctl"], *_compression(scenario["network"])])
+            shared = [] if plan["kind"] == "relay" else [TXREHASH]
+            host["sysctl"] = sorted([*host["sysctl"], *_compression(scenario["network"]), *shared])
         _bound_buffer(host, plan["kind"])
         del host["small_queues"]
     return {
