@@ -1,5 +1,5 @@
-//! Connections of a capture: both directions together, the capture point, and on request one connection
-//! packet by packet.
+//! Connections of a capture: both directions combined, the capture point, and optionally the packets of one
+//! connection.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -27,7 +27,7 @@ const LATE_NS: i64 = 500_000;
 pub enum Place {
     /// The host that opened the connection.
     Client,
-    /// The host that accepted it.
+    /// The host that accepted the connection.
     Server,
     /// A point on the path between the hosts.
     Between,
@@ -194,9 +194,9 @@ impl Connection {
 /// A packet of one connection, or one of its SACK blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Nanoseconds since 1970.
+    /// Time, nanoseconds since 1970.
     pub t_ns: i64,
-    /// Direction.
+    /// Whether the server sent the packet.
     pub from_server: bool,
     /// Kind of the segment.
     pub kind: Kind,

@@ -22,7 +22,7 @@ const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 /// Captured frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// Nanoseconds since 1970.
+    /// Time, nanoseconds since 1970.
     pub t_ns: i64,
     /// Number of the interface, counted over all sections.
     pub interface: u32,

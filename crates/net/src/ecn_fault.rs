@@ -98,8 +98,8 @@ mod tests {
         assert!((2300..2700).contains(&bleached), "{bleached}");
     }
 
-    /// Offer twenty ECT(0) packets at once to a queue that holds eight and marks arrivals behind five. Returns the
-    /// number delivered and the number marked.
+    /// Offer twenty ECT(0) packets at once to a queue with a limit of eight that marks arrivals behind five. Returns
+    /// the number of packets delivered and the number of those marked.
     fn through_a_queue(what: EcnChange, at: Place, codel: bool) -> (usize, usize) {
         let queue = match codel {
             false => QueueConfig::Threshold(ThresholdParams { limit: Some(8), mark: 5 }),

@@ -227,7 +227,7 @@ impl Link {
         self.take_behind_card(pool, now, id, load)
     }
 
-    /// [`Link::take`] for a card that merges, or duplicated or damaged packets.
+    /// [`Link::take`] for a link with a merging card, or with duplicated or damaged packets.
     fn take_and_tell(
         &mut self,
         pool: &mut Pool,

@@ -185,9 +185,9 @@ impl Default for TcpOptions {
 pub enum TcpOption {
     Nop,
     Eol,
-    /// Bytes.
+    /// Maximum segment size, bytes.
     Mss(u16),
-    /// Shift.
+    /// Window shift.
     WindowScale(u8),
     SackPermitted,
     /// Edges of the blocks, as written.

@@ -25,9 +25,9 @@ pub enum Error {
     Syntax {
         /// Position.
         at: Pos,
-        /// Text found there.
+        /// Text found.
         found: String,
-        /// Text expected there.
+        /// Text expected.
         expected: String,
     },
     /// The syntax is correct, but a value is not allowed.

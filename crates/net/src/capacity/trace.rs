@@ -32,7 +32,7 @@ table! {
     }
 }
 
-/// Number of packets that may leave in each millisecond of a trace, including the first and the last.
+/// Number of packets that may be sent in each millisecond of a trace, first and last included.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opportunities(pub Arc<[u32]>);
 

@@ -2,8 +2,8 @@
 //! when they stop waiting (small queues).
 //!
 //! A packet of several segments waits whole and is split at its transmission, if the NIC splits packets. It stops
-//! waiting when its transmission starts, as below Linux's HTB. With a real NIC it would when the transmission ends,
-//! one packet later.
+//! waiting when its transmission starts, as below Linux's HTB. With a real NIC it stops waiting when the transmission
+//! ends, one packet later.
 
 use std::collections::VecDeque;
 
@@ -89,7 +89,7 @@ pub(crate) struct Queued {
     pub packet: Packet,
     /// Earliest departure time of the packet; `None` if it has none.
     pub due: Option<Time>,
-    /// Earliest time at which the discipline releases it.
+    /// Earliest time at which the discipline releases the packet.
     pub to_send: Time,
     since: Time,
     end: u64,

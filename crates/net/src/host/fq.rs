@@ -294,7 +294,7 @@ impl Fq {
         self.packets == 0 || (self.eligible == 0 && self.internal.len() < FAST_PATH && !overdue)
     }
 
-    /// Make throttled flows eligible again whose time has come.
+    /// Make throttled flows eligible again once their time has come.
     fn release(&mut self, now: Time) {
         while let Some(&(t, at)) = self.delayed.first() {
             if t > now {

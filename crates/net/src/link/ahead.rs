@@ -1,5 +1,5 @@
-//! Parts of a link's work that may be done ahead of time. Each feature of a link declares what it permits; a feature
-//! without a declaration permits nothing, nor does a link that has it.
+//! Parts of a link's work that may be done ahead of time. Each feature of a link declares what it permits. A feature
+//! without a declaration permits nothing, and neither does a link with such a feature.
 
 use ackclock_core::{Rate, Span};
 
@@ -13,7 +13,7 @@ use crate::queue::QueueConfig;
 use crate::reorder::Reorder;
 use crate::wifi::WifiJitter;
 
-/// Permission that a link or a feature gives.
+/// Permission to work ahead of time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Ahead {
     /// See [`Link::takes_ahead`](super::Link::takes_ahead).
@@ -30,7 +30,7 @@ impl Ahead {
     /// Full permission: no dependence on the clock, no restart, and no departure that changes.
     const FIT: Ahead = Ahead { takes: true, passes: true };
 
-    /// Permission that a link with this configuration gives.
+    /// Return what a link with this configuration permits.
     pub(super) fn of(config: &LinkConfig) -> Ahead {
         // no `..`: a new key must be named here
         let LinkConfig {
@@ -102,7 +102,7 @@ impl Feature for QueueConfig {
             QueueConfig::DualPi2(_) | QueueConfig::Cake(_) => Ahead::FIT,
             QueueConfig::Pie(_) | QueueConfig::Threshold(_) => Ahead::PASSES,
             QueueConfig::Red(_) | QueueConfig::LinuxRed(_) => Ahead::PASSES,
-            // counts packets on the wire
+            // the limit counts packets on the wire
             QueueConfig::NetemLimit(_) => Ahead::UNFIT,
         }
     }

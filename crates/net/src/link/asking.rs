@@ -16,7 +16,7 @@ impl Link {
         (extras.asks, extras.adversary) = (true, true);
     }
 
-    /// Packets that the queue has dropped so far.
+    /// Number of packets dropped by the queue so far.
     pub fn dropped_by_queue(&self) -> u64 {
         self.rest
             .as_ref()

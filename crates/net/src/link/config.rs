@@ -178,9 +178,9 @@ pub struct LinkConfig {
     pub rate: Rate,
     /// Propagation delay.
     pub delay: Span,
-    /// The queue.
+    /// Queueing discipline.
     pub queue: QueueConfig,
-    /// Loss ahead of the queue.
+    /// Loss model, applied before the queue.
     pub loss: LossConfig,
     /// Maximum random extra delay; zero = none.
     pub jitter: Span,

@@ -53,9 +53,9 @@ pub struct Counters {
 /// Packets passed on ahead of time that have not reached the far end yet. They do not count as delivered.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Underway {
-    /// Number of their segments.
+    /// Number of segments in these packets.
     pub segments: u64,
-    /// Number of their bytes, as charged by the link.
+    /// Number of bytes in these packets, as charged by the link.
     pub bytes: u64,
 }
 

@@ -23,7 +23,7 @@ pub struct Leg {
     pub forward: bool,
     /// Number of the segment or datagram, starting at 1; 0 for a packet without data.
     pub seg_no: u32,
-    /// Number of its transmission: 0 is the first.
+    /// Number of the transmission: 0 is the first.
     pub rexmit: u8,
     /// Acknowledgment number of a TCP packet without data; 0 otherwise.
     pub ack: u64,

@@ -33,7 +33,7 @@ table! {
     }
 }
 
-/// The card in front of a link.
+/// State of the card in front of a link.
 #[derive(Clone)]
 pub(super) struct Card {
     ring: Ring,

@@ -16,7 +16,7 @@ struct Run {
     load: Load,
     /// Start of the last packet's transmission.
     last: Time,
-    /// Interval between two transmission starts. Only a guess while the run holds a single packet.
+    /// Interval between two transmission starts. Only a guess while the run contains a single packet.
     step: Span,
     packets: u32,
 }

@@ -3,13 +3,13 @@
 //! Source: Linux 7.3 `net/sched/sch_cake.c`; T. Høiland-Jørgensen, D. Täht, J. Morton, "Piece of CAKE: A comprehensive queue
 //! management solution for home gateways", 2018.
 //!
-//! | part | what it does |
+//! | part | function |
 //! |---|---|
 //! | shaper | a packet may be sent once the previous packets would have been sent at `bandwidth`; no burst, and no debt beyond 1.5 times their charge |
-//! | overhead | what the shaper charges: IP packet + `overhead`, at least `mpu`, in cells of ATM or with PTM's code |
+//! | overhead | the shaper charges the IP packet + `overhead`, at least `mpu`, in cells of ATM or with PTM's code |
 //! | isolation | deficit round robin over flows; a flow's quantum is divided by the bulk flows of its sending or receiving host, whichever has more |
 //! | queues | 1024 in sets of 8: a flow whose queue is in use gets another queue of its set |
-//! | memory | beyond `limit`, the queue with the most bytes loses its head |
+//! | memory | beyond `limit`, the queue with the most bytes drops its head |
 //!
 //! All packets are in one tin (`besteffort`), which equals diffserv3 for packets without DSCP. No ACK filter, no
 //! ingress mode, no autorate. ECN-capable packets are marked where CoDel would drop them.
@@ -52,7 +52,7 @@ table! {
 }
 
 impl CakeParams {
-    /// Linux `sch_cake` with all packets in one tin.
+    /// Return Linux `sch_cake` with all packets in one tin.
     pub(crate) fn qdisc(&self) -> Qdisc {
         const BEST_EFFORT: u32 = 3;
         let rate = self.bandwidth.map_or(0, |rate| rate.0 / 8);

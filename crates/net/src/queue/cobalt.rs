@@ -203,7 +203,7 @@ mod tests {
             (1000..2000).filter(|&ms| judge(&mut cobalt, ms, 20) == Verdict::Drop).collect();
         let gaps: Vec<u64> = drops.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(drops[0], 1001);
-        // 100 / sqrt(2), 100 / sqrt(3), ... to the next ms
+        // 100 / sqrt(2), 100 / sqrt(3), ... ms, to within 1 ms
         for (gap, n) in gaps.iter().zip(2..) {
             assert!(gap.abs_diff((100.0 / f64::sqrt(n as f64)) as u64) <= 1, "{gaps:?}");
         }
@@ -234,7 +234,7 @@ mod tests {
         let (mut cobalt, params) = (Cobalt::default(), CobaltParams::new(RTT, Span::ZERO));
         for i in 1..=10 {
             cobalt.overflowed(Time(i * 10 * MS), &params);
-            cobalt.overflowed(Time(i * 10 * MS + MS), &params); // too soon
+            cobalt.overflowed(Time(i * 10 * MS + MS), &params); // too soon after the last change
         }
         assert_eq!(cobalt.p_drop, 10 * UP);
         let mut stream = Stream::new(1, "test");

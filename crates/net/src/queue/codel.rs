@@ -52,7 +52,7 @@ table! {
 }
 
 impl CodelParams {
-    /// Linux `sch_codel`.
+    /// Return Linux `sch_codel` with these parameters.
     pub(crate) fn qdisc(&self) -> Qdisc {
         Qdisc::new("codel")
             .row(2, self.limit.unwrap_or(ENOUGH), "limit {}")

@@ -18,7 +18,7 @@ table! {
 }
 
 impl DropTailParams {
-    /// Linux `pfifo` or `bfifo`.
+    /// Return Linux `pfifo` or `bfifo` with this limit.
     pub(crate) fn qdisc(&self) -> Qdisc {
         let (kind, most) = match self.limit {
             None => ("pfifo", ENOUGH),

@@ -1,7 +1,8 @@
 //! DualPI2: two queues, one for scalable controls (L) and one for all others (C), under one PI controller that couples
 //! them, so that a flow of either kind gets about the same share of the link while L's delay stays near a millisecond.
 //!
-//! Source: RFC 9332 (De Schepper, Briscoe, White 2023), in the form of Linux's `sch_dualpi2`, whose integers are used here.
+//! Source: RFC 9332 (De Schepper, Briscoe, White 2023), in the form of Linux's `sch_dualpi2`, including its integer
+//! arithmetic.
 //!
 //! | variable | meaning |
 //! |---|---|
@@ -71,7 +72,7 @@ table! {
 }
 
 impl DualPi2Params {
-    /// Linux `sch_dualpi2`; its gains are multiples of 1/256.
+    /// Return Linux `sch_dualpi2`, whose gains are multiples of 1/256.
     pub(crate) fn qdisc(&self) -> Result<Qdisc, Refusal> {
         let gain = |key, value: f64| match (value * 256.0 + 0.5) as u32 {
             0 => {

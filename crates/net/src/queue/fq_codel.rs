@@ -53,7 +53,7 @@ table! {
 }
 
 impl FqCodelParams {
-    /// Linux `sch_fq_codel`.
+    /// Return Linux `sch_fq_codel` with these parameters.
     pub(crate) fn qdisc(&self) -> Qdisc {
         let made = Qdisc::new("fq_codel")
             .row(2, self.limit.unwrap_or(ENOUGH), "limit {}")

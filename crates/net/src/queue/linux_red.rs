@@ -105,7 +105,7 @@ impl LinuxRedOptions {
 }
 
 impl LinuxRedParams {
-    /// Linux `sch_red`.
+    /// Return Linux `sch_red` with these parameters.
     pub(crate) fn qdisc(&self) -> Result<Qdisc, Refusal> {
         if let Some(rate) = self.bandwidth {
             return Err(refused("bandwidth", format_args!("{:?}", rate_in_words(rate.0))));

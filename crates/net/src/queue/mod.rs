@@ -199,7 +199,7 @@ pub(crate) enum Queue {
     Cake(Box<Cake>),
 }
 
-/// The first value for a queue that holds its packets, the second for all others.
+/// Evaluates to the first value for a queue that holds its packets, to the second for all others.
 macro_rules! held {
     ($self:ident, $queue:ident => $asked:expr, $otherwise:expr) => {
         match $self {

@@ -1,7 +1,7 @@
 //! PIE: keeps the queueing delay near a reference by dropping (or marking) arrivals at random with a probability that a
 //! proportional-integral controller adjusts at fixed intervals.
 //!
-//! Source: RFC 8033 (Pan, Natarajan, Baker, White 2017), §4 and appendix A, whose names are used here.
+//! Source: RFC 8033 (Pan, Natarajan, Baker, White 2017), §4 and appendix A, also for the names.
 //!
 //! | variable | meaning |
 //! |---|---|
@@ -166,7 +166,7 @@ const ALPHA: f64 = 0.125;
 const BETA: f64 = 1.25;
 /// MEAN_PKTSIZE, bytes.
 const MEAN_PKTSIZE: u64 = 1500;
-/// MARK_ECNTH.
+/// Maximum drop probability at which packets are marked instead of dropped (MARK_ECNTH).
 const MARK_ECNTH: f64 = 0.1;
 
 #[cfg(test)]

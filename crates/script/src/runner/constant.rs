@@ -150,7 +150,7 @@ const CONSTANTS: &[(&str, i64)] = &[
     ("EPOLL_CTL_MOD", 3),
 ];
 
-/// Return the number of a name.
+/// Return the number of a constant.
 pub fn number(name: &str) -> Option<i64> {
     CONSTANTS.iter().find(|(known, _)| *known == name).map(|(_, n)| *n)
 }

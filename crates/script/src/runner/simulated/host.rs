@@ -61,7 +61,7 @@ pub struct KeepAliveOptions {
     pub probes: Option<u64>,
 }
 
-/// Linux `ip_rt_min_advmss`.
+/// Minimum MSS to advertise, bytes (Linux `ip_rt_min_advmss`).
 const LEAST_ADVMSS: u32 = 256;
 
 /// Parameters of the simulated host.

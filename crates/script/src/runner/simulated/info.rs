@@ -15,7 +15,7 @@ const OPT_WSCALE: i64 = 4;
 const TIME_WAIT: u8 = 6;
 const CLOSE: u8 = 7;
 
-/// All names and their values.
+/// Return all names and their values.
 pub fn names(conn: &Connection, stack: &Stack) -> Vec<(&'static str, i64)> {
     let (i, stats) = (conn.info(), conn.stats());
     let us = |s: Span| if s == Span::MAX { u32::MAX as i64 } else { s.as_us() as i64 };
