@@ -8,7 +8,7 @@ use ackclock_core::{Packet, Time};
 
 use crate::adversary::{Adversary, Fate};
 
-/// Number of a packet in the pool.
+/// Index of a packet in the pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketId(u32);
 

@@ -303,8 +303,8 @@ mod tests {
 
     #[test]
     fn a_transmission_goes_on_at_the_new_rate_and_order_is_kept() {
-        // At 12 Mb/s a packet takes 1 ms. From 2.5 ms on the rate is 1.2 Mb/s, and the delay drops from 20 ms to
-        // zero.
+        // At 12 Mb/s a packet takes 1 ms. In the second link the rate is 1 Mb/s from 2.5 ms on, and the delay drops
+        // from 20 ms to zero.
         let mut link = link(&[step(0, 12, 20, 0.0), step(3, 12, 20, 0.0)], None);
         let packet = Packet { bytes: 1500, ..Packet::default() };
         for _ in 0..3 {

@@ -444,7 +444,7 @@ mod tests {
         assert!(q.dequeue(Time(0)).is_none());
         assert_eq!(q.ready(), Time(1_010_000));
         assert!(q.dequeue(Time(1_010_000)).is_some());
-        // 10 us late, which the next packet makes up for
+        // 10 us late; the next packet makes up for the delay
         assert!(q.dequeue(Time(1_999_999)).is_none());
         assert!(q.dequeue(Time(2_000_000)).is_some());
     }

@@ -126,7 +126,7 @@ impl Host {
         self.base.hz.max(1) as i64
     }
 
-    /// Ticks of the host's clock until `at`. Ticks begin in the middle between a script's milliseconds (Linux
+    /// Ticks of the host's clock until `at`. Ticks begin halfway between the milliseconds of a script (Linux
     /// `tcp_jiffies32`).
     pub fn ticks(&self, at: Time) -> u64 {
         let tick = self.base.tick().0.max(1);
