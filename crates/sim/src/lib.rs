@@ -17,7 +17,7 @@
 //!
 //! Modules are public where the Python binding and the guest of the linux backend use them.
 
-// Part of the library's test program: as a separate program it would link the whole engine once more.
+// Part of the library's test binary: a separate one would link the whole engine once more.
 #[cfg(test)]
 extern crate self as ackclock_sim;
 #[cfg(test)]

@@ -1,13 +1,14 @@
-//! The event queue, and how its ids are made.
+//! The event queue and the encoding of event ids.
 
 use ackclock_core::event::{Foresight, MAX_RANK};
 use ackclock_core::{EventQueue, Time};
 use ackclock_net::PacketId;
 
-/// The event queue, and the time at which its events are scheduled.
+/// The event queue, with the time of the event in progress.
 ///
-/// Events of one nanosecond leave in the order in which they were scheduled. Of those scheduled at the same nanosecond, what links do
-/// comes first, by the number of the link: so it does not matter how far ahead of time a link was told of its packets.
+/// Events of the same nanosecond leave in the order in which they were scheduled. Among those scheduled at the same
+/// nanosecond, events of links come first, ordered by link number. How far ahead of time a link learned of its
+/// packets therefore makes no difference.
 #[derive(Clone, Default)]
 pub(super) struct Agenda {
     queue: EventQueue,
@@ -15,7 +16,7 @@ pub(super) struct Agenda {
 }
 
 impl Agenda {
-    /// The next event, unless it is later than `end`: it is processed now.
+    /// Pop the next event, unless it is later than `end`, and set the current time to its time.
     #[inline]
     pub(super) fn begin(&mut self, end: Time) -> Option<(Time, u32)> {
         let next = self.queue.pop_until(end);
@@ -35,7 +36,7 @@ impl Agenda {
         self.queue.give_back();
     }
 
-    /// Whether nothing else happens in this nanosecond.
+    /// Whether no other event is pending in the current nanosecond.
     #[inline]
     pub(super) fn is_over(&self) -> bool {
         self.queue.is_over(self.now)
@@ -47,26 +48,29 @@ impl Agenda {
         self.queue.foresee(foresight);
     }
 
-    /// Event `id` at `at`.
+    /// Schedule event `id` at `at`.
     #[inline]
     pub(super) fn add(&mut self, at: Time, id: u32) {
         self.queue.push(at, self.now, MAX_RANK, id);
     }
 
-    /// Event `id` of a link at `at`, in the place among those of the same time that it would get if it were added at `since`.
+    /// Schedule event `id` of a link at `at`. Among events of the same time it is ordered as if it were added at
+    /// `since`.
     #[inline]
     pub(super) fn add_of_link(&mut self, since: Time, at: Time, link: u32, id: u32) {
         self.queue.push(at, since, link, id);
     }
 
-    /// Packets on their way to a host or a link: when they leave the link that they are on, and its number.
+    /// Packets in transit to a host or a link: time of departure from the current link, number of that link, and
+    /// packet.
     pub(super) fn packets(&self) -> impl Iterator<Item = (Time, u32, PacketId)> + '_ {
         let pending = self.queue.pending().filter(|(.., id)| matches!(id & KIND_MASK, ARRIVAL | CROSSING));
         pending.map(|(at, link, id)| (at, link, PacketId::of(id >> KIND_BITS)))
     }
 }
 
-/// An id is a number (of a packet, a link, an end, a flow or a recurring event) and below it one of these kinds.
+/// An event id consists of a number (of a packet, a link, an end, a flow or a recurring event) and, in the low bits,
+/// one of these kinds.
 pub(super) const KIND_BITS: u32 = 3;
 pub(super) const KIND_MASK: u32 = (1 << KIND_BITS) - 1;
 /// A packet reaches its host.
@@ -77,5 +81,5 @@ pub(super) const LINK: u32 = 2;
 pub(super) const TIMER: u32 = 3;
 pub(super) const WAKE: u32 = 4;
 pub(super) const TICK: u32 = 5;
-/// Arrivals at a junction.
+/// A junction takes the packets that have arrived.
 pub(super) const MEETING: u32 = 6;
