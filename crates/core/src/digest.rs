@@ -12,7 +12,7 @@ impl Default for Digest {
 }
 
 impl Digest {
-    /// Fold one word in.
+    /// Fold one word into the digest.
     #[inline]
     pub fn fold(&mut self, word: u64) {
         let x = (self.0 ^ word) as u128 * 0x9e37_79b9_7f4a_7c15_u128;

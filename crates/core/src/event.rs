@@ -5,10 +5,10 @@
 //! otherwise one of 67 ms within the next 9 min. When a slot becomes the current one, its events are sorted. Events
 //! added to the current slot go into a small heap, and those beyond the coarse wheel into another heap.
 //!
-//! Two events at the same nanosecond leave in the order in which they were scheduled, on every machine. An event may
-//! be scheduled ahead of time ([`EventQueue::push`] with a `since` in the future): it is then ordered as if it had
-//! been scheduled at `since`. Events with equal times and equal `since` leave by rank, in whatever order they were
-//! pushed; only events of equal rank leave in the order of their insertion.
+//! Two events at the same nanosecond are popped in the order in which they were scheduled, on every machine. An event
+//! may be scheduled ahead of time ([`EventQueue::push`] with a `since` in the future): it is then ordered as if it
+//! had been scheduled at `since`. Events with equal times and equal `since` are popped by rank, in whatever order
+//! they were pushed. Only events of equal rank are popped in the order of their insertion.
 
 mod foresight;
 mod heap;

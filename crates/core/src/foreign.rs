@@ -8,7 +8,7 @@ use crate::packet::Ecn;
 use crate::rng::Stream;
 use crate::time::{Span, Time};
 
-/// Reason for which a connection failed.
+/// Reason why a connection failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Failure {

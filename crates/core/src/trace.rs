@@ -98,7 +98,7 @@ pub struct RuleVars {
     pub recover_fs: u32,
 }
 
-/// Reason for which a recovery episode ended.
+/// Reason why a recovery episode ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum ExitCause {

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use ackclock_core::schema::Refusal;
 
-/// Reason for which a run was refused or ended early.
+/// Reason why a run was refused or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The text is not a valid scenario.

@@ -549,7 +549,7 @@ impl Transport {
         }
     }
 
-    /// Whether this end knows that its peer exists.
+    /// Whether the connection is established at this end.
     pub fn is_established(&self) -> bool {
         match self {
             Transport::Tcp(tcp) => tcp.is_established(),

@@ -150,7 +150,7 @@ pub trait Params {
         None
     }
 
-    /// Number of flows that each flow of the group stands for.
+    /// Number of flows to which each flow of the group expands.
     fn flows(&self) -> u64 {
         1
     }

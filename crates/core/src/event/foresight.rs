@@ -4,7 +4,7 @@ use super::{Entries, EventQueue, Wheel, NONE};
 
 /// Listener that prefetches the data of upcoming events.
 pub trait Foresight {
-    /// First announcement of event `id`; skipped if the event is inserted late.
+    /// Event `id` is at most `FAR` slots ahead. It may also be a recently inserted event that reuses an entry.
     fn far_off(&self, id: u32);
     /// Event `id` is at most `SOON` slots ahead.
     fn soon(&self, id: u32);
@@ -66,8 +66,8 @@ impl Wave {
 }
 
 impl EventQueue {
-    /// Announce the events of the next slots, usually three or four times each, so that the data can be prefetched
-    /// step by step. Called after every few events; each call announces only a few.
+    /// Announce the events of the next slots, usually up to four times each, so that the data can be prefetched step
+    /// by step. Called after every few events; each call announces only a few.
     #[inline(never)]
     pub fn foresee(&mut self, foresight: &impl Foresight) {
         let Foreseen { cursors, turn, told, soon, next, last } = &mut self.foreseen;

@@ -1,5 +1,5 @@
-//! The tables of a run: of each column name, unit, value, and meaning. Times in seconds from the start of the run, windows in
-//! segments, sizes in bytes; NaN = did not happen.
+//! The tables of a run: name, unit, value and meaning of each column. Times are in seconds from the start of the run,
+//! windows in segments, sizes in bytes. NaN means that an event did not happen.
 //!
 //! Length: a list of columns; a table is looked up here, not read through.
 
@@ -27,8 +27,8 @@ use crate::workload::flow::{ClientRow, DatagramRow, FetchRow, Flow, Journal, Sum
 use crate::workload::video::chunks;
 use crate::world::{Dropped, World};
 
-/// Number of flows from which on freed memory is returned to the system before the tables are built. Below it, closed
-/// connections leave enough room for columns.
+/// Minimum number of flows for returning freed memory to the system before the tables are built. With fewer flows,
+/// closed connections leave enough room for columns.
 const CROWD: usize = 10_000;
 
 /// A finished run, from which the tables are built.

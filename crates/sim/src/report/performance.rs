@@ -204,7 +204,7 @@ pub fn performance(flows: &[Flow], meter: Option<&Meter>, gauges: Option<&Gauges
 }
 
 columns! {
-    /// A row for each flow, then one for each group, then one for all; none unless they were asked for.
+    /// One row for each flow, then one for each group, then one for the run; no rows unless performance is measured.
     pub fn table(flows: &[Whole], measured: Option<(&Meter, &Gauges)>) as PERFORMANCE "performance"
     "One row per flow, then one per group, then one for the whole run, all after the warm-up; requires `record.performance`."
     {

@@ -29,7 +29,7 @@ pub struct Built {
     pub world: World,
     /// Flows and their workloads.
     pub app: App,
-    /// Clients of populations, as drawn.
+    /// Clients of populations with the values they drew.
     pub clients: Vec<ClientRow>,
 }
 
@@ -44,7 +44,7 @@ impl Built {
 }
 
 impl Built {
-    /// Return a copy in the same state, or the reason for which there is none.
+    /// Return a copy in the same state, or the reason why there is none.
     pub(crate) fn copied(&self) -> Result<Built, String> {
         let shares = |driver: &Driver| matches!(driver, Driver::Transactions(_));
         if self.app.drivers.iter().any(shares) {

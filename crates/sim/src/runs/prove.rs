@@ -1,9 +1,9 @@
 //! Proof by enumeration: the outcome of a run for every sequence of answers of a finite adversary.
 //!
-//! A run forks where the adversary is asked. Questions come in the middle of an event, and one event may ask several
-//! (the first ten packets of a response are sent in one). A world is therefore copied. One copy runs event by event
-//! until a question is asked. The other one runs to just before that event, and the event is then repeated for each
-//! combination of answers, with one copy for each leaf but the first. This relies on an event's questions not
+//! A run forks where the adversary is asked. Questions are asked in the middle of an event, and one event may ask
+//! several (the first ten packets of a response are sent in one). A world is therefore copied. One copy runs event by
+//! event until a question is asked. The other one runs to just before that event, and the event is then repeated for
+//! each combination of answers, with one copy for each leaf but the first. This relies on an event's questions not
 //! depending on its own answers, which a digest of the packets asked about verifies at each event.
 //!
 //! A world that cannot be copied is run from the beginning for each leaf, in the same order: the next leaf changes
@@ -103,7 +103,7 @@ impl<'a> Proof<'a> {
         Proof { stops: false, ..self }
     }
 
-    /// Reason for which worlds of this scenario cannot be copied; `None` if they can be. A controller's state outside
+    /// Reason why worlds of this scenario cannot be copied; `None` if they can be. A controller's state outside
     /// its copies may show only in a whole run, so some runs are made before the copy is tried again.
     pub fn cannot_share(&self) -> Result<Option<String>, Error> {
         let mut root = self.root(0)?;

@@ -79,7 +79,7 @@ pub(crate) const TAKES_TIME: &str =
     "a delay on one of its links, or a rate at which a packet takes 1 ns or more";
 /// Number of events between two checks.
 pub(crate) const SLICE: u32 = 4096;
-/// Number of events at a single instant from which on simulated time is considered stuck. 10^5 flows that start
+/// Maximum number of events at a single instant before simulated time is considered stuck. 10^5 flows that start
 /// together need 10^7.
 const MOST_AT_ONCE: u64 = 1 << 25;
 /// Factor applied to the memory in use: rows and the tables built from them exist at the same time, and a growing

@@ -53,7 +53,7 @@ impl<'a> Machines<'a> {
         Ok(())
     }
 
-    /// Host numbers of each flow's sending and receiving end, for queues that tell hosts apart. Without described
+    /// Host numbers of each flow's sending and receiving end, for queues that distinguish hosts. Without described
     /// hosts, the ends of a group share one host on either side.
     pub fn addresses(&self, flows: &[Flow]) -> Rc<[[u32; 2]]> {
         let of = |flow: &Flow| {

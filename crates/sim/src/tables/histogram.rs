@@ -3,7 +3,7 @@
 
 use ackclock_core::Span;
 
-/// Number of bins per power of two, as a power of two.
+/// Base-2 logarithm of the number of bins per power of two.
 const FINE_BITS: u32 = 7;
 const FINE: u64 = 1 << FINE_BITS;
 

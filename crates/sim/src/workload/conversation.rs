@@ -220,7 +220,7 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
         self.due.push(Reverse((at, self.asked, due)));
     }
 
-    /// Write the next message part of a step, and further ones as long as no time passes between them.
+    /// Write the next part of a step, and further parts if no time passes between them.
     fn write<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize) {
         let (Some(conn), plan) = (self.conn, self.plan.clone()) else { return };
         let turn = &plan.params.steps[self.steps[at].step];
@@ -283,7 +283,7 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
         }
     }
 
-    /// Process the progress of the application at `host`, which has read `received` bytes in total.
+    /// Record that the application at `host` has read `received` bytes in total.
     fn read<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, host: usize, received: u64) {
         let (now, writer) = (cx.now(), 1 - host);
         while let Some(piece) = self.on_the_way[writer].front() {

@@ -6,9 +6,9 @@ use ackclock_net::PacketId;
 
 /// The event queue, with the time of the event in progress.
 ///
-/// Events of the same nanosecond leave in the order in which they were scheduled. Among those scheduled at the same
-/// nanosecond, events of links come first, ordered by link number. How far ahead of time a link learned of its
-/// packets therefore makes no difference.
+/// Events of the same nanosecond are popped in the order in which they were scheduled. Among those scheduled at the
+/// same nanosecond, events of links come first, ordered by link number. The order therefore does not depend on how
+/// far ahead of time a link learned of its packets.
 #[derive(Clone, Default)]
 pub(super) struct Agenda {
     queue: EventQueue,

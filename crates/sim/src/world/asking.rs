@@ -51,7 +51,7 @@ impl World {
         self.net.links.iter().map(|slot| slot.link.dropped_by_queue()).sum()
     }
 
-    /// Reason for which this world cannot be copied; `None` if it can be.
+    /// Reason why this world cannot be copied; `None` if it can be.
     pub fn cannot_copy(&self) -> Option<String> {
         self.ends.iter().chain(&self.over).flatten().find_map(|end| match &end.transport {
             Transport::Tcp(tcp) => tcp.cannot_copy(),

@@ -11,7 +11,7 @@ use crate::capture::Noted;
 use crate::transport::{Transport, TransportConfig};
 use crate::world::gauges::Gauges;
 
-/// Id of a connection: the slot number in the low bits, and above it a generation that tells it apart from earlier
+/// Id of a connection: the slot number in the low bits, and above it a generation that distinguishes it from earlier
 /// users of the slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConnId(pub(super) u32);

@@ -21,7 +21,7 @@ struct Name {
     number: u32,
 }
 
-/// Consecutive links, whose names are stored without repetition or with one period.
+/// Run of consecutive links whose names are either all stored or repeat with a period.
 #[derive(Clone)]
 struct Run {
     link: u32,

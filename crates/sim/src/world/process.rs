@@ -23,7 +23,7 @@ pub(super) struct Process {
     pub busy: bool,
 }
 
-/// Reason for which a process is blocked.
+/// Reason why a process is blocked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Blocked {
     /// Not blocked.

@@ -1,4 +1,4 @@
-//! The single way from a written scenario to a run: [`read`] takes the text of a file, [`compile`] its values. Both
+//! The only path from a written scenario to a run: [`read`] takes the text of a file, [`compile`] its values. Both
 //! check everything. Neither needs Python or a disk: files that a scenario refers to are read through [`Files`].
 
 use std::sync::Arc;
@@ -66,7 +66,7 @@ pub struct Compiled {
     pub values: Value,
 }
 
-/// Reason for which a file is not a valid scenario.
+/// Reason why a file is not a valid scenario.
 #[cfg(feature = "toml")]
 #[derive(Clone, Debug)]
 pub struct Refused {

@@ -20,7 +20,7 @@ pub trait Carrier {
     fn now(&self) -> Time;
     /// Number of the flow.
     fn flow(&self) -> FlowId;
-    /// Time from which on no more clients arrive.
+    /// End of client arrivals, exclusive.
     fn stop(&self) -> Time;
     /// Whether another connection can be opened.
     fn has_room(&self) -> bool;
@@ -28,7 +28,7 @@ pub trait Carrier {
     fn log(&mut self) -> &mut TransactionLog;
     /// Open the client's `idx`-th connection.
     fn connect(&mut self, start: &Start, idx: u32) -> Self::Conn;
-    /// Number that tells a connection apart from earlier ones in the same slot.
+    /// Number that distinguishes a connection from earlier ones in the same slot.
     fn number(conn: Self::Conn) -> u32;
     /// Store the workload's index for a connection.
     fn set_place(&mut self, conn: Self::Conn, place: u32);
