@@ -43,7 +43,7 @@ impl Time {
 impl Span {
     /// Zero length.
     pub const ZERO: Span = Span(0);
-    /// Longer than any run; used for "no limit".
+    /// Longer than any run; also used for a missing value.
     pub const MAX: Span = Span(u64::MAX);
 
     /// Span of this many nanoseconds.

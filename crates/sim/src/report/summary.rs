@@ -308,8 +308,7 @@ fn column_called((table, columns): &Columns, name: &str, place: &str) -> Result<
     })
 }
 
-/// Return all tables by name, with the names and types of their possible columns, including each controller's own
-/// variables.
+/// All tables by name, with the names and types of their possible columns, including each controller's own variables.
 type Known = Vec<Columns>;
 
 fn known_tables() -> Known {

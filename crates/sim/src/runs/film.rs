@@ -19,8 +19,8 @@ pub struct Film {
     pub names: Vec<String>,
     /// Links of each flow's forward and return path.
     pub ways: Vec<[Vec<u32>; 2]>,
-    /// `legs` has a row for each packet on a link, `falls` one for each packet that a link dropped. Rows are ordered
-    /// by link, then by time.
+    /// `legs` has a row for each packet on a link, ordered by link, then by time. `falls` has a row for each packet
+    /// that a link dropped, ordered by time.
     pub tables: [Table; 2],
 }
 

@@ -23,8 +23,7 @@ pub struct Flow {
     pub group: u32,
     /// Transport, with the settings of both hosts.
     pub config: TransportConfig,
-    /// Index in the journal of the destination cache that the flow's hosts share with other flows; `None` without a
-    /// cache.
+    /// Index in the journal of the destination cache of the flow's hosts; `None` without a cache.
     pub destination: Option<u32>,
     /// Whether the sender records a trace.
     pub traced: bool,
