@@ -41,7 +41,7 @@ fn workload() -> impl Strategy<Value = &'static str> {
     ])
 }
 
-/// Settings that prevent trains, and none.
+/// Settings of the stack: the default, or one that affects trains.
 fn stack() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "{}",
