@@ -78,7 +78,7 @@ pub struct Connection {
     pub(crate) keeper: Option<Box<Keeper>>,
     /// A SYN or SYN-ACK must be sent.
     syn_due: bool,
-    /// That SYN or SYN-ACK is a retransmission, requested by the timer or by the peer.
+    /// The pending SYN or SYN-ACK is a retransmission, requested by the timer or by the peer.
     syn_again: bool,
     syn_sent_at: Time,
     syn_tries: u16,

@@ -201,7 +201,7 @@ impl Receiver {
         (self.acks.ato, rtt, space)
     }
 
-    /// Right edge of the window that would be offered now.
+    /// Current limit of the offered window, bytes (Linux `rcv_ssthresh`).
     pub fn offered(&self) -> u64 {
         self.window.offered()
     }

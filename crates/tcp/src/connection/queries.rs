@@ -133,7 +133,7 @@ impl Connection {
         self.syn_retransmissions as u64
     }
 
-    /// State of the receiving half: next offset expected, right edge of the offered window, and the peer's
+    /// State of the receiving half: next offset expected, current limit of the offered window, and the peer's
     /// segment size.
     pub fn receiving(&self) -> (u64, u64, u32) {
         self.receiver.ask(|receiver| (receiver.rcv_nxt, receiver.offered(), receiver.rcv_mss()))
