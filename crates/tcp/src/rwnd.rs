@@ -122,7 +122,7 @@ impl ReceiveWindow {
             kept: config.switches.packet_memory,
             whole: config.whole_packets,
             step: 2 * config.payload(),
-            first: first as u32, // that of the profile, or less
+            first: first as u32, // first window of the profile, or less
             right: 0,
             furthest: 0,
             shrinks: config.shrink_window,
