@@ -307,7 +307,7 @@ pub struct Config {
     pub dsack: bool,
     /// Use of ECN.
     pub ecn: EcnUse,
-    /// Rules of accurate ECN, where it is used.
+    /// Settings of accurate ECN.
     pub accecn: AccEcnRules,
     /// ECN-capable packets carry ECT(1) (RFC 9331) instead of ECT(0).
     pub ect1: bool,

@@ -149,7 +149,7 @@ impl ReceiveWindow {
     pub fn offer_first(&mut self, bytes: u64) {
         (self.first, self.told) = (bytes as u32, bytes); // value of a profile, so it fits
         self.threshold = bytes.min(self.clamp);
-        self.space = (5 * self.step as u64).min(bytes); // ten segments
+        self.space = (5 * self.step as u64).min(bytes); // ten segments, since `step` is two
     }
 
     #[cold]

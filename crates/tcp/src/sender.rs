@@ -13,7 +13,7 @@
 //! | congestion states; undo of spurious reductions | `Undo` | `state.rs`, `undo.rs` |
 //! | the peer's window | | `peer_window.rs` |
 //! | timers and probes | `Timer`, `LossProbe`, `WindowProbes`, `Patience`, `MtuSearch` | `timers.rs`, `loss_probe.rs`, `window_probe.rs`, `patience.rs`, `mtu_probe.rs` |
-//! | end of the first slow start; congestion window validation; pacing; delivery rate | `StartUp`, `Usage`, `Pacer`, `DeliveryRate` | `start_up.rs`, `validation.rs`, `pacing.rs`, `delivery.rs` |
+//! | first slow start; window validation; pacing; delivery rate | `StartUp`, `Usage`, `Pacer`, `DeliveryRate` | `start_up.rs`, `validation.rs`, `pacing.rs`, `delivery.rs` |
 //! | new data sent in trains | `Reasons` | `plain.rs`, `train.rs` |
 //! | causes that limit the sender | `Limits`, `Chrono` | `limits.rs`, `chrono.rs` |
 //! | traces | `Trace`, `VarsTrace` | `trace.rs`, `vars.rs` |

@@ -37,7 +37,7 @@ impl Ticks {
 
     /// Return a clock of this tick length and phase. Zero length: exact timers.
     pub fn new(tick: Span, phase: u64, wheel: Wheel) -> Ticks {
-        Ticks { tick: tick.0 as u32, phase, wheel } // at most 1 s
+        Ticks { tick: tick.0 as u32, phase, wheel } // a tick is at most 1 s long
     }
 
     #[inline]
@@ -163,7 +163,7 @@ mod tests {
         for after in [1, 40, 240, 1000, 3000] {
             assert_eq!(t.expiry(ms(3), Span::from_ms(after)), ms(3 + after));
             assert_eq!(t.expiry(Time(3_999_999), Span::from_ms(after)), ms(3 + after));
-            // a tick early
+            // a timer armed between two ticks fires a tick early
         }
         assert_eq!(t.expiry(Time(5), Span::ZERO), ms(1)); // the next tick, because the current one has passed
     }
@@ -172,8 +172,8 @@ mod tests {
     fn slack_is_a_256th_and_ends_on_the_roundest_tick() {
         let t = ticks(Wheel::Slack);
         assert_eq!(t.expiry(ms(0), Span::from_ms(255)), ms(255));
-        assert_eq!(t.expiry(ms(0), Span::from_ms(1000)), ms(1002)); // from 1000 to 1003
-        assert_eq!(t.expiry(ms(0), Span::from_ms(3000)), ms(3008)); // from 3000 to 3011
+        assert_eq!(t.expiry(ms(0), Span::from_ms(1000)), ms(1002)); // the roundest tick from 1000 to 1003
+        assert_eq!(t.expiry(ms(0), Span::from_ms(3000)), ms(3008)); // the roundest tick from 3000 to 3011
         for (now, after) in (0..2000u64).map(|i| (i * 37 % 4096, 1 + i * 7919 % 120_000)) {
             let (due, latest) = (now + after, now + after + after / 256);
             let roundest = (due + 1..=latest).max_by_key(|t| t.trailing_zeros()).unwrap_or(due);

@@ -229,18 +229,18 @@ impl Config {
             sack: false,                      // study sheet, ambiguity A7 (memory); added in 5.3
             timestamps: true,                 // net.inet.tcp.rfc1323 = 1 (memory)
             detection: Detection::Dupthresh,  // three duplicate ACKs: tcprexmtthresh (memory)
-            rto_style: RtoStyle::Rfc6298,     // Jacobson's estimator as well
+            rto_style: RtoStyle::Rfc6298,     // Jacobson's estimator is the same
             initial_rto: Span::from_secs(3),  // TCPTV_RTOBASE (memory); RFC 2988
             min_rto: Span::from_secs(1),      // TCPTV_MIN (memory); RFC 2988
             max_rto: Span::from_secs(64),     // TCPTV_REXMTMAX (memory)
-            fallback_rto: Span::from_secs(3), // as for the initial window
+            fallback_rto: Span::from_secs(3), // as for initial_rto
             syn_retries: 12,                  // TCP_MAXRXTSHIFT (memory)
-            data_retries: 12,                 // as above
+            data_retries: 12,                 // TCP_MAXRXTSHIFT (memory)
             delayed_ack: DelayedAck::Rfc,
             delack_timeout: Span::from_ms(100), // net.inet.tcp.delacktime (memory)
             limited_transmit: false,            // net.inet.tcp.rfc3042 = 0 (memory)
             undo: false,                        // the "bad retransmit" recovery of one RTO is not modelled
-            count_acks: true,                   // RFC 2581: a segment for each ACK
+            count_acks: true,                   // RFC 2581: one segment per ACK
             idle_restart: true,
             cwnd_validation: false, // memory
             full_ack_ends: true,

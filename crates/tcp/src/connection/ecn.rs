@@ -26,11 +26,11 @@ use crate::sender::Sender;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mode {
     Off,
-    /// RFC 3168.
+    /// ECN of RFC 3168.
     Classic,
     /// Accurate ECN was requested.
     Pending,
-    /// RFC 9768.
+    /// Accurate ECN (RFC 9768).
     Accurate,
 }
 

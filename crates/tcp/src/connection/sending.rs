@@ -102,7 +102,7 @@ impl Resting {
     /// Record the peer's window. False: the ACK is not a plain one for a sender that has sent nothing.
     #[inline]
     fn hear(&mut self, seg: &Segment) -> bool {
-        // as in Sender::hears_window, for an ACK of nothing new
+        // Same rule as in Sender::hears_window, for an ACK of no new data.
         let wider = seg.wnd > self.snd_wnd || seg.wnd == 0 || self.config.rto_style == RtoStyle::Rfc6298;
         if seg.seq > self.snd_wl1 || seg.seq == self.snd_wl1 && wider {
             (self.snd_wnd, self.snd_wl1) = (seg.wnd, seg.seq);

@@ -196,7 +196,7 @@ fn apply(board: &mut Scoreboard, model: &mut Model, op: &Op, now: u64) {
             board.forget_sacks();
             model.segments.iter_mut().for_each(|s| s.sacked = false);
         }
-        Op::Fit => board.fit(), // nothing to query
+        Op::Fit => board.fit(), // no visible effect
     }
 }
 

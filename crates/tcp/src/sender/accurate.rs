@@ -172,7 +172,7 @@ pub(super) struct Progress {
     pub slow_path: bool,
 }
 
-/// Further inputs of the estimate.
+/// Further inputs to the estimate of CE-marked packets.
 struct Told {
     /// The ACK accounts for every delivered segment: the connection uses SACK, or its state is Open or CWR.
     all: bool,

@@ -12,16 +12,16 @@ use super::Sender;
 /// Stamp of a segment's last transmission.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stamp {
-    /// P.delivered.
+    /// P.delivered: `delivered` at the transmission.
     delivered: u64,
-    /// P.delivered_time.
+    /// P.delivered_time: time of the last delivery at the transmission.
     delivered_time: Time,
     /// P.first_sent_time: transmission time of the segment that was the newest delivered one when this segment was sent.
     first_sent: Time,
-    /// P.lost.
+    /// P.lost: `lost` at the transmission.
     lost: u64,
     delivered_ce: u64,
-    /// P.tx_in_flight.
+    /// P.tx_in_flight: segments in flight after the transmission.
     in_flight: u32,
     app_limited: bool,
     retrans: bool,

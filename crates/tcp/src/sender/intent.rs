@@ -19,9 +19,9 @@
 pub(super) enum First {
     /// Retransmit the first outstanding segment.
     Head,
-    /// A tail loss probe.
+    /// Send a tail loss probe.
     LossProbe,
-    /// A probe of a closed window.
+    /// Send a probe of a zero window.
     WindowProbe,
 }
 

@@ -33,7 +33,7 @@ struct Probe {
     end: u64,
 }
 
-/// The search (Linux `icsk_mtup`).
+/// State of the search (Linux `icsk_mtup`).
 #[derive(Clone, Debug)]
 pub(super) struct MtuSearch {
     enabled: bool,

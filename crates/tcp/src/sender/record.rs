@@ -123,9 +123,9 @@ pub struct Timers {
     pub backoff: u8,
     /// Smoothed RTT.
     pub srtt: Span,
-    /// RTT variation as the RTO uses it (4 x for RFC 6298's 4·RTTVAR).
+    /// Variation term that the RTO adds to srtt (4·RTTVAR with RFC 6298).
     pub rttvar: Span,
-    /// Minimum RTT seen.
+    /// Minimum RTT so far.
     pub min_rtt: Span,
     /// RACK's reordering window.
     pub reo_wnd: Span,

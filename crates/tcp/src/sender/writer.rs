@@ -46,7 +46,7 @@ pub(super) struct Writer {
     pub notsent_lowat: u64,
     /// Maximum size of one call, bytes.
     call_bytes: u64,
-    /// Linux SOCK_NOSPACE.
+    /// Linux SOCK_NOSPACE: the writer has found the buffer full.
     nospace: bool,
     /// Number of times that a writer was notified of free space after it had found none.
     wakes: u64,
