@@ -323,8 +323,8 @@ pub struct Config {
     pub buffers: Option<Buffers>,
     /// Memory of a send buffer beyond its payload, bytes (Linux `truesize`).
     pub buffer_overhead: u32,
-    /// Send buffer, one segment per buffer, on which an application blocks that writes without end or makes
-    /// one long transfer. `None`: it hands over everything at once. Only without `buffers`.
+    /// Send buffer that blocks an application with an endless write or one long transfer, with one segment
+    /// per buffer. `None`: the application hands over everything at once. Used only without `buffers`.
     pub writer: Option<SendLimit>,
     /// An application woken by a packet runs after all other events of the same instant, because the kernel
     /// processes packets first.
@@ -393,9 +393,9 @@ impl Config {
         }
     }
 
-    /// Limit the receive window to `bytes`. If the profile limits memory, the maximum buffer becomes that of
-    /// the window in full Ethernet segments, and the initial buffer is no larger (Linux: the third and the
-    /// second value of `tcp_rmem`).
+    /// Limit the receive window to `bytes`. If the profile limits memory, the maximum buffer becomes the
+    /// memory that this window needs in full Ethernet segments, and the initial buffer is no larger (Linux:
+    /// the third and the second value of `tcp_rmem`).
     pub fn bound_receive_buffer(&mut self, bytes: u64) {
         if self.receive_memory > 0 {
             self.receive_memory = self.switches.packet_memory.full().needed(bytes);

@@ -34,7 +34,7 @@ pub fn copied_together(bytes: u64) -> u64 {
     whole + if rest > 0 { (head(rest) + SK_BUFF) as u64 } else { 0 }
 }
 
-/// Bytes that can still be copied into the last of these packets.
+/// Bytes that can still be copied into the last packet after copying this many bytes together.
 pub fn room_behind_copies(bytes: u64) -> u32 {
     match (bytes % COPY) as u32 {
         0 => 0,
@@ -89,7 +89,7 @@ impl PacketMemory {
         (len as u64).div_ceil(mss) as u32 + cut.count() as u32
     }
 
-    /// Bytes of the next packet that can be copied behind the payload of such a packet.
+    /// Bytes of the next packet that can be copied behind `len` bytes of payload in a packet.
     pub fn room_behind(self, len: u32, overhead: u32) -> u32 {
         let used = PAD + len + overhead;
         match self {
@@ -123,7 +123,7 @@ impl Default for Share {
 }
 
 impl Share {
-    /// Return the minimum memory for such a window.
+    /// Return the minimum memory for a window of `window` bytes.
     pub fn needed(self, window: u64) -> u64 {
         (window << 8).div_ceil(self.0)
     }
@@ -133,13 +133,13 @@ impl Share {
         Share(((len as u64) << 8).checked_div(memory).unwrap_or(0).max(1))
     }
 
-    /// Return the window for this much memory (Linux `tcp_win_from_space`).
+    /// Return the window that `memory` bytes provide (Linux `tcp_win_from_space`).
     #[inline]
     pub fn window(self, memory: u64) -> u64 {
         (memory * self.0) >> 8
     }
 
-    /// Return the memory for such a window (Linux `tcp_space_from_win`).
+    /// Return the memory for a window of `window` bytes, rounded down (Linux `tcp_space_from_win`).
     #[inline]
     pub fn memory(self, window: u64) -> u64 {
         (window << 8) / self.0

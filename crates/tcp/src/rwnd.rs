@@ -44,7 +44,8 @@ pub struct ReceiveWindow {
     segment: u64,
     all: u64,
     beside_one: u64,
-    /// Limit of the offered window while one such packet is in memory, and half of the largest window; less free space than that is tight.
+    /// Limit of the offered window while one packet of that size is in memory, and half of the largest window. Less
+    /// free space than that half is tight.
     opens_to: u64,
     half: u64,
     /// Segment size with which the share was measured (Linux `rcv_mss`).
@@ -463,13 +464,13 @@ impl ReceiveWindow {
         self.rtt_8 != 0 && now.0 / 1_000 - self.measured_us >= self.rtt_8 >> 3
     }
 
-    /// Enlarge the buffer for out-of-order data, which extends `beyond` bytes past the data in order, in
-    /// addition to the reads.
+    /// Enlarge the buffer so that out-of-order data fits in addition to the reads. `beyond`: bytes from the
+    /// data in order to the end of the out-of-order data.
     pub fn on_gathered(&mut self, beyond: u64) {
         self.widen(self.space, beyond);
     }
 
-    /// Enlarge the buffer for reads of `space` bytes per RTT (Linux `tcp_rcvbuf_grow`), by less below 1 ms (`tcp_rcvbuf_low_rtt`).
+    /// Enlarge the buffer for reads of `space` bytes per RTT (Linux `tcp_rcvbuf_grow`), less if the RTT is below 1 ms (`tcp_rcvbuf_low_rtt`).
     fn widen(&mut self, space: u64, beyond: u64) {
         const LOW_RTT: u64 = 1_000;
         let (window, rtt) = (2 * space, self.rtt_8 >> 3);

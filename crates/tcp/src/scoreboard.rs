@@ -105,7 +105,7 @@ pub struct Acked {
     /// End offset of the last segment, and the time of its last transmission.
     pub end: u64,
     pub xmit: Time,
-    /// Number recorded at that transmission.
+    /// Number recorded at the last transmission of the last segment.
     pub noted: u32,
     /// Flags of each segment.
     flags: u8,

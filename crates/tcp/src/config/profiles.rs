@@ -329,7 +329,7 @@ mod tests {
         found
     }
 
-    /// Print a line for each field: its common value, or its value in each profile that differs.
+    /// List the fields with their common value, or with the value in each profile, and compare with `profiles.txt`.
     #[test]
     fn each_profile_is_the_one_that_was_frozen() {
         let names: Vec<&str> = PROFILES.iter().map(|(name, _)| *name).collect();

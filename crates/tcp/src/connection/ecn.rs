@@ -8,7 +8,7 @@
 //! | server | SYN with ACE 000; 011; another value | none; RFC 3168; accurate |
 //! | server | its SYN-ACK is lost once | it omits the option; from the second loss on it sends no ECN flags |
 //! | server | another SYN, without ECN flags | its packets carry no ECT; its ACKs still report marks |
-//! | either | its SYN or SYN-ACK arrived with a mark that the path cannot have set | its packets carry no ECT |
+//! | either | its SYN or SYN-ACK arrived with a mark that no path causes | its packets carry no ECT |
 //! | server | the last ACK of the handshake has ACE 000 | its packets carry no ECT; it ignores the option |
 //!
 //! Differs: simultaneous SYNs are not modelled.

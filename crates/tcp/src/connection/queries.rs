@@ -35,7 +35,7 @@ impl Connection {
         }
     }
 
-    /// Prefetch the lists of that half, which are stored elsewhere in memory.
+    /// Prefetch the lists of one half (the sending one if `sends`), which are stored elsewhere in memory.
     #[inline]
     pub fn prefetch_lists(&self, sends: bool) {
         match sends {
@@ -158,7 +158,7 @@ impl Connection {
     pub fn keep_limits(&mut self, now: Time) {
         self.sender.awake().keep_limits(now);
     }
-    /// Stop recording these causes.
+    /// Stop recording the causes that limit the sender.
     pub fn end_limits(&mut self, now: Time) {
         if let Some(sender) = self.sender.now_mut() {
             sender.end_limits(now);

@@ -197,7 +197,7 @@ impl Receiver {
         }
     }
 
-    /// Write the ACE field and the option into a segment that is complete otherwise. `reports`: start of the duplicate that the segment reports.
+    /// Write the ACE field and the option into an otherwise complete segment. `reports`: start of the duplicate that the segment reports.
     pub(crate) fn stamp_marks(
         &mut self,
         now: Time,

@@ -44,7 +44,7 @@ impl Receiver {
         self.assembly.sack & (!self.assembly.sacks.is_empty() | self.assembly.dsack.is_some())
     }
 
-    /// Length of these blocks in the header, bytes.
+    /// Length of the SACK blocks in the next header, bytes.
     pub fn room_of_blocks(&self) -> u32 {
         match self.has_blocks() {
             true => 4 + 8 * self.assembly.sack_list(self.rcv_nxt, self.stamps.on).as_slice().len() as u32,

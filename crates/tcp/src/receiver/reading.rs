@@ -112,7 +112,7 @@ impl Receiver {
         }
     }
 
-    /// Let the application read data of earlier instants.
+    /// Let the application read data of earlier instants, or all data if it need not wait for the kernel.
     #[inline]
     pub(super) fn drain_before(&mut self, now: Time) {
         if self.reader.drains.is_some_and(|(at, _)| at < now || !self.reader.waits) {

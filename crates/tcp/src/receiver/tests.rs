@@ -24,7 +24,7 @@ impl Peer {
         Peer::with(false, segments)
     }
 
-    /// Return such a receiver with an application that does or does not run later than the kernel.
+    /// Return a receiver as `after` does, with an application that runs later than the kernel if `application_waits`.
     fn with(application_waits: bool, segments: u64) -> Peer {
         let config = Config { application_waits, ..Config::profile("linux-6").expect("a profile") };
         let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.wheel));

@@ -182,7 +182,7 @@ impl Scoreboard {
         i.checked_sub(1).map_or(start, |i| self.breaks[i].max(start))
     }
 
-    /// Number after the last segment of that buffer, within a SACKed range that ends at `end`.
+    /// Number after the last segment of the buffer that contains `n`, within a SACKed range that ends at `end`.
     fn buffer_end(&self, n: u64, end: u64) -> u64 {
         self.breaks.get(self.breaks.partition_point(|&b| b <= n)).map_or(end, |&b| b.min(end))
     }

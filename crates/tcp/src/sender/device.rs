@@ -6,7 +6,7 @@ pub enum Takes {
     /// Every packet.
     #[default]
     All,
-    /// No packet; the sender is notified of each drop.
+    /// No packet. The sender is notified of each refusal.
     Nothing,
     /// Packets as long as its queue has room, which the sender checks (see `small_queues.rs`).
     Some,

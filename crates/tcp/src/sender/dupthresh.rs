@@ -53,7 +53,7 @@ impl Dupthresh {
         self.dup_acks = 0;
     }
 
-    /// Record `snd_nxt` as the end of an episode that begins.
+    /// Record `snd_nxt` as the end of a new episode.
     pub fn note_recover(&mut self, snd_nxt: u64) {
         self.recover = snd_nxt;
     }
@@ -201,7 +201,7 @@ impl Sender {
         let metric = metric.min(MAX_REORDERING as u64) as u32;
         if metric > self.dupthresh.degree && self.config.detection != Detection::Dupthresh {
             self.dupthresh.degree = metric;
-            self.dupthresh.fack = false; // holes are no losses on this path (Linux up to 4.x `tcp_update_reordering`)
+            self.dupthresh.fack = false; // holes do not mean losses on this path (Linux up to 4.x `tcp_update_reordering`)
         }
         self.rack.saw_reordering();
         self.stats.reorderings += 1;

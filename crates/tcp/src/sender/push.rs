@@ -190,7 +190,7 @@ impl SendQueue {
         Some((b.end, n + 1 == self.buffers.len(), b.record))
     }
 
-    /// Start the packet with these bytes. `pushes`: it contains several segments and carries PSH.
+    /// Start a packet of the bytes from `start` to `end`. `pushes`: it contains several segments and carries PSH.
     pub fn begin(&mut self, start: u64, end: u64, pushes: bool) {
         (self.packet_start, self.packet_end, self.packet_pushes) = (start, end, pushes);
     }

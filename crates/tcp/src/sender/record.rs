@@ -60,7 +60,7 @@ pub struct AckNews {
     pub ack_no: u32,
     /// SACK blocks of the ACK.
     pub sack_blocks: u8,
-    /// Edges of these blocks as offsets; (0, 0) if absent.
+    /// Edges of the SACK blocks as offsets; (0, 0) if absent.
     pub sack: [(u64, u64); 3],
     /// The ACK carries a DSACK.
     pub dsack: bool,

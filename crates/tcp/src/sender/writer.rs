@@ -13,7 +13,7 @@ use super::Sender;
 use crate::config::{Buffers, SendLimit};
 use crate::ticks::Ticks;
 
-/// Bytes of headers and `skb_shared_info` in the head of a buffer (MAX_TCP_HEADER, SKB_DATA_ALIGN), in the same kernel.
+/// Bytes of headers and `skb_shared_info` in the head of a buffer (MAX_TCP_HEADER, SKB_DATA_ALIGN), in a kernel without WLAN and tunnels.
 const HEAD: u64 = 192 + 320;
 /// Size of a write, bytes, above which the application is taken to write without end. One buffer then
 /// represents everything that it will write.

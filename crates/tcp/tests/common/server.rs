@@ -65,7 +65,7 @@ impl Server {
         self.conn.on_packet(self.now, &Server::segment(ack, sacks), Ecn::NotEct);
     }
 
-    /// Deliver such an ACK 1 ms later. Returns the segments that it releases.
+    /// Deliver the ACK of [`Server::segment`] 1 ms later. Returns the segments that it releases.
     pub fn ack(&mut self, ack: u64, sacks: &[(u64, u64)]) -> String {
         self.now += Span::from_ms(1);
         self.deliver(ack, sacks);
