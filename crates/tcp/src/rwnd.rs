@@ -44,8 +44,8 @@ pub struct ReceiveWindow {
     segment: u64,
     all: u64,
     beside_one: u64,
-    /// Limit of the offered window while one packet of that size is in memory, and half of the largest window. Less
-    /// free space than that half is tight.
+    /// Limit of the offered window while one packet of that size is in memory, and half of the largest
+    /// window, below which space is tight.
     opens_to: u64,
     half: u64,
     /// Segment size with which the share was measured (Linux `rcv_mss`).

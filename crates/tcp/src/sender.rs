@@ -229,8 +229,8 @@ pub struct Sender {
     pub ecn: EcnSender,
     /// ECN counters of the peer; `None` unless accurate ECN was agreed on.
     pub(crate) feedback: Option<Box<Feedback>>,
-    /// `smss` plus the payload bytes reserved for the AccECN option (Linux `mss_cache`). Controllers and
-    /// rates use it as the size of a segment.
+    /// `smss` plus the payload bytes reserved for the AccECN option and SACK blocks (Linux `mss_cache`).
+    /// Controllers and rates use it as the size of a segment.
     mss_cache: u32,
 
     timer: Timer,

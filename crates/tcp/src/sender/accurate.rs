@@ -227,12 +227,12 @@ impl Sender {
         self.feedback.as_ref().is_some_and(|f| f.looked)
     }
 
-    /// Reserve `room` bytes of each later segment's payload for the option.
+    /// Reserve `room` bytes of each later segment's payload for the AccECN option and SACK blocks.
     pub(crate) fn make_option_room(&mut self, room: u32) {
         self.smss = self.mss_cache.saturating_sub(room).max(1);
     }
 
-    /// Set the payload of full segments, not counting the bytes reserved for the option.
+    /// Set the payload of full segments, without changing the bytes reserved for options.
     pub(super) fn resize_segments(&mut self, payload: u32) {
         let room = self.mss_cache - self.smss;
         self.smss = payload;

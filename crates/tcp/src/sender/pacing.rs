@@ -131,7 +131,7 @@ fn rate(smss: u32, segments: u32, percent: u32, srtt: Span) -> u64 {
 }
 
 impl Sender {
-    /// Set the host's treatment of late paced segments.
+    /// Set the host's policy for segments sent late.
     pub fn set_host_pacer(&mut self, policy: HostPacing) {
         if let Some(pacer) = &mut self.pacer {
             pacer.host = Some(policy);

@@ -87,7 +87,7 @@ impl Sender {
 
     /// Prepare segment `n` for retransmission, `alone` or with the segments after it. Segments that were sent
     /// as one packet and lost are retransmitted as one packet (Linux `tcp_xmit_retransmit_queue`,
-    /// `__tcp_retransmit_skb`). Returns its new number.
+    /// `__tcp_retransmit_skb`). Returns the number to retransmit, which differs from `n` after a split.
     pub(super) fn begin_retransmission(&mut self, n: u64, alone: bool) -> u64 {
         let n = if self.mtu_search.is_some() { self.end_mtu_probe(n) } else { n };
         self.trim(n);

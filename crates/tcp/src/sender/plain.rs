@@ -19,7 +19,7 @@ impl Reasons {
     pub const TRACED: Reasons = Reasons(1 << 1);
     /// The segment size may change: the path's MTU is probed, or the peer's window was small.
     pub const MTU_SEARCH: Reasons = Reasons(1 << 2);
-    /// A setting of the connection requires it: the first burst has its own limit, or TCP_INFO's counters are recorded.
+    /// A setting forbids trains: the first burst has its own limit, or TCP_INFO's counters are recorded.
     pub const SETTINGS: Reasons = Reasons(1 << 3);
     /// The state is Disorder without limited transmit, so SACKs release no new data.
     pub const DISORDER: Reasons = Reasons(1 << 4);

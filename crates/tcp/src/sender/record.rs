@@ -64,7 +64,7 @@ pub struct AckNews {
     pub sack: [(u64, u64); 3],
     /// The ACK carries a DSACK.
     pub dsack: bool,
-    /// Duplicate ACK in the sense of RFC 6675 §2.
+    /// The ACK is a duplicate in the sense of RFC 6675 §2.
     pub is_dup: bool,
     /// Segments newly SACKed.
     pub newly_sacked: u32,

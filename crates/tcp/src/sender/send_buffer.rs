@@ -256,7 +256,7 @@ impl Sender {
             || self.ca_state != CaState::Open
             || self.pacer.is_some()
             || self.rates.is_some()
-            || self.mss_cache > self.smss; // a segment may carry the AccECN option
+            || self.mss_cache > self.smss; // the payload is reduced by options, which may change
 
         // A window that was unused for long may shrink with the next segment.
         let shrinks = self.board.packets_out() == 0 || self.usage.is_stale(now, self.rtt.rto());

@@ -404,7 +404,7 @@ impl Sender {
                     }
                 });
             }
-            self.board.forget_sacks(); // the receiver reneged (RFC 2018 §8): its segments are marked whenever they were sent
+            self.board.forget_sacks(); // the receiver reneged (RFC 2018 §8): mark its segments regardless of when they were sent
         }
         if !self.sack {
             self.board.set_emulated_sacked(0);

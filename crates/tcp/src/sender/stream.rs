@@ -92,7 +92,7 @@ impl Stream {
     }
 
     /// Whether a small segment has to wait: under Nagle's rule in Minshall's form (Linux `tcp_nagle_check`)
-    /// at most one is in flight, under TCP_CORK none.
+    /// at most one is in flight; under TCP_CORK none is sent.
     #[inline]
     pub fn small_waits(&self, outstanding: bool, una: u64) -> bool {
         !self.nagle_push && (self.cork || (!self.nodelay && outstanding && self.small_end > una))
@@ -100,12 +100,12 @@ impl Stream {
 }
 
 impl Sender {
-    /// Write `bytes` of the application.
+    /// Process a write of `bytes` by the application.
     pub fn write(&mut self, now: Time, bytes: u64) {
         self.write_marked(now, bytes, false, false);
     }
 
-    /// Write `bytes` of the application. `more`: further data will follow (MSG_MORE); `record`: the last byte ends a record (MSG_EOR).
+    /// Process a write of `bytes` by the application. `more`: further data will follow (MSG_MORE); `record`: the last byte ends a record (MSG_EOR).
     pub fn write_marked(&mut self, now: Time, bytes: u64, more: bool, record: bool) {
         debug_assert!(!self.stream.is_closed(), "nothing is written behind a FIN");
         self.check_app_limited();

@@ -80,8 +80,8 @@ impl Timer {
         self.deadline().min(self.wake_at)
     }
 
-    /// Return [`Timer::at`] if it is earlier than `before`, else any time that is not. Rounding to ticks
-    /// moves an expiry forward by less than a tick, so the exact expiry is needed only near `before`.
+    /// Return [`Timer::at`] if it is earlier than `before`, else any time that is not. A timer expires less
+    /// than a tick before `since + wait`, so the exact expiry is needed only near `before`.
     #[inline]
     pub fn at_before(&self, before: Time) -> Time {
         match self.since + self.wait >= before.min(self.wake_at) + self.ticks.span(1) {

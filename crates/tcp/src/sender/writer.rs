@@ -98,7 +98,7 @@ impl Sender {
         let nothing = self.unsent() == 0 && self.board.packets_out() == 0;
         let Some(queue) = &mut self.queue else { return };
         if nothing && queue.open {
-            queue.writer.chrono.start(now, Limit::Busy); // before, the writer waits for the handshake
+            queue.writer.chrono.start(now, Limit::Busy); // before the end of the handshake, the writer waits for it
         }
         if bytes > ENDLESS && queue.writer.limit.is_none() {
             self.stream.append(bytes);
