@@ -311,10 +311,10 @@ pub struct Config {
     pub accecn: AccEcnRules,
     /// ECN-capable packets carry ECT(1) (RFC 9331) instead of ECT(0).
     pub ect1: bool,
-    /// Pacing.
+    /// Pacing settings.
     pub pacing: Pacing,
-    /// Minimum interval between answers to invalid segments without payload. Segments are checked as if the
-    /// peer were untrusted (RFC 5961). `None`: no checks, the peer is another simulated endpoint.
+    /// Check segments as if the peer were untrusted (RFC 5961), with this minimum interval between answers to
+    /// invalid segments without payload. `None`: no checks, because the peer is another simulated endpoint.
     pub validate: Option<Span>,
     /// TCP small queues: limit of data in the queue of the host's device, bytes of memory (Linux
     /// `tcp_limit_output_bytes`); `None`: TCP ignores that queue.

@@ -86,7 +86,7 @@ mod tests {
             assert_eq!(saved((60, 9), 101, 80, state), (80, 9));
             assert_eq!(saved((90, 9), 101, 80, state), (90, 9));
         }
-        // slow start after a timeout, or cwnd equal to ssthresh: cwnd is not above it
+        // slow start after a timeout, or cwnd equal to ssthresh: cwnd is not above ssthresh
         assert_eq!(saved((60, 9), 10, 80, CaState::Open), (80, 9));
         assert_eq!(saved((60, 9), 80, 80, CaState::Open), (80, 9));
     }

@@ -1,8 +1,8 @@
 //! The receiving half: reassembly, and content and timing of ACKs.
 //!
 //! Delayed ACKs follow RFC 1122/5681 or Linux (`__tcp_ack_snd_check`: quick ACKs at the start, adaptive timeout, an immediate ACK when a gap closes,
-//! compression of duplicate ACKs after the first three). SACK blocks follow RFC 2018, with the block of the latest arrival first; DSACK follows RFC
-//! 2883. The window grows by autotuning (`rwnd.rs`). While it grows, Linux acknowledges every segment, which gives its early ACK trains.
+//! compression of duplicate ACKs after the first three). SACK blocks follow RFC 2018, with the block of the latest arrival first; DSACK
+//! follows RFC 2883. The window grows by autotuning (`rwnd.rs`). While it grows, Linux acknowledges every segment, which gives its early ACK trains.
 
 mod accurate;
 mod acks;

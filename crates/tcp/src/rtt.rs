@@ -143,7 +143,7 @@ impl Rtt {
             self.srtt = (self.srtt as i64 + m).max(1) as u64;
             if m < 0 {
                 m = -m - (self.mdev >> 2) as i64;
-                // A falling RTT must not inflate the deviation (a finding of the Eifel work).
+                // A falling RTT must not inflate the deviation (observed in the work on Eifel).
                 if m > 0 {
                     m >>= 3;
                 }

@@ -35,7 +35,7 @@ pub const FIN: u8 = 16;
 const HISTORY: u8 = SACKED | LOST | RETRANS | EVER_RETRANS;
 /// The segment is linked in the list by transmission time.
 const LINKED: u8 = 32;
-/// The segment is excluded from that list until it is retransmitted.
+/// The segment is excluded from the list by transmission time until it is retransmitted.
 const LEFT_OUT: u8 = 64;
 
 /// End of the list by transmission time.
@@ -420,7 +420,7 @@ impl Scoreboard {
         }
     }
 
-    /// Mark segment `n` SACKed. False if it already was. Linux believes that a retransmission of a segment never marked
+    /// Mark segment `n` SACKed. False if it already was. Linux assumes that a retransmission of a segment never marked
     /// lost is still in flight (`tcp_sacktag_one`); RFC 6675 §4 does not, since its pipe contains un-SACKed octets only.
     pub fn mark_sacked(&mut self, n: u64, rfc_6675: bool) -> bool {
         let segment = self.get_mut(n);
@@ -440,7 +440,8 @@ impl Scoreboard {
     }
 
     /// Split segments of more than `most` bytes, and copy the marks to each piece. Returns the numbers of the pieces. `noted_next`: for retransmitted
-    /// segments the recorded number is that of the next new segment, and is renumbered. The cost grows with the window; path MTUs seldom shrink.
+    /// segments the recorded number is that of the next new segment, which is adapted to the new numbering. The cost grows with
+    /// the window; path MTUs seldom shrink.
     pub fn cut_to(&mut self, most: u32, noted_next: bool) -> Vec<u64> {
         let all: Vec<Outstanding> = (self.first..self.next).map(|n| *self.get(n)).collect();
         let mut pieces = Vec::new();

@@ -63,7 +63,7 @@ impl Default for Stats {
 /// Reason for the end of the first slow start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SlowStartEnd {
-    /// The slow start algorithm ended it.
+    /// The slow-start algorithm ended slow start.
     Rule = 1,
     /// A loss was detected.
     Loss,

@@ -16,7 +16,7 @@ impl Connection {
     pub fn write_forever(&mut self, now: Time) {
         self.sender.call(Call::Write(now, 1 << 62));
     }
-    /// Stop writing. No data is sent beyond what was sent so far.
+    /// Stop writing. Data in the send buffer is still sent; without a send buffer no more data is sent.
     pub fn stop_writing(&mut self, now: Time) {
         self.end_limits(now);
         self.sender.call(Call::StopWriting);

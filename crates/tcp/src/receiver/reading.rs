@@ -21,7 +21,7 @@ pub(super) struct Reader {
     pub read: u64,
     /// Data in order that was not read yet; `None` until there is some, or if reads are automatic.
     pub waiting: Option<Box<Waiting>>,
-    /// The application runs only after all packets of an instant.
+    /// The application runs after all packets of the same instant were processed.
     pub waits: bool,
     /// Time at which the application runs next; NEVER if it is not waiting.
     pub turn_at: Time,
