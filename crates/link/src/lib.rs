@@ -72,8 +72,8 @@
 //! is earlier than in a previous call. Poll in this order: take the earliest of your own deadlines and
 //! [`Link::next_event`] of all links, advance `now` to it (`now = now.max(event)`), call [`dequeue`](Link::dequeue)
 //! until it returns `None`, take dropped packets, then let your stack act. An event need not deliver a packet: a
-//! transmission may begin, or a queue may drop a packet. If your stack needs an `Instant`, use `start +
-//! Duration::from_nanos(now)`.
+//! transmission may begin, or a queue may drop a packet. If your stack needs an `Instant`, use
+//! `start + Duration::from_nanos(now)`.
 //!
 //! To drain a link at the end of a test, call `dequeue(u64::MAX)` until it returns `None`; it reports when each packet
 //! arrived. The link cannot be used after that, because time does not go back.

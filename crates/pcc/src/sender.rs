@@ -73,7 +73,7 @@ pub struct Sender {
     intervals: Intervals,
     interval_end: Time,
     spacing: Span,
-    /// Scheduled departure of the next datagram; the pacer decides whether it may leave.
+    /// Scheduled departure of the next datagram; the pacer decides when it is sent.
     due: Time,
     /// Scheduled departure of the last datagram sent.
     last_due: Time,

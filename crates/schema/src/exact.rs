@@ -38,7 +38,7 @@ impl Exact {
         twice.divided(&self.denominator.plus(&self.denominator)).0
     }
 
-    /// Whether it is a whole number.
+    /// Whether the fraction is a whole number.
     pub fn is_whole(&self) -> bool {
         match (self.numerator.small(), self.denominator.small()) {
             (Some(a), Some(b)) => a % b == 0,

@@ -1,9 +1,10 @@
 //! Macros that define tables, families and choices of scenarios as Rust types.
 
-/// Define a struct as a table of scenarios: `table! { /// About it. pub struct Params "kind" { /// About the key. key:
-/// Type = takes, default; } }`. `key as "name"` gives the key a name in scenarios that differs from the compiled one. A
-/// key without a default is required, or optional if its type is an [`Option`]. The struct may be followed by `rules`,
-/// a function that checks rules on several keys (see [`Rules`](crate::Rules)).
+/// Define a struct as a table of scenarios:
+/// `table! { /// About it. pub struct Params "kind" { /// About the key. key: Type = takes, default; } }`.
+/// `key as "name"` gives the key a name in scenarios that differs from the compiled one. A key without a default is
+/// required, or optional if its type is an [`Option`]. The struct may be followed by `rules`, a function that checks
+/// rules on several keys (see [`Rules`](crate::Rules)).
 #[macro_export]
 macro_rules! table {
     (
@@ -109,8 +110,8 @@ macro_rules! default_of {
     };
 }
 
-/// Define an enum of tables, selected by the key `kind`: `family! { /// About them. pub enum Config "name" {
-/// Variant(Params), } }`.
+/// Define an enum of tables, selected by the key `kind`:
+/// `family! { /// About them. pub enum Config "name" { Variant(Params), } }`.
 #[macro_export]
 macro_rules! family {
     (

@@ -1,9 +1,9 @@
-//! BIC: binary search between the window after the last loss and the one before it, linear at most by 16 segments per
-//! round trip, and slow probing beyond the former maximum.
+//! BIC: binary search between the windows after and before the last loss, with growth limited to 16 segments per round
+//! trip, and slow probing beyond the former maximum.
 //!
 //! Sources: Xu, Harfoush, Rhee, "Binary increase congestion control for fast long-distance networks" (INFOCOM 2004);
-//! integer arithmetic of Linux `tcp_bic`. `cnt`: segments to acknowledge for one more; `delayed_ack`: segments per ACK,
-//! in sixteenths; `last_max_cwnd`: Wmax.
+//! integer arithmetic of Linux `tcp_bic`. `cnt`: acknowledged segments per segment of growth; `delayed_ack`: segments
+//! per ACK, in sixteenths; `last_max_cwnd`: Wmax.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::Time;

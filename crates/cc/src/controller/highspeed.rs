@@ -206,6 +206,6 @@ mod tests {
         for _ in 0..500 {
             c.on_ack(&mut w, &sample(0, 2));
         }
-        assert_eq!(w.cwnd, 1003); // 500 ACKs x 8, slightly above three windows of 1000
+        assert_eq!(w.cwnd, 1003); // 500 ACKs count 8 each: three steps take 1000 + 1001 + 1002, a fourth would take 1003 more
     }
 }

@@ -333,7 +333,8 @@ mod tests {
         let mut prr = Prr::new(PrrParams::LINUX_6);
         prr.enter(&RecoveryEntry { cwnd: 10, ssthresh: 7, flight_size: 12, ..ENTRY });
         let mut pipe = 12 - 2 - 4; // 4 and 5 were SACKed before, 0-3 are lost on the entering ACK
-                                   // delivered, una advanced, retransmissions found lost -> sent
+                                   // columns: segments delivered, whether snd_una advances, retransmissions found lost;
+                                   // then segments sent
         for (delivered, una_advanced, newly_lost, want) in [
             (1, false, 0, 1), // SACK 6: R0 (its four losses are already out of pipe)
             (1, false, 0, 1), // SACK 7: R1

@@ -223,7 +223,7 @@ mod tests {
         path.round(100_000);
         path.rise(120_000);
         let before = path.window.cwnd;
-        path.acks(39, 120_000); // plus the segment that started it
+        path.acks(39, 120_000); // the segment that detected the rise counts as well
         assert_eq!(path.window.cwnd - before, 10);
         // an ACK for many segments counts as eight unless the sender paces
         let many = AckSample::from(arrival(0, 40));

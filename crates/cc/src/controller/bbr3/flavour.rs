@@ -11,7 +11,7 @@
 //! | times of the minimum RTT and of ProbeRTT | exact | ticks of 1 ms |
 //! | loss round that ends with the ACK of a tail loss probe | processed like any other | keeps the latest delivery signals |
 //! | entry into ProbeBW_CRUISE | does not change the bounds | lowers the short-term bound to the long-term one |
-//! | RTT sample of a delayed ACK after the minimum RTT has expired | replaces the minimum | is ignored |
+//! | RTT sample of a delayed ACK after the minimum RTT has expired | replaces the minimum | is ignored unless it is lower |
 //! | burst size in the minimum of three bursts | `send_quantum` | TSO's goal, which is larger on short paths |
 //! | rounding of rate samples | down | up, so that small rates can grow |
 //! | volume that a probe compares with the long-term bound | in flight after the ACK | in flight before the ACK, less deliveries until the pacer sends again |

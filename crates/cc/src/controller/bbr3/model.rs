@@ -65,8 +65,8 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// Initial state. In the kernel's flavour the first loss round ends when the first flight is acknowledged; its
-    /// delivered count already includes the SYN.
+    /// Initial state. In the kernel's flavour the first loss round ends when the first flight after the SYN is
+    /// acknowledged.
     pub fn new(flavour: Flavour) -> Bounds {
         Bounds {
             bw_shortterm: NO_RATE,

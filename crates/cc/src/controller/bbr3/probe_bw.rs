@@ -25,7 +25,7 @@ pub(super) enum Cycle {
     Up,
 }
 
-/// BBR.ack_phase: phase in which the data acknowledged now was sent.
+/// BBR.ack_phase: part of the probe to which arriving ACKs refer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AckPhase {
     Init,
