@@ -1,9 +1,9 @@
 //! Copa: keeps the rate near 1/(delta times the queueing delay), so that the queue empties about every five round trips.
 //!
-//! Source: Arun, Balakrishnan, "Copa: practical delay-based congestion control for the Internet" (NSDI 2018), section
-//! 2. `standing` is the minimum RTT of the last srtt/2, `least` the minimum RTT of the last ten seconds, and dq =
-//! standing - least. The target is 1/(delta dq) segments per second, the rate cwnd/standing. Each acknowledged segment
-//! moves cwnd by v/(delta cwnd) towards the target. v doubles once per window after the window has moved in one
+//! Source: Arun, Balakrishnan, "Copa: practical delay-based congestion control for the Internet" (NSDI 2018), §2.
+//! `standing` is the minimum RTT of the last srtt/2, `least` the minimum RTT of the last ten seconds, and
+//! `dq = standing - least`. The target is 1/(delta dq) segments per second, the rate cwnd/standing. Each acknowledged
+//! segment moves cwnd by v/(delta cwnd) towards the target. v doubles once per window after the window has moved in one
 //! direction for three round trips, and returns to 1 when the direction changes. Packets are paced at 2 cwnd/standing.
 //! Slow start doubles cwnd per round trip until the rate is above the target. Delta is 0.5 by default. If the queue has
 //! not been nearly empty (dq below a tenth of the range of RTTs over four round trips) for five round trips, competing
