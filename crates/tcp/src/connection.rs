@@ -22,7 +22,6 @@ use crate::config::{Config, EcnUse, RtoStyle};
 use crate::ledger::Ledger;
 use crate::receiver::Receiver;
 use crate::sender::{Leaving, Sender};
-use crate::ticks::{Armed, Ticks};
 use ecn::{Marks, Mode};
 use keepalive::Keeper;
 
@@ -351,21 +350,6 @@ impl Connection {
     #[inline]
     pub fn reads_later(&self) -> bool {
         self.state == State::Established && self.receiver.awaits_turn()
-    }
-
-    /// How the timer that expires at `deadline` is armed; `None` if it is not on the timer wheel: the clocks of pacing and
-    /// of compressed ACKs are not.
-    pub fn on_wheel(&self, now: Time, deadline: Time) -> Option<Armed> {
-        let fresh = |level| Armed { level, since: now };
-        if matches!(self.state, State::SynSent | State::SynReceived) {
-            return Ticks::of(&self.config).level(deadline - now).map(fresh);
-        }
-        let sender = self.sender.now();
-        let of_data = sender.and_then(|sender| sender.on_wheel(deadline));
-        of_data.or_else(|| {
-            let delays = self.receiver.now()?.delays_until(deadline);
-            Ticks::of(&self.config).level(deadline - now).filter(|_| delays).map(fresh)
-        })
     }
 
     /// Time at which [`Connection::on_timer`] has to be called; `Time::NEVER` if no timer is armed.

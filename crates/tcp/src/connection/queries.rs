@@ -8,6 +8,7 @@ use super::{Connection, State};
 use crate::receiver::Receiver;
 use crate::sender::{Held, Record, Sender, VarsTrace};
 use crate::stats::{Stats, Times};
+use crate::ticks::{Armed, Ticks};
 
 /// Packet and byte counters of accurate ECN, as in TCP_INFO.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,6 +24,21 @@ pub struct AccurateMarks {
 }
 
 impl Connection {
+    /// How the timer that expires at `deadline` is armed; `None` if it is not on the timer wheel: the clocks of pacing and
+    /// of compressed ACKs are not.
+    pub fn on_wheel(&self, now: Time, deadline: Time) -> Option<Armed> {
+        let fresh = |level| Armed { level, since: now };
+        if matches!(self.state, State::SynSent | State::SynReceived) {
+            return Ticks::of(&self.config).level(deadline - now).map(fresh);
+        }
+        let sender = self.sender.now();
+        let of_data = sender.and_then(|sender| sender.on_wheel(deadline));
+        of_data.or_else(|| {
+            let delays = self.receiver.now()?.delays_until(deadline);
+            Ticks::of(&self.config).level(deadline - now).filter(|_| delays).map(fresh)
+        })
+    }
+
     /// Prefetch the half that an expected segment needs most: the sending one if `sends`.
     #[inline]
     pub fn prefetch(&self, sends: bool) {
