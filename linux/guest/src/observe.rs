@@ -366,10 +366,11 @@ impl World<'_> {
                 intervals.push((flow.id, ends.intervals()));
                 continue;
             }
-            if let Some(info) = state.open.and_then(|fd| state.close(fd)) {
+            if let Some(mut info) = state.open.and_then(|fd| state.close(fd)) {
                 let mut fetches = self.shared.fetches();
                 if let Some(row) = fetches.iter_mut().rev().find(|f| f.flow == flow.id && f.server.is_none())
                 {
+                    info.total_retrans -= row.synack_retransmissions;
                     row.server = Some(info);
                 }
             }

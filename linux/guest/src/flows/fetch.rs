@@ -117,13 +117,41 @@ impl End {
         }
     }
 
+    /// Change the row of the fetch whose client has this port.
+    fn note(&self, port: u16, change: impl FnOnce(&mut Fetched)) {
+        let mut fetches = self.shared.fetches();
+        if let Some(row) = fetches.iter_mut().rev().find(|f| f.flow == self.id && f.port == port) {
+            change(row);
+        }
+    }
+
+    /// Close, and add the retransmissions of the FIN to the flow's sums. `before`: retransmissions and timeouts so far.
+    fn count_repeated_fins(&self, fd: RawFd, before: (u32, u16)) -> Result<()> {
+        sys::shut(fd);
+        sys::until_fin_is_acknowledged(fd)?;
+        let after = Info::of(fd)?;
+        let (segments, timeouts) =
+            (after.total_retrans.saturating_sub(before.0), after.total_rto.saturating_sub(before.1));
+        let mut state = self.state();
+        state.closed.retransmissions = state.closed.retransmissions.wrapping_add(segments as u64);
+        state.closed.rtos = state.closed.rtos.wrapping_add(timeouts as u64);
+        Ok(())
+    }
+
     /// One response: read the request, write, wait for the client to close, count.
     fn respond(&self, socket: &OwnedFd, params: &FetchParams, pace: Option<Pace>) -> Result<()> {
         let fd = socket.as_raw_fd();
         let port = sys::peer_port(fd)?;
         let accepted = Info::of(fd)?;
         let synacks = accepted.total_retrans;
-        self.state().open = Some(fd);
+        {
+            // retransmissions of a SYN-ACK are counted apart
+            let mut state = self.state();
+            state.open = Some(fd);
+            state.closed.retransmissions = state.closed.retransmissions.wrapping_sub(synacks as u64);
+            state.closed.rtos = state.closed.rtos.wrapping_sub(accepted.total_rto as u64);
+        }
+        self.note(port, |row| row.synack_retransmissions = synacks);
         sys::swallow(fd, params.request as usize)?;
         let block = vec![0; WRITE.min(params.bytes as usize)];
         let mut left = params.bytes;
@@ -146,16 +174,11 @@ impl End {
         sys::swallow(fd, 1)?; // the client's FIN
         let mut state = self.state();
         let Some(mut info) = state.close(fd) else { return Ok(()) };
-        state.closed.retransmissions -= synacks as u64;
-        state.closed.rtos -= accepted.total_rto as u64;
         drop(state);
+        let before = (info.total_retrans, info.total_rto);
         info.total_retrans -= synacks;
-        let mut fetches = self.shared.fetches();
-        if let Some(row) = fetches.iter_mut().rev().find(|f| f.flow == self.id && f.port == port) {
-            row.server = Some(info);
-            row.synack_retransmissions = synacks;
-        }
-        Ok(())
+        self.note(port, |row| row.server = Some(info));
+        self.count_repeated_fins(fd, before)
     }
 }
 
