@@ -50,7 +50,7 @@ def tool(name: str) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(ROOT / "tools"))  # as in the program itself: each may import another
+    sys.path.insert(0, str(ROOT / "tools"))  # as in the program itself, because tools may import each other
     try:
         spec.loader.exec_module(module)
     finally:
@@ -100,9 +100,7 @@ def command() -> Iterator[Commands]:
 
 @pytest.fixture(scope="module")
 def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Compile our part of a C controller once for each of its forms: it takes most of the compile time of a small
-    file.
-    """
+    """Compile our part of a C controller once for each of its forms; it takes most of the compile time of a small file."""
     made: dict[object, Path] = {}
     plain = _native._object
 

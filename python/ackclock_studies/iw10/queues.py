@@ -25,7 +25,7 @@ from ackclock_studies.iw10.testbed import FAST, FIVE, HEAVY, IW3, IW10, SINGLE, 
 
 
 def queues(tables: Tables) -> Figure:
-    """Queue over time in one stretch of two cells."""
+    """Queue over time in one stretch of each of two cells."""
     t = tables["traces.queue"]
     places = t.select("rate", "mode", "load").unique(maintain_order=True).rows()
 

@@ -1,8 +1,8 @@
-"""The ack-by-ack rows as the RFCs print them, and what is known about their slips. Data only.
+"""The ACK-by-ACK rows as printed in the RFCs, and the known errata. Data only.
 
-Sources: RFC 6937 §3.1 (two unnumbered tables), RFC 9937 §8 (Figures 1 and 2) and the IETF-84 slides, whose rows are beside. Column = original segment whose
-arrival triggers the ACK. N new, R retransmission, kR several, "·" nothing. pipe (inflight) is the value after the ACK
-was processed and before anything is sent.
+Sources: RFC 6937 §3.1 (two unnumbered tables), RFC 9937 §8 (Figures 1 and 2) and the IETF-84 slides, whose rows are included. Column =
+original segment whose arrival triggers the ACK. N new, R retransmission, kR several, "·" nothing. pipe (inflight) is the value after the
+ACK was processed and before anything is sent.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ TABLES = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SlideRow:
-    """A row of the IETF-84 slides "Algorithm comparisons", as far as their text can be read.
+    """A row of the IETF-84 slides "Algorithm comparisons", as far as it is legible.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ GENERAL_REMARKS = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Episode:
-    """Behaviour of one rule in one episode on the ideal path; None where it is not asked.
+    """Behaviour of one rule in one episode on the ideal path; `None` where it is not checked.
 
     Parameters
     ----------

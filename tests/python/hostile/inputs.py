@@ -16,7 +16,7 @@ from ackclock.scenario._toml import to_toml
 
 @dataclass(frozen=True, kw_only=True)
 class Input:
-    """One input.
+    """An input with a name.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ def scripts() -> Iterator[Input]:
         late = f"{OPEN}+0 `{command}`\n"
         yield Input(name=f"later `{command[:30]}`", argv=("script", "x.pkt", "-v"), files={"x.pkt": late}, taken=None)
     for block in BLOCKS:
-        # `x = x` and the like are statements of the language that fail
+        # `x = x` and similar statements are valid but fail
         text = f"{OPEN}+0 %{{ {block} }}%\n"
         yield Input(name=f"%{{ {block[:30]} }}%", argv=("script", "x.pkt", "-v"), files={"x.pkt": text})
     for packet in PACKETS:

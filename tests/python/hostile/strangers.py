@@ -1,4 +1,4 @@
-"""Inputs of strangers, drawn from a seed: own code, outputs and stores, captures, links of the lab, outputs over inputs.
+"""Inputs of strangers, drawn from a seed: own code, outputs and stores, captures, links of the lab, outputs that would overwrite inputs.
 
     python tests/python/hostile/strangers.py --seed 1 --count 1036
 
@@ -57,7 +57,7 @@ USERS = {
 
 @dataclass
 class Case:
-    """One input.
+    """An input with its files.
 
     Parameters
     ----------
