@@ -38,9 +38,7 @@ pytestmark = pytest.mark.skipif(not built(), reason="the kernel or the guest pro
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Put the guests' folders into a folder of this test, because other tests run at the same time, and check that it
-    is empty afterwards.
-    """
+    """Put the guests' folders into a folder of this test, because other tests run at the same time, and check that it is empty afterwards."""
     guests = tmp_path_factory.mktemp("guests")
     monkeypatch.setattr(tempfile, "tempdir", str(guests))
     yield
@@ -66,7 +64,7 @@ def test_ends_of_programs_are_told(capsys):
 
 
 def test_a_port_that_is_taken_is_the_programs_own_line(tmp_path, capsys, monkeypatch):
-    """The program's script is in the current folder, below a folder that the programs cannot see otherwise."""
+    """The program's script is in the current folder, below a folder that is otherwise hidden from the programs."""
     (tmp_path / "listen.py").write_text(
         "import socket, sys, time\ns = socket.create_server(('', 80))\ntime.sleep(float(sys.argv[1]))\n"
     )

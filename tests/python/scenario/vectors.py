@@ -45,7 +45,7 @@ def paths() -> Iterator[tuple[str, str]]:
 
 
 def refusals() -> Iterator[tuple[str, str]]:
-    """Return the refusals of files of the hostile-input tests: key, what was found, what is allowed."""
+    """Return the refusals of files of the hostile-input tests: key, value found, allowed values."""
     here = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
