@@ -46,7 +46,8 @@ CUBIC: dict[str, Any] = {}
 @pytest.mark.parametrize("rtt_ms", [5, 10, 25, 50])
 @pytest.mark.parametrize(("rate_mbps", "step_from"), [(12, 2), (40, 0), (120, 0)])
 def test_prague_and_cubic_share_within_a_factor_of_two(rate_mbps: int, rtt_ms: int, step_from: int) -> None:
-    # RFC 9332 §2.1 aims at roughly equal rates. At 12 Mbit/s one packet takes the step's millisecond. The RFC marks nothing while the L queue has one packet; Linux marks only if configured to.
+    # RFC 9332 §2.1 aims at roughly equal rates. At 12 Mbit/s one packet takes the step's millisecond. The RFC marks nothing while
+    # the L queue has one packet; Linux marks only if configured to.
     prague, cubic = run(rate_mbps, rtt_ms, PRAGUE, CUBIC, queue={"step_from": step_from})
     ratio = mean(prague, "goodput_bps") / mean(cubic, "goodput_bps")
     assert 0.5 <= ratio <= 2.0, ratio

@@ -47,7 +47,8 @@ def grid(seeds: int, duration: str = "1 s", rate: str = "100 Mbit/s") -> Sweep:
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=TWO_CPUS)])
 @pytest.mark.parametrize("rate", ["20 Mbit/s", "100 Mbit/s"])
 def test_ten_thousand_runs_of_a_second_are_nine_tenths_simulation(tmp_path, rate, jobs):
-    # Planning, handing out, keeping and the final table are included. CPU time, which depends little on the machine's load, and wall time on an idle machine.
+    # Planning, handing out, keeping and the final table are included. CPU time, which depends little on the machine's load, and
+    # wall time on an idle machine.
     quiet = not busy()
     run_sweep(grid(1), tmp_path / "libraries-are-loaded", Threads(1))
     started = time.process_time()
@@ -76,7 +77,8 @@ def keep_busy() -> None:
 
 @TWO_CPUS
 def test_two_jobs_are_nearly_twice_as_fast(tmp_path):
-    # Wall time means nothing while others use the CPUs. Each ratio is measured in one order and in the reverse, so that a gradual change of the machine's speed cancels out.
+    # Wall time means nothing while others use the CPUs. Each ratio is measured in one order and in the reverse, so that a gradual
+    # change of the machine's speed cancels out.
     if busy():
         pytest.skip("the machine is busy")
     sweep = grid(5, "5 s")
@@ -91,7 +93,8 @@ def test_two_jobs_are_nearly_twice_as_fast(tmp_path):
 
 @TWO_CPUS
 def test_two_jobs_are_nearly_twice_as_fast_as_one_beside_a_stranger(tmp_path):
-    # Two virtual CPUs may share a core. Then even unrelated processes are less than twice as fast as one alone, and the test above fails. This test shows whether the sweep is the cause.
+    # Two virtual CPUs may share a core. Then even unrelated processes are less than twice as fast as one alone, and the test above
+    # fails. This test shows whether the sweep is the cause.
     if busy():
         pytest.skip("the machine is busy")
     sweep = grid(10, "5 s")
