@@ -1,4 +1,4 @@
-"""The book of numbers: programs that measure write measured/NAME.json, and docs/numbers.md is made of these files.
+"""The book of numbers: measuring programs write measured/NAME.json, and docs/numbers.md is generated from these files.
 
     python tools/book.py             # write docs/numbers.md
     python tools/book.py --check     # exit code 1 if it differs from what the files say
@@ -93,16 +93,14 @@ def record_markdown(name: str, text: str, **more: Any) -> Path:
 
 
 def called() -> str:
-    """Return the command line of this program, from the top of the repository; journals and folders of the caller are
-    left out.
-    """
+    """Return the command line of this program, relative to the top of the repository; journals and folders of the caller are left out."""
     program = Path(sys.argv[0]).resolve()
     place = program.relative_to(ROOT).as_posix() if program.is_relative_to(ROOT) else program.name
     return shlex.join([place, *(argument for argument in sys.argv[1:] if "/" not in argument)])
 
 
 class Asked(NamedTuple):
-    """A command of ackclock that measures."""
+    """A measuring command of ackclock."""
 
     what: str
     arguments: tuple[str, ...]
@@ -225,7 +223,7 @@ def measure(name: str) -> int:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A measurement, its keys checked."""
+    """A measurement after a check of its keys."""
     held: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     if set(held) != set(KEYS):
         raise SystemExit(f"{path.name}: found keys {', '.join(held)}; allowed: {', '.join(KEYS)}")
@@ -261,7 +259,7 @@ def section(name: str, held: dict[str, Any]) -> list[str]:
 
 
 def page(folder: Path = FOLDER) -> str:
-    """docs/numbers.md."""
+    """Text of docs/numbers.md."""
     lines = [
         "# The book of numbers",
         "",

@@ -29,7 +29,7 @@ MOST = 5  # losses in a case of the link that loses every packet
 
 
 def seeded(scenario: Scenario, seeds: int) -> tuple[float, float, float]:
-    """Mean of completion, its standard error, CPU in seconds. A run that did not complete counts as long as it was."""
+    """Mean completion time, its standard error, CPU time in seconds. A run that did not complete counts with its duration."""
     found, began = [], time.process_time()
     for first in range(1, seeds + 1, BLOCK):
         made = batch(scenario, range(first, min(first + BLOCK, seeds + 1)), jobs=os.cpu_count() or 1)

@@ -25,13 +25,13 @@ FILES = ("package.json", "package-lock.json", "eslint.config.mjs")
 LANGUAGE = "AbortController Blob CompressionStream DecompressionStream TextDecoder TextEncoder URL URLSearchParams WebAssembly Worker atob btoa clearTimeout performance setTimeout"
 PAGE = f"{LANGUAGE} Image InputEvent Option ReadableStream ResizeObserver XMLSerializer addEventListener cancelAnimationFrame devicePixelRatio document getComputedStyle history innerHeight innerWidth location matchMedia navigator requestAnimationFrame"
 WORKER = "TextDecoder TextEncoder WebAssembly listen performance post structuredClone"
-"""Names of a browser that scripts use; a worker keeps those that `WORKER` of tools/lab.py keeps."""
+"""Browser globals that scripts use; a worker keeps those that `WORKER` of tools/lab.py keeps."""
 
 DECLARED = re.compile(r"^(?:async )?(?:const|let|function\*?|class) (?:(\w+)|\{([^}]*)\})", re.MULTILINE)
 
 
 def handed(text: str) -> list[str]:
-    """Names that a script declares for later ones."""
+    """Names that a script declares for later scripts."""
     found = []
     for one, several in DECLARED.findall(text):
         found += [one] if one else re.findall(r"(\w+)\s*(?:,|$)", several.strip())
@@ -39,7 +39,7 @@ def handed(text: str) -> list[str]:
 
 
 def visible(web: Path, order: Sequence[str], given: str) -> dict[str, list[str]]:
-    """File -> foreign names that it may use."""
+    """File -> names of other files that it may use."""
     names, found = given.split(), {}
     for name in order:
         found[name] = list(names)

@@ -66,7 +66,7 @@ def row_of(features: str, flows: str, some: Sequence[Judged]) -> list[book.Cell]
 
 
 def rows(judged: Sequence[Judged]) -> Iterable[list[book.Cell]]:
-    """A row for each kind of mixture, then the sums."""
+    """A row for each kind of mixture, then the totals."""
 
     def parted(one: Judged) -> tuple[str, str]:
         features, _, several = one.kind.partition(", ")
@@ -79,7 +79,7 @@ def rows(judged: Sequence[Judged]) -> Iterable[list[book.Cell]]:
 
 
 def main() -> None:
-    """Measure and record."""
+    """Measure and record the comparison."""
     about = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     about.add_argument("seed", type=int)
     about.add_argument("count", type=int)

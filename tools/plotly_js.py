@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def notices(script: str, licence: str) -> str:
-    """The library's head and licence, and those that its build keeps of the parts that are bundled in it."""
+    """The library's header and licence, and those that its build keeps for bundled parts."""
     head = script[: script.index("*/") + 2]
     return "\n\n".join(text.strip() for text in (head, licence, *parts(script))) + "\n"
 

@@ -1,4 +1,4 @@
-"""Fill the numbers of studies into the documents from the studies' records, or check that they are those of the records.
+"""Fill the numbers of studies into the documents from the studies' records, or check that both agree.
 
 A number stands between two comments, which no reader of the page sees:
 
@@ -116,7 +116,7 @@ def changed(match: re.Match[str]) -> str:
 
 
 def paths(match: re.Match[str]) -> str:
-    """The sentences over a study's population of paths, of the larger scale that has them."""
+    """The sentences over a study's population of paths, at the largest scale that has them."""
     study = studies.get(match[1])
     for scale in reversed(SCALES):
         found = population.recorded(study.recorded(scale), [claim.id for claim in study.claims])

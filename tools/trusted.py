@@ -1,4 +1,4 @@
-"""Can I trust your X? Each built-in controller beside its own code in Linux, on drawn paths: how many are equal in every segment and window.
+"""Can I trust your X? Each built-in controller against its own code in Linux, on drawn paths: how many are equal in every segment and window.
 
     tools/trusted.py SEED COUNT [--family NAME]... [--only CONTROLLER]... [--kernel3 NAME] [--beside CONTROLLER=FILE.c]...
 
@@ -26,7 +26,7 @@ from ackclock.fidelity.families import FAMILIES, family
 from ackclock.linux import _cache, kernel_controller
 
 OPTIONS: dict[str, dict[str, Any]] = {"bbr3": {"flavour": "linux-v3"}}
-"""Options of a controller whose default is not the kernel's."""
+"""Options of controllers whose default differs from the kernel's."""
 HEADS = ("controller", "beside", "drawn", "identical", "draws shared", "refused", "worst goodput", "first difference")
 
 
@@ -40,7 +40,7 @@ def scenarios(controller: str, seed: int, count: int, families: Sequence[str]) -
 
 
 def row_of(controller: str, judged: Sequence[Judged]) -> list[book.Cell]:
-    """Outcomes, one for each."""
+    """Cells of a row, one for each heading."""
     ran = [one for one in judged if not one.refused]
     differ = [one for one in ran if not one.identical]
     worst = max((one.effect for one in ran if one.effect is not None), key=abs, default=None)
@@ -59,7 +59,7 @@ def row_of(controller: str, judged: Sequence[Judged]) -> list[book.Cell]:
 
 
 def beside(controller: str, file: Path, todo: Sequence[Drawn]) -> list[book.Cell]:
-    """Ours and what its authors published, as statistics: where the median of the ratios of goodput lies, and the worst."""
+    """Our controller and its authors' published code, as statistics: the interval of the median ratio of goodput, and the worst case."""
     ratios: list[float] = []
     refused = 0
     for one in todo:
@@ -80,7 +80,7 @@ def beside(controller: str, file: Path, todo: Sequence[Drawn]) -> list[book.Cell
 
 
 def main() -> None:
-    """Measure and record."""
+    """Measure and record the table."""
     about = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     about.add_argument("seed", type=int)
     about.add_argument("count", type=int)
