@@ -7,8 +7,9 @@
     python tools/arena.py                 # write docs/arena.md from these files
     python tools/arena.py --check         # exit code 1 if it differs from what they say
 
-FOLDER has the folders of `ackclock arena run`, TASK-SALT for each. The table is that of the first salt; the others, without the files, say how far it can be trusted.
-measured/arena/TASK.json holds the digest of every run of the table: `ackclock arena rerun measured/arena/TASK.json ENTRY` compares them.
+FOLDER has the folders of `ackclock arena run`, TASK-SALT for each. The table is that of the first salt. The other salts, without the files,
+show the table's reliability. measured/arena/TASK.json has the digest of every run of the table: `ackclock arena rerun
+measured/arena/TASK.json ENTRY` compares them.
 """
 
 from __future__ import annotations

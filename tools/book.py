@@ -4,7 +4,7 @@
     python tools/book.py --check     # exit code 1 if it differs from what the files say
     python tools/book.py run NAME... # measure anew with a command of ackclock: see COMMANDS
 
-A file holds the newest measurement of its name; older ones are in the history. Other programs call `record`.
+A file contains the latest measurement of its name; older ones are in the history. Other programs call `record`.
 """
 
 from __future__ import annotations

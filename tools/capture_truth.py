@@ -20,22 +20,23 @@ WRONG, RIGHT = 0.05, 0.8
 def truth(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Seconds by the sender's limit, according to its kernel.
 
-    Of each time between two samples, what the clocks of the receiver's window and of the send buffer say is theirs. The rest belongs
+    Each interval between two samples is split. The receiver's window and the send buffer get the time that their clocks count. The rest
+    belongs
 
-    - to the repair of losses in the kernel's states Recovery and Loss, and where a timer had to run out before something was sent again
-      (`waits`): nothing was sent, nothing told to have come, for longer than a round trip. A probe of the tail of a sender that has nothing more is none, as in
-      table `limits` of a run: its kernel stays in Open or Disorder, and the time is the application's;
-    - to the application where less than a segment was left to send at both ends of the time (and cwnd was not full, which holds a short one back, too), or
-      nothing was outstanding (the clock `busy` stood); but to the send
-      buffer where the program waits in a write (`eager`), for the kernel's clock of that does not run while cwnd counts as the limit (`tcp_cwnd_validate`);
-    - to the receiver's window where it has no room for a segment, and cwnd has;
-    - else to the window: cwnd or pacing.
+    - to loss repair, in the kernel's states Recovery and Loss, and where a timer had to expire before a retransmission (`waits`): for
+      longer than a round trip nothing was sent or acknowledged. A tail probe of a sender without further data does not count, as in table
+      `limits` of a run: its kernel stays in Open or Disorder, and the time is the application's;
+    - to the application, if less than a segment was left to send at both ends of the interval (and cwnd was not full, which also holds back
+      a partial segment), or nothing was outstanding (the clock `busy` stood still); but to the send buffer if the program waits in a write
+      (`eager`), because the kernel's clock for that stops while cwnd counts as the limit (`tcp_cwnd_validate`);
+    - to the receiver's window, if a segment does not fit into it but fits into cwnd;
+    - otherwise to the window: cwnd or pacing.
 
     Parameters
     ----------
     rows
-        Of `TCP_INFO`: `t`, `ca_state`, `unacked`, `sacked`, `cwnd`, `mss`, `notsent`, `snd_wnd`, `total_retrans`, `rwnd_limited`, `sndbuf_limited`, `busy`
-        (us); and, where they are told, `bytes_acked`, `outstanding` (bytes), `srtt_us`.
+        Samples of `TCP_INFO`: `t`, `ca_state`, `unacked`, `sacked`, `cwnd`, `mss`, `notsent`, `snd_wnd`, `total_retrans`, `rwnd_limited`,
+        `sndbuf_limited`, `busy` (us); and, where available, `bytes_acked`, `outstanding` (bytes), `srtt_us`.
     """
     made = dict.fromkeys(CLASSES, 0.0)
     for _, _, parts in spells(rows):

@@ -1,8 +1,8 @@
 """Write docs/evaluation.md: the results of `ackclock evaluate --quick` for every built-in controller that runs over TCP, and those of
 `ackclock conform` for a few.
 
-Usage: evaluation.py [FOLDER], which keeps the runs (default: build/evaluation). Takes some minutes, and says of each controller how much CPU
-time.
+Usage: evaluation.py [FOLDER]. FOLDER keeps the runs (default: build/evaluation). A run takes some minutes, and reports the CPU time of each
+controller.
 """
 
 from __future__ import annotations

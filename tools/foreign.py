@@ -2,8 +2,8 @@
 
 tools/foreign.py [PROCESSOR ...] [--drawn N]
 
-Processors: aarch64, and s390x, which is big-endian. Each needs Rust's target and three packages of Debian; what is missing is told and left
-out, with exit code 3 if nothing was left to do. A digest that differs: exit code 1.
+Processors: aarch64, and s390x, which is big-endian. Each needs Rust's target and three packages of Debian. Processors with missing parts
+are reported and skipped, with exit code 3 if none is left. Exit code 1 if a digest differs.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Drawn captures of the real Linux kernel in virtual time, with the kernel's clocks as the reference for `ackclock diagnose`.
 
-`tools/kernel_captures.py SEED COUNT [FOLDER]` draws COUNT transfers, each captured at three places: at the sender above its card (`sender`), behind a switch
-that sees what the card has cut (`switch`), at the receiver (`receiver`); so COUNT of 100 is 300 captures. It prints a table by kind and place with the
-shares of captures that are right, not told, wrong (`tools/capture_truth.py` says what is right), and each capture that is wrong. With a folder the captures
-and what the kernel said (JSON lines) stay there, and a second call judges what it finds without making it again.
+`tools/kernel_captures.py SEED COUNT [FOLDER]` draws COUNT transfers, each captured at three places: at the sender above its card
+(`sender`), at a switch that sees the packets split by the card (`switch`), and at the receiver (`receiver`); so COUNT of 100 gives 300
+captures. It prints a table by kind and place with the shares of captures that are right, undecided and wrong (`tools/capture_truth.py`
+defines them), and each wrong capture. With a folder the captures and the kernel's reports (JSON lines) are kept, and a second call judges
+them without making them again.
 
-`--kernel NAME` takes another kernel that was built (`ackclock linux build --name`). `--record` writes measured/kernel-captures.json.
+`--kernel NAME` uses another kernel that was built (`ackclock linux build --name`). `--record` writes measured/kernel-captures.json.
 """
 
 from __future__ import annotations

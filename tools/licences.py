@@ -1,7 +1,8 @@
-"""Checks the crates against `deny.toml` without cargo-deny: every package that Cargo resolves for one of its targets, those of tests and build scripts
-among them, has a licence of its list and comes from the registry; and the page's module has nothing that only native builds may have.
+"""Checks the crates against `deny.toml` without cargo-deny: every package that Cargo resolves for one of its targets, including those of
+tests and build scripts, has a licence of its list and comes from the registry, and the page's module has no package reserved for native
+builds.
 
-What cargo-deny does beyond that, asking a database of advisories, needs the network and is not done here.
+The other checks of cargo-deny query a database of advisories over the network, and are not made here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Lints the JavaScript of web/: ESLint, of the version in tools/eslint/package-lock.json, installed into .venv/eslint from the npm registry.
 
-Files of the page are scripts that share one scope, joined in the order of `SCRIPTS` and `WORKERS` (tools/lab.py). Each is linted with the names that
-the files before it hand out, and no others: a name of a later file is an error. A name that no file uses is one, too.
+Files of the page are scripts that share one scope, joined in the order of `SCRIPTS` and `WORKERS` (tools/lab.py). Each is linted with the
+names that the files before it export, and no others: the use of a later file's name is an error, and so is a name that no file uses.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
     tools/mixtures.py SEED COUNT [--jobs N]
 
-Writes measured/mixtures.json and measured/mixtures-apart.json for the book of numbers. A scenario is identical if every event of every flow is, and its numbers in
-the tables. `first flow` is the older count: the events of flow 0. A seed is fresh until causes were looked for in it.
+Writes measured/mixtures.json and measured/mixtures-apart.json for the book of numbers. A scenario is identical if every event of every flow
+and the numbers in the tables are identical. `first flow` is the older count: the events of flow 0. A seed is fresh until the causes of its
+differences have been examined.
 """
 
 from __future__ import annotations

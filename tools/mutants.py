@@ -2,9 +2,9 @@
 
     python tools/mutants.py [--base COMMIT] [--minutes N] [--seed N]
 
-Rust: cargo-mutants with the tests of the crate that holds the fault. Python: comparisons, arithmetic, `and`/`or`, `min`/`max`, numbers, truth
-values and conditions of changed lines of the package, in a copy of it, each with the tests that name its module. It stops after N minutes (10), half
-of them for each language if both changed, and says how many faults were not tried. Exit code 1 if one was not noticed.
+Rust: cargo-mutants with the tests of the mutated crate. Python: comparisons, arithmetic, `and`/`or`, `min`/`max`, numbers, truth values and
+conditions in changed lines of the package, in a copy of it, each with the tests that name its module. The run stops after N minutes (10),
+half of them for each language if both changed, and reports the number of untried faults. Exit code 1 if a fault was not detected.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Writes the documents in wheels about the crates that are linked into the engine: THIRD-PARTY.txt, their notices, and sbom.cyclonedx.json,
 their list (CycloneDX 1.5), which includes the drawing library of reports. `--check` only compares.
 
-maturin could write the list too, but with the time, a random number and the folder in it, so that no two wheels would be equal.
+maturin could write the list too, but includes the time, a random number and the folder, so that no two wheels would be equal.
 
-Every crate that `cargo metadata` resolves for the extension on Linux counts, without what only builds it (procedural macros, build
+Every crate that `cargo metadata` resolves for the extension on Linux counts, except those needed only to build it (procedural macros, build
 scripts, tests). Texts are those in the crates' own archives.
 """
 

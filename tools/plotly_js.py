@@ -1,5 +1,5 @@
-"""Writes the library that draws the interactive figures of reports, packed as pages hold it, with its notices: from the wheel of the Python
-package `plotly`, of which reports need this one file of 4.8 MB and none of the 65 MB around it.
+"""Writes the library that draws the interactive figures of reports, packed as in pages, with its notices. Its source is the wheel of the
+Python package `plotly`: reports need this one file of 4.8 MB and none of the other 65 MB.
 
     python tools/plotly_js.py WHEEL     # pip download --no-deps plotly
     python tools/plotly_js.py --check   # the packed library is the one whose hash stands here

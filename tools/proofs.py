@@ -5,8 +5,8 @@
     python tools/proofs.py --pages    # only the pages: docs/proofs.md, and a table in the page of each study
     python tools/proofs.py --check    # exit code 1 if a page differs from the record, or the path's cases from the engine
 
-In the page of a study the table stands between two comments: `<!-- proofs prr -->` and `<!-- . -->`. What the kernel did belongs to the cases
-of its day, and is dropped when these change.
+In the page of a study the table is between two comments: `<!-- proofs prr -->` and `<!-- . -->`. The kernel's results belong to the cases
+they were made with, and are dropped when these change.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Public captures of others: whether `ackclock diagnose` reads or refuses each, and its conclusion. None of the files is part of this project.
 
-`tools/public_captures.py FOLDER ...` looks for the files of the list `tools/public_captures.txt` in the folders, by their hash whatever they are called, and
-prints a line for each and a count. The list names repository, path, size and SHA-256 of each file of 240 kB and more; a clone of these repositories has them.
+`tools/public_captures.py FOLDER ...` looks for the files of the list `tools/public_captures.txt` in the folders, by hash under any name,
+and prints a line for each and a count. The list has the repository, path, size and SHA-256 of each file of 240 kB and more; a clone of
+these repositories contains them.
 
 `tools/public_captures.py --add OWNER/NAME CLONE FOLDER` (a clone, or a bare repository) adds a repository's captures to the list, and puts the files there.
 """

@@ -1,8 +1,8 @@
 """Checks that every public name is documented and listed in the reference.
 
-Public are the names in `__all__` of `ackclock` and of its modules and packages that do not begin with an underscore; the commands are
-described by `--help`. Each has a docstring, and so have the methods and properties of classes. Each field of a dataclass is named in
-it; a list of parameters is complete. Each module is on one of the pages docs/reference/python*.md.
+Public names are those in `__all__` of `ackclock` and of its modules and packages without a leading underscore; commands are described by
+`--help`. Each public name has a docstring, and so has each method and property of a class. A dataclass's docstring names each field, and a
+list of parameters is complete. Each module is on one of the pages docs/reference/python*.md.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Captures of this machine's kernel, in real time, with the kernel's clocks as the reference for `ackclock diagnose`.
 
-`tools/real_captures.py make FOLDER [KIND ...]` (as root, Linux with namespaces, TUN, `tcpdump`): a sender, a router and a receiver in namespaces of their
-own, a link of a given rate, delay, queue and loss between the last two. Each kind is captured at three places: at the sender, above a card that cuts packets
-(`sender`), behind it, as a switch's mirror port sees it (`mirror`), and at the receiver (`receiver`). Beside them stands what the kernel says each
-10 ms (`TCP_INFO`: bytes not sent, in flight, the window, its three clocks), as lines of JSON.
+`tools/real_captures.py make FOLDER [KIND ...]` (as root, Linux with namespaces, TUN, `tcpdump`): a sender, a router and a receiver in
+separate namespaces, with a link of given rate, delay, queue and loss between the last two. Each kind is captured at three places: at the
+sender, above a card that splits packets (`sender`), after the card, like a switch's mirror port (`mirror`), and at the receiver
+(`receiver`). The kernel's state every 10 ms (`TCP_INFO`: bytes not sent, in flight, the window, its three clocks) is recorded with them, as
+lines of JSON.
 
-`tools/real_captures.py judge FOLDER`: a table of captures with the share of time told rightly, not told, told wrongly. What is right is defined in
-`tools/capture_truth.py`.
+`tools/real_captures.py judge FOLDER`: a table of captures with the share of time attributed rightly, undecided, and attributed wrongly. The
+definition of right is in `tools/capture_truth.py`.
 """
 
 from __future__ import annotations

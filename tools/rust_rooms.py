@@ -1,4 +1,4 @@
-"""Rooms inside a crate: which modules use which, read from the paths in the sources, and whether arrows point up.
+"""Rooms inside a crate: the dependencies between modules, read from the paths in the sources, and the arrows that point up.
 
 A node is a module directly below a folder's own module, with everything below it. Code in `#[cfg(test)]` does not count, nor do arrows
 between a module and its parent.

@@ -2,9 +2,9 @@
 
     python tools/train.py PROFILE COMMAND...    runs the command, a build; trains first if the profile is release and a source has changed
 
-Training builds the engine with counters in it, and runs the scenarios of the repository and the smaller cells of the
-benchmark. A run is deterministic, so the same sources give the same counts, but for how often a signal was looked for. Digests
-do not depend on it. Other profiles are built without.
+Training builds the engine with counters in it, and runs the scenarios of the repository and the smaller cells of the benchmark. A run is
+deterministic, so the same sources give the same counts, apart from the number of checks for a signal. Digests do not depend on the profile.
+Other cargo profiles are built without it.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
     tools/trusted.py SEED COUNT [--family NAME]... [--only CONTROLLER]... [--kernel3 NAME] [--beside CONTROLLER=FILE.c]...
 
-COUNT scenarios of each family (default: all), with the controller in the first flow. `--kernel3` names a kernel that was built with a patch of BBR's version 3, which
-judges `bbr3`. A controller without code in the kernel may have what its authors published, compiled (`--beside copa=tcp_copa.c`): that is another program, so the
-two are compared as statistics over the scenarios. Writes measured/trusted.json for the book of numbers.
+COUNT scenarios of each family (default: all), with the controller in the first flow. `--kernel3` names a kernel built with a patch of BBR's
+version 3, the reference for `bbr3`. A controller without code in the kernel may be compared with its authors' published code, compiled
+(`--beside copa=tcp_copa.c`). Those are different programs, so the comparison uses statistics over the scenarios. Writes
+measured/trusted.json for the book of numbers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Measures what an installation takes: megabytes of each package that pip installs with a wheel, and the CPU time of the first commands.
+"""Measures the cost of an installation: megabytes of each package that pip installs with a wheel, and the CPU time of the first commands.
 
     python tools/weight.py [WHEEL]    # default: the one in dist/; writes measured/weight.json
 
-Without a wheel, ours is the package as it stands in the checkout, and is said to be so.
+Without a wheel, the package in the checkout is measured, and the output says so.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     tools/wild.py FOLDER|FILE... [--flag -DNAME=VALUE] [--json]
 
-Prints a row for each: what it delivered on a path of 10 Mbit/s, or why it is refused. It fetches nothing and holds nothing of others: the files
-are the user's.
+Prints a row for each file: its goodput on a path of 10 Mbit/s, or the reason why it is refused. The tool fetches nothing and includes no
+foreign code: the files are the user's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Write docs/worst-cases.md: known worst cases found again, the zoo, and the worst case of every built-in controller, alone and against others.
 
-Usage: worst_cases.py [FOLDER] [--without-kernel], which keeps the journals (default: build/worst-cases), so that an interrupted one goes
-on. Takes about ten minutes of CPU. Without the kernel of the linux backend its answers are left out, and the page says so.
+Usage: worst_cases.py [FOLDER] [--without-kernel]. FOLDER keeps the journals (default: build/worst-cases), so that an interrupted run can
+continue. A run takes about ten minutes of CPU time. Without the kernel of the linux backend its results are left out, and the page says so.
 """
 
 from __future__ import annotations
