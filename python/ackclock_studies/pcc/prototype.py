@@ -28,10 +28,10 @@ FOUND: dict[str, tuple[float, ...]] = {
     NO_CATCH_UP: (0.89, 0.88, 0.90, 0.91, 0.91, 0.93, 0.96, 0.96, 0.97),
     "H2: 30 ms / 100 ms": (0.69, 0.70, 0.70, 0.71, 0.72, 0.73, 0.73, 0.75, 0.84),
 }
-"""Goodput over capacity with a 1 ms clock, by `CLOCK_SIZES`."""
+"""Goodput over capacity by size."""
 CLOCK_SIZES = (1, 2, 3, 4, 6, 10, 15)
 CLOCK = (0.23, 0.35, 0.46, 0.58, 0.81, 0.98, 0.98)
-"""Goodput over capacity with a clock of 1 ms, by `CLOCK_SIZES`."""
+"""Goodput over capacity with a 1 ms clock, by `CLOCK_SIZES`."""
 
 
 def cells(tables: Tables) -> pl.DataFrame:
