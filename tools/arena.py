@@ -1,11 +1,11 @@
 """The table of the arena, and its page: the shipped entries on the shipped tasks, over several salts.
 
-    python tools/arena.py measure FOLDER  # make the tables that FOLDER does not hold yet, then record
-    python tools/arena.py record FOLDER   # write measured/arena*.json, measured/arena/ and the page from what FOLDER holds
-    python tools/arena.py costs           # what a score takes, in each tier
-    python tools/arena.py loop FOUND FULL KERNEL  # record what examples/arena/search.py found (--out FOUND), its table on held-out draws (FULL), and one with --kernel
+    python tools/arena.py measure FOLDER  # make the tables missing in FOLDER, then record
+    python tools/arena.py record FOLDER   # write measured/arena*.json, measured/arena/ and the page from FOLDER
+    python tools/arena.py costs           # cost of a score, in each tier
+    python tools/arena.py loop FOUND FULL KERNEL  # record the result of examples/arena/search.py (--out FOUND), its table on held-out draws (FULL), and one with --kernel
     python tools/arena.py                 # write docs/arena.md from these files
-    python tools/arena.py --check         # exit code 1 if it differs from what they say
+    python tools/arena.py --check         # exit code 1 if the page is outdated
 
 FOLDER has the folders of `ackclock arena run`, TASK-SALT for each. The table is that of the first salt. The other salts, without the files,
 show the table's reliability. measured/arena/TASK.json has the digest of every run of the table: `ackclock arena rerun

@@ -1,8 +1,8 @@
 """The book of numbers: measuring programs write measured/NAME.json, and docs/numbers.md is generated from these files.
 
     python tools/book.py             # write docs/numbers.md
-    python tools/book.py --check     # exit code 1 if it differs from what the files say
-    python tools/book.py run NAME... # measure anew with a command of ackclock: see COMMANDS
+    python tools/book.py --check     # exit code 1 if the page is outdated
+    python tools/book.py run NAME... # repeat measurements with a command of ackclock: see COMMANDS
 
 A file contains the latest measurement of its name; older ones are in the history. Other programs call `record`.
 """

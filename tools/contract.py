@@ -1,6 +1,6 @@
 """Writes the contract of a controller for languages other than Rust, from the tables of `crates/cc/src/controller/contract.rs` as the engine
 describes them: the header of C, the file of Rust for users, the names in the page, the types and the table of Python's classes, and the
-page docs/reference/controller-contract.md. `--check`: says which of them are not what this version gives.
+page docs/reference/controller-contract.md. `--check` reports which of them are outdated.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Findings of `ackclock diagnose` in captures of runs, compared with the truth that the runs know. Prints its tables, the first of which is in
 the book of numbers.
 
-`tools/diagnosed.py SEED EACH [JOURNAL]`: EACH drawn scenarios of three kinds (`ackclock.fidelity.drawn`), then the shipped ones, each captured
-at the sender whole and cut to 96 bytes, at the receiver, with offload, and with 1 % of its packets taken out of the file. The first table goes into measured/diagnosed.json. With JOURNAL, a line
-of JSON for each is appended, and those that are there are not run again.
+`tools/diagnosed.py SEED EACH [JOURNAL]`: EACH drawn scenarios of three kinds (`ackclock.fidelity.drawn`), then the shipped ones, each
+captured at the sender whole and cut to 96 bytes, at the receiver, with offload, and with 1 % of its packets taken out of the file. The
+first table goes into measured/diagnosed.json. With JOURNAL, a line of JSON for each is appended, and recorded ones are not run again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Exact expectations of `ackclock prove` compared with the mean over seeds; writes measured/expectations.json.
 
     python tools/expected.py            # 100,000 seeds for each link and loss
-    python tools/expected.py 5000       # so many
+    python tools/expected.py 5000       # this many
 
 There are two links. The first loses first transmissions of data only, and its enumeration is complete, so the exact mean lies within the
 interval of the seeds. The second loses packets of both directions alike, and cases with more than a fixed number of losses are left out, so

@@ -1,7 +1,7 @@
 """FRCC's grid: `python tools/frcc.py FOLDER` makes the sweeps of examples/frcc, writes measured/frcc.json and the figure of docs/frcc.md.
 
-The module is the file that its authors publish; fetch it and put it next to the sweeps as `tcp_frcc.c`. Runs that FOLDER holds are not
-made again.
+The module is the file that its authors publish; fetch it and put it next to the sweeps as `tcp_frcc.c`. Runs already in FOLDER are not
+repeated.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@
 | frames | captures whose layers fit together: link layers, tags, tunnels, a talk of two ends | the same |
 | scenario, mahimahi, blocks, store, measured, run | tests/fuzz/<target>.py | Atheris; with --drawn inputs drawn from a seed, many more a second |
 
-The engine is built with overflow checks and debug assertions (profile `fuzz`). Inputs that were new are kept in
-target/fuzz/<target>; a finding lies in target/fuzz as <target>-crash-..., and ends the program with exit code 1. How many
-inputs each target has had is added up in target/fuzz/counts.json; --counts prints it.
+The engine is built with overflow checks and debug assertions (profile `fuzz`). New inputs are kept in target/fuzz/<target>; a finding is
+stored in target/fuzz as <target>-crash-..., and ends the program with exit code 1. The number of inputs of each target is added up in
+target/fuzz/counts.json; --counts prints it.
 """
 
 from __future__ import annotations

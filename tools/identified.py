@@ -1,8 +1,8 @@
 """Accuracy in naming a capture's congestion control: each controller on its own drawn paths with a queue. Prints the tables, one of which is
 in the book of numbers.
 
-`tools/identified.py SEED RUNS [JOURNAL]`: RUNS captures of each controller; the table goes into measured/identified.json. With JOURNAL, a line of JSON for each is appended, and those
-that are there are not run again.
+`tools/identified.py SEED RUNS [JOURNAL]`: RUNS captures of each controller; the table goes into measured/identified.json. With JOURNAL, a
+line of JSON for each is appended, and recorded ones are not run again.
 
 `--kernel` takes captures of the real kernel instead, of each of its modules, at a sender that leaves packets to a card or not; measured/identified-kernel.json.
 """

@@ -1,4 +1,4 @@
-"""Keys of a scenario that the linux backend carries out: `--run` shows for each that the kernel behaves differently with it.
+"""Keys of a scenario that the linux backend supports: `--run` shows for each that it changes the kernel's behaviour.
 
 Each row is a small scenario and a change of one key. Both run in the kernel with the same seed; a kernel that ignores the key produces the
 same tables, bit for bit. `tests/python/linux/test_linux_keys.py` runs the rows, and checks that every key that has no row is refused.

@@ -1,4 +1,4 @@
-"""Assembles the lab's page: python/ackclock/_lab/lab.html, one file that holds everything, from web/, the module and the scenarios.
+"""Assembles the lab's page: python/ackclock/_lab/lab.html, one file that contains everything, from web/, the module and the scenarios.
 
 tools/lab.py MODULE.wasm
 """

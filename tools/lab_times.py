@@ -1,5 +1,5 @@
 """Measures the lab's page in Debian's Chromium, without a screen: from a keystroke to redrawn figures (median of 50), from opening to the first
-run drawn (median of 5), and how large module and page are. It compares with the bounds of the page, and exits with code 1 beyond one.
+run drawn (median of 5), and the sizes of module and page. It compares with the bounds of the page, and exits with code 1 beyond one.
 
 tools/lab_times.py
 """

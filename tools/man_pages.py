@@ -16,7 +16,7 @@ from ackclock.cli._app import SECTIONS, app
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / "ackclock._engine.data" / "data" / "share" / "man" / "man1"
-"""Folder of the pages. Maturin looks for a folder with the module's name and `.data`, without further settings."""
+"""Folder of the pages. Maturin packs a folder with the module's name and `.data` if there is one."""
 
 STATUS = (
     ("0", "The command ran; what it found is in its output."),

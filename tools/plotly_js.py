@@ -2,7 +2,7 @@
 Python package `plotly`: reports need this one file of 4.8 MB and none of the other 65 MB.
 
     python tools/plotly_js.py WHEEL     # pip download --no-deps plotly
-    python tools/plotly_js.py --check   # the packed library is the one whose hash stands here
+    python tools/plotly_js.py --check   # check that the packed library has the hash below
 """
 
 from __future__ import annotations

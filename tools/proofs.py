@@ -1,7 +1,7 @@
 """Sentences about short responses, proven or refuted over all patterns of losses, on a path and on its neighbours; and their pages.
 
-    python tools/proofs.py            # look at every case, write measured/proofs/sentences.json and the pages
-    python tools/proofs.py --replay   # add what the Linux kernel does in worst, median and drawn cases of the path
+    python tools/proofs.py            # evaluate every case, write measured/proofs/sentences.json and the pages
+    python tools/proofs.py --replay   # add the Linux kernel's results in worst, median and drawn cases of the path
     python tools/proofs.py --pages    # only the pages: docs/proofs.md, and a table in the page of each study
     python tools/proofs.py --check    # exit code 1 if a page differs from the record, or the path's cases from the engine
 

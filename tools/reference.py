@@ -1,5 +1,6 @@
-"""Writes docs/reference/scenario.md from the JSON Schema of a scenario and docs/reference/tables.md from what the engine says of its
-tables, or checks that they are up to date (--check)."""
+"""Writes docs/reference/scenario.md from the JSON Schema of a scenario and docs/reference/tables.md from the engine's description of its
+tables, or checks that they are up to date (--check).
+"""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def tool(name: str) -> ModuleType:
     return module
 
 
-# Several hundred child processes import several hundred modules each. If bytecode is not wanted beside the sources, it
+# Several hundred child processes import several hundred modules each. If bytecode is disabled next to the sources, it
 # is cached in the environment.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(sys.prefix) / ".bytecode"))
@@ -66,7 +66,7 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
 
 os.environ.pop(
     "COLUMNS", None
-)  # workers are told the terminal's width; output without a terminal is as wide as it needs to be
+)  # workers inherit the terminal's width; output without a terminal has the width of its contents
 
 # A shell without job control starts `pytest &` with SIGINT ignored, and every child inherits that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -153,7 +153,7 @@ def run(plan: Plan) -> Data:
     extra = {**settings(plan, SLOW), **testbed.hosts(plan.scale)}
 
     def flows(batch: Batch) -> pl.DataFrame:
-        # the long flows come first in the scenario
+        # the long flows are the first ones in the scenario
         long = (
             batch.flows.filter(pl.col("flow") < LONG_FLOWS)
             .group_by("seed")

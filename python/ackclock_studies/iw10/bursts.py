@@ -38,7 +38,7 @@ ACKS: dict[str, dict[str, Any]] = {
     DELAYED_ACKS: {"profile": "rfc"},
     EVERY_ACK: {"delayed_ack": False},
 }
-"""Manner of the client's ACKs -> settings."""
+"""ACK policy of the client -> settings of the hosts."""
 
 HELD = "as Linux, and it never offers more than three segments"
 HELD_STACK: dict[str, Any] = {
@@ -312,7 +312,7 @@ def i9(tables: Tables) -> Sequence[Evidence]:
 
 
 POLICY = {"Linux": LINUX_ACKS, "delayed": DELAYED_ACKS, "every": EVERY_ACK}
-"""Option of the reading ACKS -> manner of the client's ACKs."""
+"""Option of the reading ACKS -> ACK policy of the client."""
 
 
 def _drops(tables: Tables, window: int, others: int, acks: str) -> list[int]:

@@ -180,7 +180,7 @@ def i14(tables: Tables) -> Sequence[Evidence]:
 
 
 def i14_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Neither faster nor slower."""
+    """IW10 is neither faster nor slower than IW3."""
     text = f"{where(*_HIGHER)}: UCT(IW10) / UCT(IW3)"
     return [Evidence.of(median(gain(tables, *_HIGHER)), text, bound)]
 

@@ -193,7 +193,7 @@ SENTENCES = ("faster", "more_lost", "longer_queue", "longer_tail", "rounds")
 
 
 def sentence(tables: Tables, key: str) -> OnPaths:
-    """A sentence over the population."""
+    """Evaluate a sentence over the population."""
     frame = ratios(tables)
     if key == "rounds":
         frame = frame.filter((pl.col("load") <= 0.5) & (pl.col("rate") >= 2))

@@ -70,7 +70,7 @@ def _longer(tables: Tables, bound: Bound) -> list[Evidence]:
 
 
 def i13(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Mean queue with IW10 over IW3."""
+    """Ratio of the mean queue with IW10 to that with IW3."""
     return [*_longer(tables, bound), *paths.on_paths(tables, "longer_queue")]
 
 

@@ -50,7 +50,7 @@ PROFILE = "linux-3.0"
 """Closest profile to the kernels of the study, 2.6.26 and 2.6.35 (initial RTO 3 s, rate halving, FACK)."""
 
 KERNEL_LOADS = {SLOW: LOADS[SLOW], FAST: (0.25, 0.72, 0.96)}
-"""Seeds of the fast link at kernel scale, where it takes most of the time."""
+"""Loads at kernel scale: fewer on the fast link, which takes most of the kernel's time."""
 
 KERNEL_HOSTS: dict[str, Any] = {"profile": "linux-6", "initial_rto": None}
 """Hosts at kernel scale: no setting changes the kernel's initial RTO of 1 s (B8)."""

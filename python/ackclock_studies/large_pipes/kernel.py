@@ -1,5 +1,5 @@
-"""Part of the study that the real kernel can run: NewReno, HighSpeed and Westwood+ over both paths, beside the
-simulator with the same hosts.
+"""Part of the study that the real kernel can run: NewReno, HighSpeed and Westwood+ over both paths, compared with the simulator on the same
+hosts.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ TOLERANCE = {TCPW: 0.10, FAST: 0.10, HSTCP: 0.15, NEWRENO: 0.15}
 """Tolerance around the slides' time; our choice."""
 
 NAMES = {TCPW: "tcpw", FAST: "fast", HSTCP: "highspeed", NEWRENO: "newreno"}
-"""Protocol -> its experiment, each over a grid of the parameters that affect it."""
+"""Protocol -> name of its experiment; each experiment has a grid of the parameters that affect the protocol."""
 
 SHARED = (QUEUE, ACKS, WINDOW)
 READS: dict[str, tuple[Reading, ...]] = {

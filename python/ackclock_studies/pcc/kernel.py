@@ -246,7 +246,7 @@ def spared(tables: Tables) -> Sequence[Evidence]:
 
 
 def capped(tables: Tables) -> Sequence[Evidence]:
-    """Limit over delay."""
+    """Ratio of the goodput to the rate of netem's limit over its delay."""
     return [
         Evidence.of(
             mean_over_runs(pick(tables, MININET, PCC, q, "goodput_mbps") / ceiling(q)),

@@ -51,7 +51,7 @@ def draws(number: int, count: int) -> pl.DataFrame:
     unit = rng.random((count, 3))
     low, high = np.array([RATE_MBPS, RTT_MS, LOSS_PERCENT]).T
     table = pl.DataFrame(low + (high - low) * unit, schema=["rate_mbps", "rtt_ms", "loss_percent"])
-    # as the scenario writes them
+    # rounded as in the scenario
     table = table.select(pl.all().round(3))
     return table.select((pl.int_range(pl.len()) * float(EVERY_S)).alias("t_s"), pl.all())
 

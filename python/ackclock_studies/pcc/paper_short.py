@@ -34,7 +34,7 @@ LOADS = (5, 15, 25, 35, 45, 55, 65, 75)
 
 FEW = (5, 45, 75)
 SILENT = pcc("PCC, sends nothing twice unasked", "pcc-allegro-modong", "green", "D", ":", fills_up=False)
-"""Arm like the authors' sender, which retransmits unacknowledged data rather than idle: at the end of each flow, for one RTT."""
+"""Arm without needless retransmissions. The authors' sender retransmits unacknowledged data rather than idle: at the end of each flow, for one RTT."""
 
 TCP10 = tcp("TCP, 10 segments at first", "cubic", "orange", "^")
 TCP1 = tcp("TCP, 1 segment at first", "cubic", "purple", "P", "--", initial_window=1)

@@ -165,7 +165,7 @@ def better(tables: Tables, bound: Bound, *, metric: str) -> Sequence[Evidence]:
 
 
 def _paired(first: Array, second: Array) -> Estimate:
-    """The difference, in the seeds that both have."""
+    """Difference of two arms, in the seeds that both have."""
     pairs = min(first.size, second.size)
     return paired_difference(first[:pairs], second[:pairs])
 

@@ -1,4 +1,4 @@
-"""Findings that a reader should take home, from the numbers of a run."""
+"""Main findings, from the numbers of a run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ackclock_studies.prr.rules import (
 
 
 def findings(result: StudyResult) -> Sequence[str]:
-    """Sentences to take home, from this run's numbers."""
+    """Main findings as sentences, from this run's numbers."""
     t = result.tables
     found = []
     cells = t["tables.cells"]

@@ -25,7 +25,7 @@ DELAY = "25 ms"
 
 
 def percent(loss: float) -> str:
-    """A loss probability in text."""
+    """Format a loss probability as text."""
     return f"{100 * loss:g} %"
 
 

@@ -246,7 +246,7 @@ ENDS_TEXT = "more recoveries end below ssthresh with rate halving than with PRR"
 
 
 def sentence(tables: Tables, key: str) -> OnPaths:
-    """A sentence over the population."""
+    """Evaluate a sentence over the population."""
     if key == "similar":
         found, text = similar(tables), SIMILAR_TEXT
     elif key == "ends":

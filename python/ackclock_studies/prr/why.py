@@ -22,7 +22,7 @@ SIX: Mapping[str, Mapping[str, Any]] = {
     "initial window of 3": {"initial_window": 3},
     "duplicate ACKs instead of FACK": {"detection": "dupthresh"},
 }
-"""Alternative causes for a page of six segments: a window other than ten, and detection other than FACK."""
+"""Changes that remove the supposed causes for a page of six segments: the first window of ten, and FACK."""
 
 
 def run_six(plan: Plan) -> Data:

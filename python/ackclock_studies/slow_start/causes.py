@@ -37,7 +37,7 @@ STARTS: Mapping[str, Any] = {
     HARDLY_GROWS: {"kind": HYSTART_PP, "css_growth_divisor": 1000},
 }
 PATHS = ((10, 20), (10, 100), (100, 20), (100, 100))
-"""Mbit/s and ms, as in the sweep."""
+"""Paths as Mbit/s and ms, as in the sweep."""
 DEEPER, NO_LOSS = 16.0, 1000.0
 """Queues in bandwidth-delay products: one that absorbs the overshoot of doubling, and one that never fills."""
 BEHIND = f"{SEARCH}, {DEEPER:g} products"

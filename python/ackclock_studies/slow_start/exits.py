@@ -141,7 +141,7 @@ def _over_bands(
     what: str, bound: Bound, measure: Callable[[tuple[int, int], tuple[float, float]], Estimate | None], *,
     bands: Sequence[tuple[float, float]], unit: str = "",
 ) -> list[Evidence]:  # fmt: skip
-    """A value for every path and band of depths, as cells of a sentence whose publication names none."""
+    """A value for every path and band of depths, as cells of a sentence for which the publication gives no cells."""
     found = []
     for path in PATHS:
         for low, high in bands:

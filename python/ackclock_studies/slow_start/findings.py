@@ -1,4 +1,4 @@
-"""Findings that a reader should take home, from the numbers of a run."""
+"""Main findings, from the numbers of a run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _range(tables: Tables, arm: str, column: str) -> tuple[float, float]:
 
 
 def findings(result: StudyResult) -> Sequence[str]:
-    """Sentences to take home, from this run's numbers."""
+    """Main findings as sentences, from this run's numbers."""
     t = result.tables
     spans = {arm: _range(t, arm, "exit") for arm in ARMS}
     lost = {arm: _range(t, arm, "lost_bdp")[1] for arm in ARMS}

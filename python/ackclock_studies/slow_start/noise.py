@@ -59,7 +59,7 @@ EARLY = 0.5
 CALM = "jitter of 1 ms, without long pauses"
 TABLE, IDLE = "noise.runs", "idle.runs"
 WORK = {"kind": "throttled", "rate": "5 Mbit/s", "chunk": "16 KB"}
-"""Rate of the application-limited flow, a tenth of the path's."""
+"""Workload of the application-limited flow, at a tenth of the path's rate."""
 
 
 def _cells(plan: Plan, name: str, **flow: Any) -> list[Cell]:

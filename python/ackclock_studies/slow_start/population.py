@@ -149,7 +149,7 @@ ASKED: Mapping[str, tuple[str, str, str, Bound]] = {
 
 
 def sentence(tables: Tables, key: str) -> OnPaths:
-    """A sentence over the population."""
+    """Evaluate a sentence over the population."""
     column, arm, base, bound = ASKED[key]
     own, other = _of(tables, arm), _of(tables, base) if base else {}
     each = [

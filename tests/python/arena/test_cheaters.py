@@ -1,5 +1,6 @@
-"""Tests that cheating entries lose: each is caught or scores below Reno, and would win with its trap switched off. No
-honest entry is accused. Each file of `cheaters/` is one cheater; `test_loading.py` has the four that begin while they are loaded or talk among themselves, and `test_sealed.py` two more, in C.
+"""Tests that cheating entries lose: each is caught or scores below Reno, and would win with its trap switched off. No honest entry is accused.
+Each file of `cheaters/` is one cheater; `test_loading.py` has the four that act while they are loaded or communicate with each other, and
+`test_sealed.py` two more, in C.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def test_lines_are_counted_for_the_part_that_they_belong_to(tmp_path):
 
 
 def test_a_first_look_leaves_the_crowds_out(monkeypatch):
-    """Cells with many flows take minutes under Cachegrind, too long for the quick suite."""
+    """Cells with many flows take minutes under Cachegrind, too long for a first look."""
     sizes = []
 
     def counts(text):

@@ -57,7 +57,7 @@ def agree(run: ackclock.Run, found: Diagnosis, within: float = 0.01) -> None:
         ("bursts", None),
         ("codel", "15 s"),
         ("choke", "10 s"),
-        ("radio-link", "15 s"),  # ends near its last packet; at 10 s they are 122 ms apart
+        ("radio-link", "15 s"),  # its last packet is near the end; with 10 s it is 122 ms before
         ("policer", "8 s"),
     ],
 )

@@ -34,9 +34,7 @@ def packets(lengths: list[int], flags: list[int] | None = None, apart: float = 0
 
 
 def test_a_segment_of_all_that_was_announced_is_full_whatever_is_commoner():
-    """Nagle with writes of 200 bytes: 600 bytes was the commonest length, and 60 % of the time was attributed to the
-    congestion window.
-    """
+    """Regression: with Nagle and writes of 200 bytes, 600 bytes was the commonest length, and 60 % of the time was attributed to the congestion window."""
     some = packets([600] * 50 + [MSS] * 5)
     assert full_segment(some, True, MSS + 12) == MSS
     assert full_segment(some, True, 8960) == 600

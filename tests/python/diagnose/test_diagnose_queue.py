@@ -18,7 +18,7 @@ from ackclock.diagnose._waits import Instant
 from ackclock.fidelity.drawn import drawn
 
 RATE, MSS, BASE = 8e6, 1000, 0.1
-"""Serialisation of one segment, which takes a millisecond."""
+"""Rate in bit/s, segment size in bytes and base round trip in s: the serialisation of a segment takes a millisecond."""
 
 
 def passed(*packets: tuple[float, float | None], size: int = MSS) -> Passed:

@@ -137,7 +137,7 @@ def test_a_timer_comes_after_a_probe():
 
 HOLE = [*BEGIN, *(row(n, 1 + 100 * n) for n in (6, 7, 8))]
 THREE = heard((0.7, 501, 601), (0.8, 501, 701), (0.9, 501, 801))
-"""Return ACKs of which the third is followed by a retransmission that fills the hole."""
+"""ACKs of which the third is followed by a retransmission that fills the hole."""
 
 
 def test_a_gap_is_a_repair_if_one_was_due():

@@ -86,4 +86,4 @@ def test_every_key_is_drawn_in_a_thousand_mixtures():
 
 
 NOT_DRAWN = {"queues.cake.limit"}
-"""Keys that are not drawn -> reason."""
+"""Keys that are not drawn."""

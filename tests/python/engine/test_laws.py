@@ -174,9 +174,7 @@ def _of_performance(run: Run) -> list[str]:
 
 
 def _of_senders(run: Run) -> list[str]:
-    """Check the trace rows of senders: the pipe is what was sent and neither arrived nor was lost, and no ACK covers
-    data not yet sent.
-    """
+    """Check the trace rows of senders: the pipe equals the data sent that neither arrived nor was lost, and no ACK covers data not yet sent."""
     acks = run.acks
     if not acks.height:
         return []
@@ -194,7 +192,7 @@ def _of_senders(run: Run) -> list[str]:
         sent = rows.filter(pl.col("event").is_in(["send", "rtx"]))
         end = (sent["seq"] + sent["len"].cast(pl.Int64)).max()
         came = rows.filter(pl.col("event") == "ack")["seq"]
-        # a FIN takes a sequence number, too
+        # a FIN also takes a sequence number
         if end is not None and came.len() and int(came.max()) > int(end) + 1:  # type: ignore[arg-type, call-overload]
             found.append(f"flow {flow}, {responder}, {idx}: {came.max()} acknowledged, {end} sent")
         if came.len() > 1 and (came.diff().drop_nulls() < 0).any():

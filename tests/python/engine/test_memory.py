@@ -1,7 +1,7 @@
 """Compares the estimate of a run's memory with its actual use: the estimate is never below the peak.
 
-`python test_memory.py COUNT` prints, as JSON, the estimate and the peak of so many drawn scenarios of PCC. Each runs in a process of its
-own; the peak is the resident memory above that before the run.
+`python test_memory.py COUNT` prints, as JSON, the estimate and the peak of COUNT drawn scenarios of PCC. Each runs in a separate process;
+the peak is the resident memory above that before the run.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ from ackclock import _engine
 
 
 def drawn(number: int) -> ackclock.Scenario:
-    """Return a scenario with one or two groups of PCC, or PCC beside CUBIC; combinations that the engine refuses are
-    drawn again.
-    """
+    """Return a scenario with one or two groups of PCC, or PCC with CUBIC; combinations that the engine refuses are drawn again."""
     draw = random.Random(number)
     while True:
         try:

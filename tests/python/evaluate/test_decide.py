@@ -124,7 +124,7 @@ def test_a_row_just_beyond_its_margin_is_worse_at_the_first_look_and_open_at_a_l
 
 
 def one_cell(folder: Path, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> Evaluation:
-    """Return row 4 with one cell and two seeds at first, of Reno."""
+    """Return an evaluation of Reno restricted to row 4, one cell and two seeds at first."""
     plan = Plan(
         candidate=Arm(role="candidate", name="reno", controller="reno"), scale="standard", only=("4",), seeds=(2, 2)
     )

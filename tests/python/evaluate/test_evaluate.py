@@ -152,7 +152,7 @@ def test_vegas_harms_nobody_and_starves(folder: Path) -> None:
 
 @pytest.mark.deep
 def test_dctcp_takes_from_cubic_in_a_data_centre(folder: Path) -> None:
-    """RFC 8257 §5 keeps it away from senders that treat a mark as a loss. No other controller has this requirement."""
+    """RFC 8257 §5 keeps DCTCP away from senders that treat a mark as a loss. No other controller has this requirement."""
     mine = Arm(role="candidate", name="dctcp", controller="dctcp")
     executor = Threads(2)
     try:

@@ -23,7 +23,7 @@ def test_a_flow_without_a_measurement_is_no_zero() -> None:
 
 def test_a_transfer_that_is_not_done_counts_with_the_time_for_which_all_are_followed() -> None:
     rows_of: dict[int, list[tuple[float, float | None]]] = {
-        1: [(0.0, 1.0), (0.0, 2.0), (0.0, 3.0), (60.0, None), (60.5, 1.0)],  # the last came too late
+        1: [(0.0, 1.0), (0.0, 2.0), (0.0, 3.0), (60.0, None), (60.5, 1.0)],  # the last one arrived too late
         2: [(0.0, 1.0), (0.0, 30.0), (59.0, None)],  # finished, but not within the time
         3: [(65.0, 1.0)],
     }

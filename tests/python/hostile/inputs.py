@@ -444,7 +444,7 @@ DAMAGES = {
 
 
 def stores() -> Iterator[Input]:
-    """Return folders of sweeps that lost or altered something."""
+    """Return folders of sweeps with lost or altered files."""
     commands = ["status", "check", "export", "plot", "resume"]
     number = 0
     for place in PLACES:

@@ -1,4 +1,4 @@
-"""Inputs of strangers, drawn from a seed: own code, outputs and stores, captures, links of the lab, outputs that would overwrite inputs.
+"""Hostile inputs, drawn from a seed: own code, outputs and stores, captures, links of the lab, outputs that would overwrite inputs.
 
     python tests/python/hostile/strangers.py --seed 1 --count 1036
 
@@ -333,7 +333,7 @@ class Strangers:
         return Case(argv, f"{path.name}: {how}")
 
     def _values(self, path: Path, draw: random.Random) -> None:
-        """Write rows that no run has. A process of its own alters them, because Polars starts threads."""
+        """Write rows that no run has. A separate process alters them, because Polars starts threads."""
         import polars as pl
 
         frame = pl.read_parquet(path, glob=False)

@@ -244,7 +244,7 @@ def test_equal_runs_are_no_certainty():
 @pytest.mark.parametrize(
     ("numbers", "verdict"),
     [
-        ([(0.117, 0.465, 0.5), (-2.0, 10.0, 1.0)], Verdict.REFUTED),  # prr P4: the one is negligible, whatever the other is
+        ([(0.117, 0.465, 0.5), (-2.0, 10.0, 1.0)], Verdict.REFUTED),  # prr P4: one is negligible, so the other is irrelevant
         ([(-1.08, 0.0417, 1.0), (-0.4, 0.068, 1.0)], Verdict.REFUTED),  # prr P11
         ([(0.1, 0.4, 0.5), (2.0, 3.0, 1.0)], Verdict.NEGLIGIBLE),
         ([(-5.0, -2.0, 1.0), (-1.0, 5.0, 1.0)], Verdict.FAILS),

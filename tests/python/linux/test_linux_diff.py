@@ -25,7 +25,7 @@ def test_the_kernel_and_the_simulator_meet_the_same_scripted_losses(kernel: linu
 
 @pytest.fixture
 def named(kernel: linux.Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
-    """Return the kernel under two names, in a cache of its own."""
+    """Return the kernel under two names, in a separate cache."""
     real = _cache.folder()
     mine = tmp_path / "ackclock" / "linux"
     mine.mkdir(parents=True)

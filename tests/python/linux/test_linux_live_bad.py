@@ -110,7 +110,7 @@ def test_a_program_that_computes_for_ever_is_named(monkeypatch, capsys):
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_ctrl_c_and_kill_leave_nothing(tmp_path, how):
-    """Run the command in a process of its own, and send it the signal while its programs run."""
+    """Run the command in a separate process, and send it the signal while its programs run."""
     command = [sys.executable, "-m", "ackclock", "live", "--client", "sh -c 'while :; do date; done'"]
     with subprocess.Popen(command, env={**os.environ, "TMPDIR": str(tmp_path)}, stderr=subprocess.PIPE) as process:
         until = time.monotonic() + 60

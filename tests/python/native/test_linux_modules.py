@@ -1,6 +1,6 @@
 """Compares Linux's own modules, from the tree that `ackclock linux build` keeps, with our controllers of the same
 names. Each module runs as a file and equals ours in every ACK, and the kernel's own run except on the paths of `PARTS`.
-Nothing of the modules is in this repository.
+None of their code is in this repository.
 
 | module | where it is not ours |
 | --- | --- |

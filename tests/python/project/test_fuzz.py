@@ -19,7 +19,7 @@ COUNTS = {
     "measured": (1000, 50),
     "run": (150, 5),
 }
-"""Inputs, and the minimum number that the target accepts: a target that refuses everything finds nothing."""
+"""Target -> number of inputs, and minimum number that it accepts: a target that refuses everything finds nothing."""
 
 
 def _target(name: str) -> ModuleType:

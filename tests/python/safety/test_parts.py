@@ -152,7 +152,7 @@ def outputs() -> dict[str, set[str]]:
 
 @pytest.mark.promise("P39")
 def test_every_output_is_tried_over_an_input() -> None:
-    """A command with a new output needs a line among the tries."""
+    """A command with a new output needs an entry among the tries."""
     from hostile import test_outputs
 
     tried = {(name, option) for name, options in outputs().items() for option in options

@@ -1,6 +1,6 @@
 """Frozen outcomes of scenarios: the text that the engine reads, the digest of a run, or the words of a refusal.
 
-`python tests/python/scenario/vectors.py --write` renews `vectors.txt`, which holds a hash for each ten outcomes; `--full FILE` writes the
+`python tests/python/scenario/vectors.py --write` renews `vectors.txt`, which contains a hash for each ten outcomes; `--full FILE` writes the
 outcomes themselves, so that two versions can be compared.
 """
 

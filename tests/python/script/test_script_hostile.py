@@ -141,7 +141,7 @@ def outcome(request, tmp_path_factory):
         file = folder / f"{n:02}.pkt"
         file.write_text(scripts.get(name, ""), encoding="utf-8", errors="surrogateescape")
         if name == GIGABYTE:
-            os.truncate(file, 1 << 30)  # takes no time
+            os.truncate(file, 1 << 30)  # sparse: takes no disk space
     paths = sorted(folder.iterdir())
     child = subprocess.run(
         [sys.executable, "-c", CHILD],

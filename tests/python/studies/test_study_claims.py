@@ -420,7 +420,7 @@ def fast_study(tmp_path: Path, alpha: int) -> Study:
 
 
 def test_a_fast_that_overflows_is_reported_by_the_record(tmp_path):
-    """FAST is configured to keep more packets in the queue than it holds."""
+    """FAST is configured to keep more packets queued than the queue's limit."""
     right = fast_study(tmp_path, 200).run()
     right.record(version="0.1", date="2026-01-02")
     assert right.outcome("X1").verdict is HOLDS

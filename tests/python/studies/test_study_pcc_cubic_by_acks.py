@@ -92,7 +92,7 @@ class BySegments(Controller):
 
 
 class ByAcks(BySegments):
-    """CUBIC's update as before 2015."""
+    """CUBIC's update in kernels before 2015."""
 
     by_acks = True
 

@@ -127,7 +127,7 @@ def main() -> None:
     killed = sweeps = 0
     found: list[tuple[Path, bool]] = []
     during = 0  # kills that hit a sweep with some runs done and some not
-    # More kills if all of these came before a run was made or after the last one: on a busy machine they come late.
+    # More kills if all of these came before a run was made or after the last one: on a busy machine they are late.
     while killed < kills or not found or (not during and killed < 4 * kills):
         folder, log = place / f"victim-{sweeps}", place / f"log-{sweeps}"
         sweeps += 1

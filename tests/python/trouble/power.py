@@ -14,7 +14,7 @@ A command writes into a folder, and every call is recorded (`trouble.c`). Then, 
 
 Real file systems allow fewer states: none loses an older name and keeps a newer one of the same folder, but the tests
 try that as well. Each state is laid out and the same command runs again: the final result must equal that of an
-undisturbed command. Visible intermediate states must be whole: a folder marked as a run's is a run, the old one or the
+undisturbed command. Visible intermediate states must be complete: a folder marked as a run's is a run, the old one or the
 new one.
 """
 

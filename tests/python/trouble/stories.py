@@ -2,19 +2,19 @@
 clocks or damaged bytes, followed by one undisturbed command. The final files are compared with those of an undisturbed
 command, bit for bit.
 
-    python tools/trouble.py --seed 1 --steps 300         # so many troubles
+    python tools/trouble.py --seed 1 --steps 300         # this many troubles
     python tools/trouble.py --seed 1 --story 17          # one story again
 
 A story depends neither on another story nor on the clock, except for ends drawn in processor time (`end`).
 
 | after each trouble | |
 | --- | --- |
-| exit code | 0 only if all is there as undisturbed; 2, 3, 130 with one line, no traceback, no internal error |
+| exit code | 0 only if the result is complete, as undisturbed; 2, 3, 130 with one line, no traceback, no internal error |
 | files | each whole or absent |
-| stores | sound; no run lost, none that nobody asked for, unless bytes were damaged |
-| processes | none outlives its command, none waits for ever |
+| stores | intact; no run lost, none that was not requested, unless bytes were damaged |
+| processes | none outlives its command, none hangs |
 
-Length: a story, what troubles it and what it is compared with are read together.
+Length: a story, its troubles and its reference are read together.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def left_over(name: str) -> bool:
 
 
 class Driver:
-    """Tells stories.
+    """Runs stories, and checks their outcome.
 
     Parameters
     ----------
