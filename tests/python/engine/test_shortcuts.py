@@ -236,7 +236,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def beginning(scenario: Scenario) -> str:
-    """Return the first seconds of a scenario; if later flows or changes would be invalid, enough of it to include the first two of them."""
+    """Return the scenario, shortened to end `STUDY_NS` after the start of its second group; later flows are left out."""
     raw = json.loads(scenario.to_engine_json())
     starts = [flows.get("start_ns", 0) for flows in raw["flows"]]  # the drawn ones start early
     end = raw["duration_ns"] = min(raw["duration_ns"], sorted(starts)[:2][-1] + STUDY_NS)

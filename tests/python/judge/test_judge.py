@@ -153,7 +153,7 @@ def test_fronts_that_judge_intervals_agree_on_equal_data(low, width, margin):
 
 
 NUMBER = 64.0
-"""Mean of a kernel: a power of two, so that its shares are exact."""
+"""Reference value: a power of two, so that shares of it are exact."""
 
 
 @given(x=st.integers(-20, 20), margin=st.integers(0, 20))
