@@ -47,15 +47,15 @@ def record(
     name
         Name of the file: small letters, digits, hyphens.
     what
-        One sentence: what was measured, of what, over which population.
+        One sentence: the measured quantity, its object, and the population.
     heads, rows
         A table. Numbers stay numbers.
     seeds
-        Which random numbers: "1", "1 to 40"; empty where none are drawn.
+        Seeds of the random numbers: "1", "1 to 40"; empty if none are drawn.
     notes
         Further sentences, such as what was left out.
     command
-        What repeats it; by default, how this program was called.
+        Command that repeats the measurement; by default, that of this program.
     """
     import ackclock
     from ackclock import _engine

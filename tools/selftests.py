@@ -34,7 +34,7 @@ def scripts() -> Path:
     Raises
     ------
     UnavailableError
-        If there is no kernel, or its source is not in the cache.
+        If the kernel is missing, or its source is not in the cache.
     """
     about = linux.installed().about
     digest = str(about["source_sha256"])

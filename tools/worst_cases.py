@@ -30,9 +30,9 @@ class Known:
     Parameters
     ----------
     id, about, source
-        What it is.
+        Number, description and source of the worst case.
     attack
-        What finds it.
+        Attack that finds it.
     """
 
     id: str

@@ -55,19 +55,19 @@ class Case:
     Parameters
     ----------
     name
-        As in the report.
+        Name in the report.
     window
         Initial window.
     times_s
-        When batches open.
+        Opening times of the batches.
     drops
         Packets that the queue must drop, of first transmissions; None if nothing was computed beforehand.
     segments
-        Of a response.
+        Segments of a response.
     fin
-        Whether the FIN may leave beyond cwnd.
+        Whether the FIN may exceed cwnd.
     acks
-        How the client acknowledges; empty: so that the model of `drops` applies.
+        ACK policy of the client; empty: the one for which the model of `drops` holds.
     """
 
     # The model behind `drops` assumes one ACK per packet. But a server that acknowledges each request at once puts five small

@@ -40,7 +40,7 @@ def run(plan: Plan) -> Data:
     Returns
     -------
     Data
-        `causes.times`, `causes.links`; keys mode, change, arm. What is as in the study is in the tables of `loaded`.
+        `causes.times`, `causes.links`; keys mode, change, arm. Unchanged cells are in the tables of `loaded`.
     """
     duration, warm_up = testbed.length(SLOW, plan.scale)
     cells = [

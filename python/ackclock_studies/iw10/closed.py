@@ -72,7 +72,7 @@ def run(plan: Plan) -> Data:
     Returns
     -------
     Data
-        `closed.flows`: pause, arm, seed, goodput_bps (of both long flows), served (answers that were complete), mean_s (of these).
+        `closed.flows`: pause, arm, seed, goodput_bps (of both long flows), served (complete answers), mean_s (of complete answers).
     """
 
     def flows(batch: Batch) -> pl.DataFrame:

@@ -49,15 +49,15 @@ def cell(
     Parameters
     ----------
     scenario, keys, stream, seeds
-        As of any cell.
+        Arguments of the cell.
     warm_up_s
-        Transactions that arrive before are not counted.
+        Transactions that arrive earlier are not counted.
     by_window
-        Those of each initial window apart, too; or all together alone.
+        Also summarise each initial window separately; otherwise only all transactions.
     quantiles
-        Keep the distribution over all seeds, too.
+        Also keep the distribution over all seeds.
     pairs
-        Keep the mean of each client-server pair, too.
+        Also keep the mean of each client-server pair.
     """
     end_s = whole(scenario.duration, DURATION) / 1e9
 

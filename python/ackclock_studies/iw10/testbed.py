@@ -96,7 +96,7 @@ def network(
     queue
         Queue of the limited link, instead of the testbed's drop-tail.
     reverse_limited
-        B6: the same rate and queue on the way back.
+        B6: the same rate and queue on the reverse link.
     rtts_s
         B4: a round-trip time for each pair, on its access link.
     """
@@ -179,17 +179,17 @@ def loaded(
     duration_s
         Simulated time.
     segments
-        Of a response (B1).
+        Segments of a response (B1).
     load_counts
         "data", or "all" to count every packet of the data direction (B2).
     long_flows
-        Bulk flows beside, with IW3 in every arm.
+        Number of additional bulk flows, with IW3 in every arm.
     queue, reverse_limited, rtts_s
         As for `network`.
     mix_by
-        Who draws in the mix: a "client" for all its connections, or each "connection" (B5).
+        Unit that draws its window in the mix: a "client" for all its connections, or each "connection" (B5).
     record
-        What to record besides.
+        Additional records.
     **settings
         Stack settings, as for `stack`.
     """

@@ -49,7 +49,7 @@ def run(plan: Plan) -> Data:
     Returns
     -------
     Data
-        `why.times`, `why.links`; keys variant, rate, mode, arm. What is as in the study is in the tables of `loaded`.
+        `why.times`, `why.links`; keys variant, rate, mode, arm. Unchanged cells are in the tables of `loaded`.
     """
     cells = []
     for variant, settings in CHANGED.items():

@@ -99,7 +99,7 @@ def run_tcpw(plan: Plan) -> Data:
     Returns
     -------
     Data
-        `westwood-losses.throughput`: as of the others.
+        `westwood-losses.throughput`: columns of `losses.throughput`.
     """
     return _cells("westwood-losses", {TCPW: paths.tcpw(plan)}, plan)
 

@@ -85,7 +85,7 @@ def receiver(where: Where, *, freebsd: bool) -> dict[str, Any]:
     where
         The reading.
     freebsd
-        Profile of the flow: of a buffer that the application sets, FreeBSD makes a window as large, Linux three quarters.
+        Profile of the flow: from a buffer set by the application, FreeBSD derives a window of the same size, Linux three quarters of it.
     """
     window = _WINDOWS[WINDOW.of(where)]
     made: dict[str, Any] = {"socket_buffer": f"{window if freebsd else window * 4 // 3} bytes"}
@@ -99,11 +99,11 @@ class Protocol:
     Parameters
     ----------
     name
-        In reports.
+        Name in reports.
     controller
         Registry name.
     options
-        Of the controller.
+        Options of the controller.
     freebsd
         Host of the study: FreeBSD 4 for TCPW, Linux 2.6 for the others.
     sack
@@ -218,7 +218,7 @@ def background(path: Bottleneck, share: float) -> dict[str, Any]:
     path
         Bottleneck.
     share
-        Mean load as a share of it.
+        Mean load, as a share of the bottleneck.
     """
     return {
         "workload": {
@@ -242,9 +242,9 @@ def in_a_row(
     runs
         Number of runs.
     each_s
-        Time for which each one writes.
+        Writing time of each run.
     every_s
-        Time from the start of one to that of the next.
+        Time from one start to the next.
     **keys
         Keys of `scenario`.
     """
@@ -277,29 +277,29 @@ def scenario(
     Parameters
     ----------
     path
-        Which one.
+        The path.
     flows
-        Senders and how many of each.
+        Senders, with the number of each.
     duration_s
         Simulated time.
     workload
-        Of the flows; bulk unless given.
+        Workload of the flows; bulk by default.
     queue
-        Instead of the path's own (A6).
+        Queue limit, packets; by default the path's (A6).
     loss
         Random loss of data packets, probability; or a loss model.
     steps
-        Changes of the bottleneck in time.
+        Changes of the bottleneck over time.
     users
         Load of other users, as a share of the bottleneck.
     stagger_s
-        Between the starts of two flows.
+        Time between the starts of two flows.
     drawn_s
-        Or each start is drawn from this time, so that runs differ where nothing else is left to chance.
+        Alternative: interval that each start is drawn from, so that runs differ without other randomness.
     card
-        The senders' host: its network card and what a packet costs it.
+        The senders' host: its network card, and its cost per packet.
     back_jitter_us
-        Random delay of ACKs, uniform from 0; order is kept.
+        Random delay of ACKs, uniform from 0, without reordering.
     record
         What to record.
     where

@@ -47,15 +47,15 @@ class Together:
     flows
         Number of FAST flows.
     queue
-        Size of the queue, in units of N alpha: the packets that the flows mean to keep there.
+        Size of the queue, in units of N alpha, the number of packets that the flows try to keep queued.
     crossed
         Whether two flows of NewReno are among them.
     alone
-        Without other users, starts drawn: all effects then come from the flows themselves.
+        Whether there are no other users, with drawn starts, so that all effects are due to the flows themselves.
     by_rate
         alpha is 8, 20 or 200 by the rate of a flow.
     sender
-        Controller of the flows; others than FAST are for comparison.
+        Controller of the flows; controllers other than FAST are for comparison.
     """
 
     flows: int

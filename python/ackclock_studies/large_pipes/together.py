@@ -43,7 +43,7 @@ def run_together(plan: Plan) -> Data:
     Returns
     -------
     Data
-        `together.times`: as of the others.
+        `together.times`: columns of the transfers' tables.
     """
     where = replace(plan, reading=TOGETHER)
     queue = paths.queue_of(where)

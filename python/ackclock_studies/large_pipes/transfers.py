@@ -141,13 +141,13 @@ def groups(tables: Tables, protocol: str, *, queue: int | None = None, table: st
     Parameters
     ----------
     tables
-        Of the study.
+        Tables of the study.
     protocol
-        Which.
+        The protocol.
     queue
-        Packets; by default that of the reading.
+        Queue limit, packets; by default that of the reading.
     table
-        Another table than the protocol's own.
+        Table to use instead of the protocol's own.
     """
     t = tables[table or f"{NAMES[protocol]}.times"]
     at = paths.queue_of(tables) if queue is None else queue

@@ -30,11 +30,11 @@ class Arm:
     Parameters
     ----------
     name
-        In tables and legends.
+        Name in tables and legends.
     flow
         Keys of a group of flows.
     payload
-        Bytes of a full packet of 1500 that are data.
+        Data bytes of a full packet of 1500 bytes.
     """
 
     name: str

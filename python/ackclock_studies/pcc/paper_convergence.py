@@ -104,7 +104,7 @@ def converged(share: Array, hold: int = HOLD_S, within: float = WITHIN) -> int |
     Parameters
     ----------
     share
-        Goodput of each second over the fair share.
+        Ratio of each second's goodput to the fair share.
     """
     fine = np.abs(share - 1) <= within
     for t in range(share.size - hold + 1):

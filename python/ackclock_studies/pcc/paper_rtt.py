@@ -68,7 +68,7 @@ def run(plan: Plan) -> Data:
     Returns
     -------
     Data
-        `rtt.ratio`: arm, long_ms, seed, long_mbps, short_mbps (while both are there), ratio.
+        `rtt.ratio`: arm, long_ms, seed, long_mbps, short_mbps (while both are active), ratio.
     """
     quick = plan.scale == "quick"
     seeds = plan.count(quick=3, paper=6)

@@ -267,7 +267,7 @@ def series(goodput: pl.DataFrame, flows: int, length_s: int) -> np.ndarray[Any, 
     Raises
     ------
     InputError
-        If a flow never delivered anything, or the run was cut short: fairness of such a run is not a number.
+        If a flow never delivered any data, or the run was cut short: the fairness of such a run is undefined.
     """
     found = np.zeros((length_s, flows))
     t = np.rint(goodput["t_s"].to_numpy()).astype(int) - 1

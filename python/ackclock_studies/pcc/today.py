@@ -103,7 +103,7 @@ def run(plan: Plan) -> Data:
     Returns
     -------
     Data
-        `today.flows`: place, arm, seed, share (of what the link carries on average), queue_ms (mean round trip above the least).
+        `today.flows`: place, arm, seed, share (of what the link carries on average), queue_ms (mean round trip minus the minimum).
     """
     cells = [
         Cell(

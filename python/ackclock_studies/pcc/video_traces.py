@@ -68,9 +68,9 @@ def measured(mbps: Array, capacity_bps: float, warm_up_s: int) -> dict[str, floa
     mbps
         Goodput: a row per second, a column per flow.
     capacity_bps
-        What the link can carry.
+        Capacity of the link.
     warm_up_s
-        Seconds that do not count, at least the horizon of instability.
+        Seconds that do not count, not less than the horizon of instability.
 
     Returns
     -------

@@ -182,7 +182,7 @@ def paired(
     first, second
         Arms.
     column
-        What to compare.
+        Column to compare.
     hit
         True: only seeds in which either arm retransmitted data; False: only those in which neither did; None: all.
     """

@@ -44,7 +44,7 @@ def network(loss: float = 0.0, *, queue: str = QUEUE, both_ways: bool = True) ->
     queue
         Limit of each queue.
     both_ways
-        Whether the way back loses packets, too.
+        Whether the reverse path also loses packets.
     """
     shared = {"queue": {"kind": "netem-limit", "limit": queue}}
     lossy = {"loss": {"kind": "bernoulli", "p": loss}} if loss else {}
@@ -61,7 +61,7 @@ def host(*, profile: str = "linux-3.2", recovery: str | None = None, **stack: An
     profile
         Host profile; "linux-3.2" has initial window 10, initial RTO 1 s, FACK with detection of lost retransmissions.
     recovery
-        Rule, if not the profile's own.
+        Recovery rule, if other than the profile's.
     **stack
         Settings that differ from the profile.
     """

@@ -23,7 +23,7 @@ class PublishedRule:
     rows
         Row name ("cwnd", "pipe", "sent") -> cells.
     remark
-        Why a cell differs from what the algorithm gives; empty where none does.
+        Reason why a cell differs from the algorithm's result; empty if none does.
     """
 
     rule: str
@@ -41,7 +41,7 @@ class PublishedTable:
     place
         RFC and section.
     title
-        What is lost.
+        Description of the losses.
     window, lost, ssthresh, recover_fs
         Arguments of the ideal path; `recover_fs` None means the rule's own.
     first_ack
@@ -231,7 +231,7 @@ class SlideRow:
     rule, row
         Registry name; row of that table.
     cells
-        In order. The text of the slides has lost the columns, and some cells.
+        Cells in order. The text of the slides lacks the columns, and some cells.
     """
 
     table: PublishedTable
@@ -293,7 +293,7 @@ class Episode:
     pipe_at_exit, cwnd_after_exit, cwnd_before_exit
         Segments.
     max_burst, burst_at_entry
-        Most segments sent on one ACK of the episode, and on the entering ACK.
+        Maximum number of segments sent on one ACK of the episode, and number sent on the entering ACK.
     """
 
     rule: str

@@ -46,11 +46,11 @@ def ideal(
     window
         cwnd = FlightSize = pipe at the start, segments.
     lost
-        Segments lost, from 0.
+        Numbers of the lost segments, counted from 0.
     ssthresh
         Target window; half of `window` if not given.
     recover_fs
-        PRR's denominator, if not the rule's own.
+        PRR's denominator, if other than the rule's.
     more_data
         Whether there is new data to send.
 

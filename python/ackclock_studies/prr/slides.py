@@ -353,7 +353,7 @@ def run_more(plan: Plan) -> Data:
     Returns
     -------
     Data
-        `slides.fetches`: case, arm, page, loss, seed and what a fetch met; `slides.flows`: rule, seed, retransmissions of the neighbour.
+        `slides.fetches`: case, arm, page, loss, seed and what a fetch met; `slides.flows`: rule, seed, retransmissions of the competing flow.
     """
     count = plan.count(quick=600, paper=4000)
     beside = plan.count(quick=300, paper=4000)

@@ -77,7 +77,7 @@ def run(plan: Plan) -> Data:
     Returns
     -------
     Data
-        `beside.runs`: case, size, arm, seed, retransmissions, rtos and goodput_bps (after the transfer's start) of the neighbour.
+        `beside.runs`: case, size, arm, seed, retransmissions, rtos and goodput_bps (after the transfer's start) of the competing flow.
     """
     cells = [
         Cell(

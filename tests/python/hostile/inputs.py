@@ -21,17 +21,17 @@ class Input:
     Parameters
     ----------
     name
-        What is wrong with it.
+        Description of the defect.
     argv
-        Arguments of the command; "{store}" stands for a folder with a sweep that is done.
+        Arguments of the command; "{store}" is replaced by a folder with a finished sweep.
     code
         Statements instead of a command.
     files
-        Written beforehand; bytes as they are.
+        Files written beforehand; bytes are written unchanged.
     damage
-        Done to that folder beforehand: a statement about `store`.
+        Damage to that folder beforehand: a statement about `store`.
     taken
-        It makes sense; None: it may be either.
+        Whether the input is valid; None: either is allowed.
     """
 
     name: str

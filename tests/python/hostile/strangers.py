@@ -66,9 +66,9 @@ class Case:
     about
         Hostile part of the input.
     never
-        The command may not succeed once it has reached the code.
+        Whether the command must not succeed once it has reached the code.
     kept
-        Further files that have to stay unchanged.
+        Additional files that must stay unchanged.
     """
 
     argv: list[str]
@@ -141,11 +141,11 @@ class Strangers:
     Parameters
     ----------
     place
-        A folder for all of it.
+        Folder for all files.
     seed
-        Of the draws.
+        Seed of the draws.
     run
-        Carries out a command.
+        Function that runs a command.
     """
 
     def __init__(self, place: Path, seed: int, run: Commands) -> None:

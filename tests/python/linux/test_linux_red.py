@@ -96,9 +96,7 @@ def arrivals(scenario: ackclock.Scenario, seed: int, folder: Path) -> list[Arriv
 
 
 def judged(seen: list[Arrival], *, adaptive: bool, harddrop: bool) -> tuple[list[str], list[tuple[float, bool]]]:
-    """Return the impossible outcomes, and for each packet with a chance of a signal that probability and the
-    outcome.
-    """
+    """Return the impossible outcomes, and the probability and outcome of each packet whose signal is random."""
     odd: list[str] = []
     chances: list[tuple[float, bool]] = []
     p, band, adapts = round(0.02 * 2**32), MAX - MIN, ADAPTS

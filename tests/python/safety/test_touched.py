@@ -33,11 +33,11 @@ class Touches:
     argv
         The command.
     reads, writes
-        Names in the folder, with all below them.
+        Names in the folder, each including everything below it.
     executes
-        Names of programs, all of them outside of the folder.
+        Names of programs, all outside of the folder.
     code
-        Exit code that is also right.
+        Exit code that is also accepted.
     """
 
     argv: str

@@ -209,7 +209,7 @@ class Driver:
     Parameters
     ----------
     place
-        A folder for all of it.
+        Folder for all files.
     seed
         Seed of the draws.
     """
