@@ -37,13 +37,13 @@ same "$wheel" "$(digest)"
 test -s "$work/venv/share/man/man1/ackclock-run.1" # where man looks for a command of venv/bin
 empty "$work/venv/bin/ackclock" run mahimahi --set "duration=1 s" --report run.html --out run >/dev/null
 test -s "$work/run.html" -a -s "$work/run/flows.parquet"
-key='from ackclock.linux import _cache; print(_cache.guest_key())' # of the sources that the wheel holds packed
+key='from ackclock.linux import _cache; print(_cache.guest_key())' # of the sources packed in the wheel
 [ "$(empty "$work/venv/bin/python" -c "$key")" = "$(.venv/bin/python -c "$key")" ] ||
   { echo "dist-test: $wheel: other sources of the linux backend than here" >&2; exit 1; }
 for study in prr iw10 large-pipes pcc slow-start; do empty "$work/venv/bin/ackclock" study show "$study" >/dev/null; done
 
-# The profile that builds quickly: what is tested is that the archive has everything. Files of the archive have one old time, so cargo would take
-# what an earlier build left in a shared folder for fresh.
+# The profile that builds quickly, because the test is about the archive's completeness. Files of the archive share one old time, so
+# cargo would treat the results of an earlier build in a shared folder as fresh.
 CARGO_TARGET_DIR=$work/target MATURIN_PEP517_ARGS="--profile ${SDIST_PROFILE:-quick}" \
   PATH="$top/.venv/bin:$PATH" .venv/bin/python -m pip --quiet --disable-pip-version-check wheel --no-deps --no-build-isolation -w "$work/wheels" "$sdist"
 "${pip[@]}" install --no-compile --no-deps --force-reinstall "$work"/wheels/*.whl

@@ -1,7 +1,8 @@
-"""Write docs/evaluation.md: what `ackclock evaluate --quick` says of every built-in controller that runs over TCP, and `ackclock conform` of a few.
+"""Write docs/evaluation.md: the results of `ackclock evaluate --quick` for every built-in controller that runs over TCP, and those of
+`ackclock conform` for a few.
 
-Usage: evaluation.py [FOLDER], which keeps the runs (default: build/evaluation). Takes some minutes, and says of each controller how much CPU
-time.
+Usage: evaluation.py [FOLDER]. FOLDER keeps the runs (default: build/evaluation). A run takes some minutes, and reports the CPU time of each
+controller.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ CONFORM: dict[str, tuple[str, dict[str, str]]] = {
     "cubic": ("cubic", {}),
     "reno": ("reno", {}),
 }
-"""Columns: controllers whose outcomes are shown, with their options."""
+"""Columns: controllers whose results are shown, with their options."""
 
 
 def main(folder: Path) -> None:
@@ -100,7 +101,7 @@ def table(found: dict[str, Evaluation]) -> str:
 
 
 def worse(found: dict[str, Evaluation]) -> str:
-    """Return by situation, measure and worst cell the controllers that are worse than CUBIC there, and by how much."""
+    """Return, by situation, measure and worst cell, the controllers that are worse than CUBIC there, and by how much."""
     groups: dict[tuple[str, str, str], tuple[str, list[tuple[float, str]]]] = {}
     for name, one in found.items():
         for row in one.rows:

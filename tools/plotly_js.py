@@ -1,8 +1,8 @@
-"""Writes the library that draws the interactive figures of reports, packed as pages hold it, with its notices: from the wheel of the Python
-package `plotly`, of which reports need this one file of 4.8 MB and none of the 65 MB around it.
+"""Writes the library that draws the interactive figures of reports, packed as in pages, with its notices. Its source is the wheel of the
+Python package `plotly`: reports need this one file of 4.8 MB and none of the other 65 MB.
 
     python tools/plotly_js.py WHEEL     # pip download --no-deps plotly
-    python tools/plotly_js.py --check   # the packed library is the one whose hash stands here
+    python tools/plotly_js.py --check   # check that the packed library has the hash below
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def notices(script: str, licence: str) -> str:
-    """The library's head and licence, and those that its build keeps of the parts that are bundled in it."""
+    """The library's header and licence, and those that its build keeps for bundled parts."""
     head = script[: script.index("*/") + 2]
     return "\n\n".join(text.strip() for text in (head, licence, *parts(script))) + "\n"
 
