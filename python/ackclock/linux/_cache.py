@@ -38,14 +38,14 @@ CHECKOUT = Path(__file__).resolve().parents[3] / "linux"
 """Folder `linux/` of a checkout."""
 
 SOURCES = Path(__file__).with_name("sources.tar.xz")
-"""Our sources in a wheel: `tools/linux_sources.py`."""
+"""Our sources packed in a wheel, written by `tools/linux_sources.py`."""
 
 BUILD_IT = "run `ackclock linux build`, which needs what `ackclock doctor` lists"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kernel:
-    """Kernel in the cache.
+    """A kernel in the cache.
 
     Parameters
     ----------
@@ -65,18 +65,19 @@ class Kernel:
 
     @property
     def controllers(self) -> tuple[str, ...]:
-        """Congestion controllers that are built in, with the kernel's names."""
+        """Built-in congestion controllers, by their names in the kernel."""
         return tuple(self.about["controllers"])
 
 
 def folder() -> Path:
-    """Return the root folder of the cache, which may not exist yet."""
+    """Return the root folder of the cache; it need not exist yet."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "ackclock" / "linux"
 
 
 def repository() -> Path:
-    """Return our folder `linux/`: patches, configuration, controllers, guest program; the crates are beside it.
+    """Return our folder `linux/` with patches, configuration, controllers and guest program; the crates are beside
+    it.
 
     A checkout uses its own. A wheel holds the sources packed, and they are unpacked into the cache.
 
@@ -96,21 +97,21 @@ def repository() -> Path:
 
 
 def _unpacked(archive: Path) -> Path:
-    """Files of the archive in the cache; they get their place all at once."""
+    """Unpack the archive into the cache; the finished folder is moved into place in one step."""
     place = folder() / f"ours-{hash_of([archive.read_bytes()])}"
     if place.is_dir():
         return place
     with tempfile.TemporaryDirectory(prefix=".ours-", dir=writable()) as made:
         with tarfile.open(archive) as packed:
             packed.extractall(made, filter="data")
-        with suppress(OSError):  # another process was first
+        with suppress(OSError):  # another process was faster
             os.rename(made, place)
-            os.mkdir(made)  # the context removes its own files
+            os.mkdir(made)  # the context manager removes this folder
     return place
 
 
 def hash_of(parts: Iterable[bytes]) -> str:
-    """Return the key of something made from these parts."""
+    """Return the cache key of something made from these parts."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(len(part).to_bytes(8, "little"))
@@ -119,13 +120,13 @@ def hash_of(parts: Iterable[bytes]) -> str:
 
 
 def check_name(name: str) -> None:
-    """Refuse an invalid name of a kernel."""
+    """Refuse a name that is not valid for a kernel."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9_.-]{0,63}", name):
         raise InputError(f"--name: found {quote(name)}; allowed: up to 64 of a-z, 0-9, _, - and .")
 
 
 def set_name(name: str, kernel: str) -> None:
-    """Make runs that select this name use this kernel."""
+    """Give a kernel a name by which runs can select it."""
     names = folder() / "names"
     names.mkdir(exist_ok=True)
     part = names / f".{name}-{os.getpid()}"
@@ -134,7 +135,7 @@ def set_name(name: str, kernel: str) -> None:
 
 
 def use(name: str) -> None:
-    """Make runs in this process and its children use the kernel of this name from now on.
+    """Make this process and its children use the kernel of this name from now on.
 
     Raises
     ------
@@ -146,7 +147,7 @@ def use(name: str) -> None:
 
 
 def check_known(name: str) -> None:
-    """Refuse a name that no kernel has.
+    """Refuse a name that belongs to no kernel.
 
     Raises
     ------
@@ -160,7 +161,7 @@ def check_known(name: str) -> None:
 
 
 def installed(name: str | None = None) -> Kernel:
-    """Return the kernel that runs use, or the one of a name.
+    """Return the kernel of this name, or the one that runs use by default.
 
     Raises
     ------
@@ -196,7 +197,7 @@ def guest_key() -> str:
 
 
 def guest_path() -> Path:
-    """Return the guest program.
+    """Return the path of the guest program, built from the present sources.
 
     Raises
     ------
@@ -210,14 +211,14 @@ def guest_path() -> Path:
 
 
 def set_current(name: str) -> None:
-    """Make runs use this kernel."""
+    """Make this kernel the one that runs use by default."""
     place = folder() / f".current-{os.getpid()}"
     place.write_text(name + "\n", encoding="utf-8")
     place.replace(folder() / "current")
 
 
 def writable() -> Path:
-    """Return the folder, created if absent.
+    """Return the cache folder, created if absent.
 
     Raises
     ------
@@ -236,7 +237,7 @@ def writable() -> Path:
 
 
 def hash_file(parts: Iterable[bytes]) -> str:
-    """Return the full SHA-256 of parts."""
+    """Return the SHA-256 of parts in full length."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(hashlib.sha256(part).digest())

@@ -18,7 +18,7 @@ from ackclock.linux import _cache
 __all__ = ["Finding", "missing"]
 
 DISK = 4 * 2**30
-"""Largest disk use of a build in bytes: archive, tree with objects, kernel."""
+"""Maximum disk space of a build, bytes: archive, tree with object files, kernel."""
 
 TOOLS = {
     "make": "make",
@@ -31,14 +31,14 @@ TOOLS = {
     "tar": "tar",
     "xz": "xz-utils",
 }
-"""Program -> Debian package. Rust is excluded: Debian's is too old."""
+"""Program -> Debian package. Rust is left out because Debian's version is too old."""
 
 HEADERS = {"/usr/include/gelf.h": "libelf-dev", "/usr/include/openssl/evp.h": "libssl-dev"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """Missing requirement.
+    """A requirement that the machine does not meet.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Finding:
 
 
 def missing(*, build: bool = True) -> list[Finding]:
-    """Return everything that is missing, in the best order for installing it.
+    """Return all unmet requirements, in the best order for installing them.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from ackclock.errors import InputError, UnavailableError
 __all__ = ["applied", "compiled", "copied", "patched", "put", "read", "touched"]
 
 TOUCHED = ".ackclock-patched"
-"""File of a copy that lists the files touched by the last patches."""
+"""File in a copy that lists the files changed by the last patches."""
 
 
 def read(files: Sequence[Path]) -> list[tuple[str, bytes]]:
@@ -41,7 +41,7 @@ def read(files: Sequence[Path]) -> list[tuple[str, bytes]]:
 
 
 def copied(tree: Path, place: Path) -> None:
-    """Copy a built tree with its dates; a copy is whole or absent."""
+    """Copy a built tree with its timestamps; a copy is complete or absent."""
     if place.is_dir():
         return
     part = Path(tempfile.mkdtemp(prefix=".patched-", dir=place.parent))
@@ -65,7 +65,7 @@ def patched(tree: Path, place: Path, patches: Sequence[tuple[str, bytes]], make:
     texts = applied(tree, patches)
     record = place / TOUCHED
     before = record.read_text(encoding="utf-8").split("\n") if record.is_file() else []
-    # written first, so that the next build can undo everything that an interrupted one left
+    # written first, so that the next build can undo the changes of an interrupted one
     record.write_text("\n".join(sorted({*before, *texts} - {""})), encoding="utf-8")
     for name in {*before} - {*texts, ""}:
         original = tree / name
@@ -77,7 +77,7 @@ def patched(tree: Path, place: Path, patches: Sequence[tuple[str, bytes]], make:
 
 
 def compiled(patches: Sequence[tuple[str, bytes]], make: Callable[[], None]) -> None:
-    """Build; errors are attributed to the patches.
+    """Build; errors in patched files are attributed to the patches.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def compiled(patches: Sequence[tuple[str, bytes]], make: Callable[[], None]) -> 
 
 
 def applied(tree: Path, patches: Sequence[tuple[str, bytes]]) -> dict[str, bytes | None]:
-    """Return the files that patches touch, by name: the text after them, or None if removed. The tree stays unchanged.
+    """Return the files that patches change, by name: the new text, or None if removed. The tree stays unchanged.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def applied(tree: Path, patches: Sequence[tuple[str, bytes]]) -> dict[str, bytes
 
 
 def put(file: Path, text: bytes | None) -> bool:
-    """Make a file hold this text, or be absent; a file with this text keeps its date, so that it is not compiled again.
+    """Make a file hold this text, or remove it; an unchanged file keeps its timestamp and is not compiled again.
 
     Returns
     -------
@@ -134,7 +134,7 @@ def put(file: Path, text: bytes | None) -> bool:
         return there
     if file.is_file() and not file.is_symlink() and file.read_bytes() == text:
         return False
-    file.unlink(missing_ok=True)  # the file may be a link to one of the original
+    file.unlink(missing_ok=True)  # the file may be hard-linked to the original
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(text)
     return True

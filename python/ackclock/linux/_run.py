@@ -30,7 +30,7 @@ __all__ = ["a_cpu", "check", "complete", "identity", "play", "provenance", "run"
 
 WALL_PER_VIRTUAL = 20
 WALL_LEAST_S = 120
-"""Default limit of wall-clock time: seconds per virtual second, and minimum."""
+"""Default limit of wall-clock time: seconds per virtual second, and a minimum in seconds."""
 
 
 def run(
@@ -103,7 +103,7 @@ def play(
     capture: Path | None = None,
     kernel: str | None = None,
 ) -> Outcome:
-    """Run a compiled scenario; returns tables in the engine's form.
+    """Run a compiled scenario and return its tables in the engine's form.
 
     Parameters
     ----------
@@ -123,8 +123,8 @@ def play(
 
 
 def identity() -> str:
-    """Return the identity of everything besides scenario and seed on which runs depend: release, and a hash of kernel,
-    command line and guest program.
+    """Return the identity of everything besides scenario and seed that determines a run: release, and a hash of
+    kernel, command line and guest program.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def run_batch(
     progress: Callable[[int], None] | None = None,
     wall_limit_s: float | None = None,
 ) -> Batch:
-    """Run a scenario once per seed, each run on a CPU of its own.
+    """Run a scenario once per seed, each run on a separate CPU.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def check(scenario: Scenario, *, network: NetworkKind = "auto") -> None:
 
 
 def _text(scenario: Scenario, kernel: Kernel, capture: CapturePoint | None = None) -> str:
-    """Return the scenario compiled for this kernel: a controller in C gets the name under which it is built in."""
+    """Return the scenario compiled for this kernel: a controller in C gets the name under which it was built in."""
     text = scenario.to_engine_json(capture=capture)
     for one in scenario.own():
         if not one.is_compiled:
@@ -253,13 +253,13 @@ def _limit(wanted: float | None, job: dict[str, Any]) -> float:
 
 
 def a_cpu() -> int:
-    """Return any CPU; processes that start together get different ones."""
+    """Return an available CPU; processes that start at the same time get different ones."""
     available = sorted(os.sched_getaffinity(0))
     return available[os.getpid() % len(available)]
 
 
 def provenance(kernel: Kernel, job: dict[str, Any], seeds: Sequence[int], text: str) -> dict[str, Any]:
-    """Return everything on which the result depends."""
+    """Return all inputs that determine the result."""
     about = {
         "engine": f"linux {kernel.release}",
         "backend": "linux",
@@ -287,8 +287,8 @@ def _schema() -> dict[str, dict[str, str]]:
 
 
 def complete(tables: dict[str, Columns]) -> dict[str, Columns]:
-    """Return the simulator's tables and columns in its order, with null for values that the kernel does not report,
-    followed by those that only the kernel has.
+    """Return the simulator's tables and columns in the simulator's order, with null for values that the kernel does
+    not report, followed by the tables and columns that only the kernel has.
     """
     out: dict[str, Columns] = {}
     for table, wanted in _schema().items():
@@ -300,7 +300,7 @@ def complete(tables: dict[str, Columns]) -> dict[str, Columns]:
 
 
 def _nothing(kind: str, rows: int) -> Any:
-    """Return the buffer of a column that the kernel does not report: of the simulator's type, all null."""
+    """Return a column that the kernel does not report: the simulator's type, all values null."""
     if kind == "str":
         return [None] * rows
     return Missing(rows) if rows else b""
