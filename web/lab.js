@@ -256,7 +256,7 @@ at("save-page").addEventListener("click", () => save(new Blob([whole()], { type:
 at("save-csv").addEventListener("click", () => { if (at("csv").value) runner.worker.postMessage({ csv: at("csv").value }); });
 at("lessons").append(...LESSONS.map(({ id, title }) => new Option(title, id)));
 at("lessons").addEventListener("change", () => teach(LESSONS.find(({ id }) => id === at("lessons").value) ?? null));
-addEventListener("hashchange", ({ newURL }) => begin(new URL(newURL).hash)); // the fragment comes from the event, because `address` may have set a newer one at the end of a run
+addEventListener("hashchange", ({ newURL }) => begin(new URL(newURL).hash)); // from the event: `address` may have set a newer fragment since
 figures.recolour = () => { show(); filming.draw(); };
 new Completer(at("text"), at("offers"), DATA.schema);
 say("opens the simulator");
