@@ -34,7 +34,7 @@ _UDP = 28
 
 
 def jain(values: Iterable[float]) -> float:
-    """Jain's fairness index: (sum x)^2 / (n sum x^2), from 1/n (one has everything) to 1 (equal).
+    """Jain's fairness index: (sum x)^2 / (n sum x^2), from 1/n (one flow has everything) to 1 (all are equal).
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def capacity_bps(scenario: Scenario, *, payload: int | None = None, group: int =
 
 
 def _packet(group: Flows) -> tuple[int, int]:
-    """Payload of a full packet of a group of flows, and its size."""
+    """Payload of a full packet of a group of flows, and the packet's size, bytes."""
     from ackclock.scenario._parts import MTU
     from ackclock.units import SIZE, whole
 
@@ -187,7 +187,7 @@ def jain_windows(
     if not window_s > 0:
         raise ValueError(f"window_s is {window_s}; a positive number of seconds is needed")
     inside = goodput.filter((pl.col("t_s") > start_s + 1e-9) & (pl.col("t_s") <= stop_s + 1e-9))
-    # an interval that ends on a border belongs to the window that ends there
+    # an interval that ends on a window boundary belongs to the window that ends there
     number = ((pl.col("t_s") - start_s) / window_s - 1e-9).floor()
     shares = inside.group_by((start_s + (number + 1) * window_s).alias("t_s"), "flow").agg(pl.col("goodput_bps").mean())
     return (
@@ -229,8 +229,8 @@ def variation(values: Iterable[float]) -> float:
 def ramp_up_s(
     goodput: pl.DataFrame, share_bps: float, rtt_s: float, *, level: float = 0.9, over: int = 4, hold: int = 10
 ) -> float:
-    """Time at which a flow has reached its share: the moving average over `over` round trips reaches the level and
-    stays there.
+    """Time at which a flow reaches its share: its moving average over `over` round trips reaches the level and stays
+    there.
 
     Parameters
     ----------
@@ -306,7 +306,7 @@ def convergence_s(
 
 
 def friendliness(mixed: Iterable[float], alone: Iterable[float]) -> float:
-    """Share of their throughput that standard flows keep when half of them are replaced by others; 1 is neutral.
+    """Share of their throughput that standard flows keep when half of them are replaced by other flows; 1 is neutral.
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ def friendliness(mixed: Iterable[float], alone: Iterable[float]) -> float:
 
 
 def rtt_exponent(rtts_s: Iterable[float], throughputs: Iterable[float]) -> float:
-    """Dependence of throughput on RTT: the exponent d of throughput ~ RTT^-d, by least squares of the logarithms.
+    """Dependence of throughput on RTT: the exponent d of throughput ~ RTT^-d, by least squares on logarithms.
 
     Parameters
     ----------

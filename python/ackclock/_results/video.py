@@ -1,4 +1,4 @@
-"""Numbers computed from video players: how efficiently, fairly and steadily they share a link."""
+"""Numbers computed from video players: how efficiently, fairly and stably they share a link."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["HORIZON", "bitrates", "inefficiency", "instability", "players", "quality", "unfairness"]
 
 HORIZON = 20
-"""Seconds of the past that instability covers."""
+"""Length of the past that instability covers, s."""
 
 
 def inefficiency(bps: Iterable[float], capacity_bps: float) -> float:
@@ -126,7 +126,7 @@ def bitrates(chunks: pl.DataFrame, *, start_s: float = 0.0, stop_s: float) -> pl
 def quality(
     chunks: pl.DataFrame, capacity_bps: float, *, start_s: float, stop_s: float, horizon: int = HORIZON
 ) -> dict[str, float]:
-    """The three metrics of a run and the quality for viewers: means over the seconds from start_s on and before stop_s.
+    """The three metrics of a run and the viewers' quality: means over the seconds from start_s, before stop_s.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def quality(
         raise ValueError(f"{len(flows)} players from {start_s:g} to {stop_s:g} s; some are needed, and a second")
     weights = np.arange(horizon, -1, -1.0)
     inside = matrix[horizon:]
-    # windows of the last k + 1 seconds, the newest first
+    # windows of the last k + 1 seconds, newest first
     back = np.lib.stride_tricks.sliding_window_view(matrix, horizon + 1, axis=0)[..., ::-1]
     changes = np.abs(np.diff(back, axis=-1)) @ weights[:horizon]
     level = back[..., 1:] @ weights[1:]
@@ -220,7 +220,7 @@ def _mean(values: Matrix) -> float:
 
 
 def _matrix(chunks: pl.DataFrame, t: Matrix) -> tuple[list[int], Matrix]:
-    """Return the players, and their bitrates: a row per time, a column per player."""
+    """Return the players, and their bitrates with a row per time and a column per player."""
     import numpy as np
 
     flows = sorted(chunks["flow"].unique().to_list())

@@ -142,7 +142,7 @@ COUNTED = (
 """
 
 NOT_TCP = ("pcc", "quinn:")
-"""Prefixes of names that are transports of their own."""
+"""Prefixes of the names of other transports."""
 
 
 def scenario(cell: BenchCell) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def scenario(cell: BenchCell) -> dict[str, Any]:
                 **cell.bottleneck,
             },
             "egress": edge,
-            # the return path is plain, whatever the bottleneck has
+            # the return path is plain, whatever the bottleneck is
             "reverse": {"bottleneck": {"rate": f"{cell.rate_mbps} Mbit/s", "delay": "18 ms"}}
             if cell.queue or cell.bottleneck
             else {},

@@ -1,4 +1,6 @@
-"""A report as a value: claims, sections of text, tables and figures, scenarios, versions. Knows nothing of studies."""
+"""A report as a value: claims, sections of text, tables and figures, scenarios, versions. It has no knowledge of
+studies.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ class EvidenceRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HalfRow:
-    """One half of a claim, what it says or how much of it, as text.
+    """One half of a claim (its direction or its magnitude), as text.
 
     Parameters
     ----------
@@ -77,12 +79,12 @@ class HalfRow:
 
     @property
     def cause(self) -> bool:
-        """Whether it is a cause of the claim, and no half of it."""
+        """Whether the half is a cause of the claim instead of its direction or magnitude."""
         return self.name not in ("direction", "magnitude")
 
     @property
     def about(self) -> str:
-        """Text in the claim's place in the rows below its first."""
+        """Text shown instead of the claim in rows after its first."""
         return self.name if self.cause else f"How much: {self.printed or 'a bound of ours'}"
 
     @property
@@ -92,12 +94,12 @@ class HalfRow:
 
     @property
     def slug(self) -> str:
-        """The verdict as a CSS class."""
+        """Verdict as a CSS class."""
         return self.verdict.replace(" ", "-")
 
     @property
     def shown(self) -> EvidenceRow | None:
-        """The evidence that settles the verdict."""
+        """Evidence that decides the verdict; None if there is none."""
         return None if self.decisive is None else self.evidence[self.decisive]
 
 
@@ -134,13 +136,13 @@ class ClaimRow:
 
     @property
     def main(self) -> HalfRow:
-        """The half that the verdict of the claim is that of."""
+        """Half whose verdict is the claim's."""
         return self.halves[0]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prose:
-    """A paragraph. Marked-up text of our own; nothing that a user wrote.
+    """A paragraph of marked-up text that ackclock wrote; never text of a user.
 
     Parameters
     ----------
@@ -162,13 +164,13 @@ def items(texts: Sequence[str]) -> Prose:
 
 
 LONG = 40
-"""Rows of a table that is shown folded."""
+"""Number of rows from which a table is shown folded."""
 
 SHORT = 8
-"""Rows of a table that may represent a section without a figure."""
+"""Maximum number of rows of a table that may represent a section without a figure."""
 
 MANY = 20
-"""Claims from which on a page is read in ten minutes only if it folds."""
+"""Number of claims above which a page can be read in ten minutes only if parts are folded."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -214,7 +216,7 @@ class Table:
 
     @property
     def folds(self) -> bool:
-        """Whether it is long enough to be folded initially."""
+        """Whether the table is long enough to be folded initially."""
         return len(self.rows) > LONG
 
     @property
@@ -225,7 +227,7 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Live:
-    """A figure that the reader's browser draws: zoom, hover. Those that share an axis of time move together.
+    """A figure that the reader's browser draws, with zoom and hover. Figures with a common time axis move together.
 
     Parameters
     ----------
@@ -264,13 +266,13 @@ class Section:
 
     @property
     def anchor(self) -> str:
-        """Target of links."""
+        """Anchor of the section, for links."""
         return "".join(c if c.isalnum() else "-" for c in self.title.lower())
 
     @property
     def shown(self) -> int:
-        """Return the number of unfolded blocks in a page with one picture per section: those up to the first figure;
-        without one the first, if it is short.
+        """Number of unfolded blocks in a page with one picture per section: those up to the first figure; without a
+        figure the first block, if it is short.
         """
         figures = [i for i, block in enumerate(self.blocks) if isinstance(block, Figure)]
         if figures:
@@ -341,17 +343,17 @@ class Page:
 
     @property
     def short(self) -> bool:
-        """Whether it has too many claims to show all pictures: one picture per section, and the rest folded."""
+        """Whether there are too many claims to show all pictures, so that each section shows one and folds the rest."""
         return len(self.claims) > MANY
 
     @property
     def tally(self) -> list[tuple[str, str, int]]:
-        """Count the claims of each verdict: verdict, symbol, number."""
+        """Number of claims with each verdict: verdict, symbol, number."""
         return _count([claim.main for claim in self.claims])
 
     @property
     def magnitudes(self) -> list[tuple[str, str, int]]:
-        """Counts of verdicts on the magnitudes of the statements."""
+        """Number of magnitudes with each verdict."""
         return _count([half for claim in self.claims for half in claim.halves[1:] if not half.cause])
 
 

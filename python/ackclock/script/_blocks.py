@@ -1,8 +1,8 @@
 """Code blocks of packet scripts: the `%{ ... }%` parts, evaluated over their syntax tree and never executed.
 
-A script comes from anywhere, so the blocks have a language of their own, cut from Python's: `assert`, `print`,
-assignments, arithmetic, comparisons, `and`/`or`/`not`, tuples of plain values, `%` on strings. There are no loops, so a
-block costs no more than its length; numbers, strings and depth are bounded, so its length is what it costs.
+Scripts may come from untrusted sources, so blocks are limited to a subset of Python: `assert`, `print`, assignments,
+arithmetic, comparisons, `and`/`or`/`not`, tuples of plain values, `%` on strings. Without loops, and with bounded
+numbers, strings and depth, the cost of a block is proportional to its length.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["CONSTANTS", "Block", "Outcome", "check", "evaluate"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Block:
-    """One code block at its time.
+    """One code block at the time of its execution.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Outcome:
 
 
 def check(blocks: Sequence[Block], *, provided: Collection[str] | None = None) -> Outcome:
-    """Whether all blocks are of the language, without evaluating any.
+    """Check that all blocks use only the language, without evaluating them.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def check(blocks: Sequence[Block], *, provided: Collection[str] | None = None) -
 
 
 def evaluate(blocks: Sequence[Block]) -> Outcome:
-    """Evaluate the blocks of one script in order; variables live from block to block.
+    """Evaluate the blocks of one script in order; variables persist between blocks.
 
     Parameters
     ----------

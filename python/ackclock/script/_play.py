@@ -1,4 +1,4 @@
-"""Play a packet script: the engine or the guest kernel plays packets and calls, the code blocks are evaluated here."""
+"""Plays a packet script: the engine or the guest kernel plays packets and calls, and code blocks are evaluated here."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ class Played:
     printed: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, str | int | None]:
-        """For `ackclock script --json`."""
+        """Return plain values for `ackclock script --json`."""
         names = ("path", "verdict", "line", "expected", "actual", "unsupported")
         return {name: getattr(self, name) for name in names}
 
 
 def find(paths: Sequence[Path]) -> list[Path]:
-    """The scripts among files and folders; those of a folder in order of their names.
+    """Return the scripts among files and folders; those of a folder in order of their names.
 
     Raises
     ------
@@ -134,13 +134,15 @@ def play(
 
 
 def linux_differs(path: Path) -> str | None:
-    """Return why the kernel differs from the script, if its author knows: a line `// linux-differs: reason`."""
+    """Return the reason why the kernel differs from the script, if its author gives one in a line `// linux-differs:
+    reason`.
+    """
     found = _LINUX_DIFFERS.search(_text(path))
     return found[1] if found else None
 
 
 def _check_kind(path: Path) -> None:
-    if path.exists() and not path.is_file():  # a pipe or a device may have no end, or never begin
+    if path.exists() and not path.is_file():  # a pipe or device may have no end, or block when opened
         raise InputError(f"{path}: found no regular file; allowed: a packet script")
 
 
@@ -205,7 +207,7 @@ def _with_blocks(path: str, told: dict[str, Any]) -> Played:
     )
     if told["verdict"] == "unsupported" or outcome.verdict == "pass":
         return played
-    # Constructs that a block may not hold are never played; else the first line that differs decides.
+    # A construct that the language lacks decides the verdict; otherwise the first line that differs does.
     if told["verdict"] == "fail" and outcome.verdict == "fail" and outcome.line > told["line"]:
         return played
     if outcome.verdict == "unsupported":

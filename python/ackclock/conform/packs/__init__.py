@@ -1,4 +1,4 @@
-"""The packs of test cases, each a TOML file of this folder that names its source."""
+"""The packs of test cases: one TOML file of this folder per source, which the file names."""
 
 from __future__ import annotations
 
