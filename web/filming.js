@@ -1,4 +1,4 @@
-// The animation of the path beside the figures: its buttons, and the cursor of both.
+// Animation of the path beside the figures: its controls, and the cursor that both share.
 "use strict";
 
 function filmingOf({ at, state, figures, cameraman, memory, chosenFlows }) {

@@ -33,7 +33,7 @@ function record(fields, slots, from) {
   return made;
 }
 
-// Arguments of a hook after the window.
+// Arguments of a hook besides the window.
 function argumentsOf(hook, slots) {
   if (hook.ack) return [record(ACK, slots, FIRST)];
   if (hook.name === "seed") return [(BigInt(slots[FIRST]) << 32n) | BigInt(slots[FIRST + 1])];

@@ -235,7 +235,7 @@ static void on_state(struct sock *sk, u8 state)
 		r->fs = recover_fs(tp, c->rule);
 		r->entered = tp->tcp_mstamp;
 	} else if (r->reducing && state <= TCP_CA_Disorder && (before == TCP_CA_CWR || tp->undo_marker)) {
-		/* The episode ends and was not undone. */
+		/* The episode ends without having been undone. */
 		bool stays = c->rule == PRR_UB || c->rule == PRR_CRB || c->rule == PRR_SSRB;
 		u32 cwnd = stays ? tcp_snd_cwnd(tp) : tp->snd_ssthresh;
 

@@ -1,4 +1,4 @@
-"""CUBIC of our Linux profile and CUBIC of quinn, a stack of QUIC, behind one bottleneck."""
+"""CUBIC of our Linux profile and CUBIC of quinn, a QUIC stack, behind one bottleneck."""
 
 from __future__ import annotations
 

@@ -18,11 +18,11 @@ pub enum What {
 }
 
 impl What {
-    /// Spelling, by discriminant.
+    /// Names of the events, indexed by discriminant.
     pub const NAMES: [&'static str; 4] = ["ack", "send", "rtx", "state"];
 }
 
-/// A line of the table.
+/// A row of the table.
 #[derive(Clone, Debug)]
 pub struct AckRow {
     pub t: u64,

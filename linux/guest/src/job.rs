@@ -136,13 +136,13 @@ pub enum Network {
 pub struct Stage {
     /// Link whose table this discipline fills.
     pub link: u32,
-    /// Whether drops count as losses of the link and not of its queue.
+    /// Discipline with its options.
     pub qdisc: Qdisc,
-    /// Whether packets that wait here are the link's queue.
+    /// Whether drops count as losses of the link and not of its queue.
     pub loses: bool,
-    /// Card through which packets reach the interface, if the card merges segments.
+    /// Whether packets that wait here are the link's queue.
     pub queues: bool,
-    /// Card through which packets reach the interface, if it merges them.
+    /// Card through which packets reach the interface, if the card merges segments.
     #[serde(default)]
     pub merging: Option<Card>,
 }
@@ -153,7 +153,7 @@ pub struct Stage {
 pub struct Qdisc {
     /// Shaper that limits the rate; `None` if the rate is not limited here.
     pub shaper: Option<Shaper>,
-    /// The queue.
+    /// Discipline that queues the packets.
     pub leaf: Leaf,
 }
 
@@ -161,7 +161,7 @@ pub struct Qdisc {
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shaper {
-    /// Bytes per second.
+    /// Rate, bytes per second.
     pub rate: u64,
     /// Burst allowed after an idle time, bytes; 0 = one packet.
     pub burst: u32,

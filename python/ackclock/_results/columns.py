@@ -66,7 +66,7 @@ def plain(kind: str, buffer: Any) -> list[Any]:
         return list(buffer)
     values = array({"f8": "d", "i8": "q", "u4": "I", "n4": "I"}.get(kind, "B"))
     values.frombytes(bytes(buffer))
-    if sys.byteorder == "big":  # for machines of the other byte order
+    if sys.byteorder == "big":  # the engine writes little-endian values
         values.byteswap()
     if kind == "bool":
         return [bool(value) for value in values]

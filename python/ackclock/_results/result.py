@@ -601,7 +601,7 @@ def names() -> set[str]:
 
 @contextmanager
 def _readable(place: Path) -> Iterator[None]:
-    """Context manager that reports in one line a polars error about an unreadable table."""
+    """Context manager that reports a polars error about an unreadable table in one line."""
     import polars as pl
 
     try:

@@ -522,7 +522,7 @@ def engine_call(work: Callable[[], Any]) -> Any:
         key, found, allowed = error.args
         raise ScenarioError(key=key, found=found, allowed=allowed) from None
     except ValueError as error:
-        if str(error).startswith("stack "):  # an impossible value that a library reports
+        if str(error).startswith("stack "):  # a library reports an impossible value
             raise InputError(str(error)) from None
         raise ScenarioError(
             found=f"a scenario that the engine refuses ({error})", allowed="see `ackclock schema`"

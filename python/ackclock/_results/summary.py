@@ -30,7 +30,7 @@ FETCHING = ("fetch", "population", "bursts")
 """Workloads whose fetches are counted, even if there are none."""
 
 FEW = 4
-"""Largest number of failed flows with a sentence each."""
+"""Maximum number of failed flows that get a sentence each."""
 
 
 def tables(scenario: Scenario, rows: Callable[[str], list[dict[str, Any]]]) -> dict[str, Any]:

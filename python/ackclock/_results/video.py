@@ -66,8 +66,8 @@ def unfairness(bps: Iterable[float]) -> float:
 def instability(bps: Sequence[float], horizon: int = HORIZON) -> float:
     """Bitrate switches of one player relative to its bitrate; recent switches have more weight.
 
-    The sum of abs(b[t-d] - b[t-d-1]) w(d) over d from 0 to k - 1, by the sum of b[t-d] w(d) over d from 1 to k, with
-    w(d) = k - d.
+    The sum of abs(b[t-d] - b[t-d-1]) w(d) over d from 0 to k - 1, divided by the sum of b[t-d] w(d) over d from 1 to
+    k, with w(d) = k - d.
 
     Parameters
     ----------

@@ -45,12 +45,12 @@ class Verdict:
 
     @property
     def kernel(self) -> float:
-        """Mean of the means of families on the kernel, 0 to 100."""
+        """Mean of the family means on the kernel, 0 to 100."""
         return _mean(self.families(kernel=True))
 
     @property
     def simulator(self) -> float:
-        """Mean of the means of families in the simulator, on the same draws, 0 to 100."""
+        """Mean of the family means in the simulator, on the same draws, 0 to 100."""
         return _mean(self.families(kernel=False))
 
     @property

@@ -81,7 +81,7 @@ class Counted:
 
 
 PLAIN_MOST = 1_980
-"""Bound for the plainest cell: CUBIC, one flow, 100 Mbit/s. Others are bound by multiples of it."""
+"""Bound for the plainest cell (CUBIC, one flow, 100 Mbit/s); bounds of other cells are multiples of it."""
 
 COUNTED = (
     Counted(name="cubic", cell=BenchCell(rate_mbps=100, flows=1, duration_s=4), from_s=2, most=PLAIN_MOST),
@@ -137,7 +137,7 @@ COUNTED = (
         most=6_080,
     ),
 )
-"""Counted workloads with their bounds, which hold for an engine as in wheels (`make setup PROFILE=release`);
+"""Counted workloads with their bounds, which hold for an engine built as for wheels (`make setup PROFILE=release`);
 `tests/python/bench/test_bench.py` checks them.
 """
 

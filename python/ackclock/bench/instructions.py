@@ -120,7 +120,7 @@ def count(
     quick: bool = False,
     progress: Callable[[str, float], None] | None = None,
 ) -> InstructionReport:
-    """Count every cell.
+    """Count the instructions of every cell.
 
     Parameters
     ----------

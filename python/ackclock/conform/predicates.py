@@ -144,7 +144,7 @@ def rtt(run: Run, asked: Mapping[str, Any]) -> Found:
 
 
 def sequence(run: Run, asked: Mapping[str, Any]) -> Found:
-    """The first states are these."""
+    """The flow's first states are the given ones."""
     wanted = list(asked["states"])
     seen = [name for name, _, _ in stays(run)][: len(wanted)]
     return Found(holds=seen == wanted, said=" > ".join(seen))

@@ -1,4 +1,4 @@
-"""All cells, their bounds, and the table."""
+"""The comparison with kernels: all cells, their bounds, and the table of results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requirements of the linux backend on this machine, and those that are missing."""
+"""Requirements of the linux backend, and those that this machine does not meet."""
 
 from __future__ import annotations
 

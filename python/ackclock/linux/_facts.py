@@ -166,7 +166,7 @@ class Has:
         return self.queues is None or kind in self.queues or kind in ("bfifo", "pfifo", "pfifo_fast", "noqueue")
 
     def sets(self, name: str, value: str) -> bool:
-        """Return whether it has a setting below /proc/sys that accepts the value."""
+        """Return whether the kernel has a setting below /proc/sys that accepts the value."""
         short = name.removeprefix("net/ipv4/")
         if self.sysctls is not None and short != name and short not in self.sysctls:
             return False

@@ -69,7 +69,7 @@ class Live:
     wall_s: float
 
     def summary(self) -> dict[str, Any]:
-        """Plain values, as `ackclock live --json` prints them."""
+        """Return plain values, as `ackclock live --json` prints them."""
         return {
             **self.run.summary(),
             "end_s": self.end_s,

@@ -34,7 +34,7 @@ MOST_MEASURED = 100
 
 
 class Scenario(Table):
-    """A network, its hosts and flows, and what to record: a value that equals a TOML file.
+    """A network, its hosts and flows, and the data to record: a value equivalent to a TOML file.
 
     Examples
     --------

@@ -49,7 +49,7 @@ def parse(text: str) -> ast.Module:
         raise Stop("unsupported", f"a code block of more than {MAX_TEXT} characters")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an odd escape in a string does not matter to us
+            warnings.simplefilter("ignore")  # odd escapes in strings are harmless
             return _tree(inspect.cleandoc(text) + "\n\n")  # the last line may continue
     except SyntaxError as error:
         raise Stop("fail", f"not Python: {error.msg}", error.lineno or 1) from None

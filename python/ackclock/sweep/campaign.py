@@ -147,7 +147,7 @@ class Campaign:
         self._time_limit_s = time_limit_s
         self._unmixed = unmixed
         self._engine = engine or engine_identity()
-        # Numbers and texts in lists instead of an object per run: there may be millions.
+        # Numbers and texts are kept in lists instead of one object per run, because there may be millions of runs.
         self._cell_of = [i for i, cell in enumerate(cells) for _ in cell.seeds]
         self._seeds = [seed for cell in cells for seed in cell.seeds]
         found = {one for cell in cells for one in cell.own}
@@ -345,7 +345,7 @@ class Campaign:
         return found
 
     def _take(self, todo: deque[int], most: int, slots: int) -> list[int]:
-        # Smaller pieces towards the end, so that all slots are busy until then.
+        # Tasks get smaller towards the end, so that all slots stay busy.
         share = -(-len(todo) // (3 * slots))
         most = min(most, max(share, 1), len(todo))
         if self._unmixed:

@@ -186,7 +186,7 @@ def _heed(error: Exception) -> None:
 
 
 INTERRUPTED = "interrupted"
-"""SQLite's word for an interrupted query."""
+"""SQLite's error message for an interrupted query."""
 
 
 def _connected(database: str | Path, *, timeout: float, uri: bool = False) -> sqlite3.Connection:

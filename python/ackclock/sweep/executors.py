@@ -171,7 +171,7 @@ class Dask:
         """Number of threads of all workers; 1 without workers, so that a task waits for the first."""
         try:
             info: Mapping[str, Any] = self._client.scheduler_info(n_workers=-1)
-        except Exception:  # between two states; `wait` reports the problem
+        except Exception:  # the client is between two states; `wait` reports problems
             return 1
         return max(1, sum(int(worker["nthreads"]) for worker in info.get("workers", {}).values()))
 

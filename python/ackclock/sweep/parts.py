@@ -41,7 +41,7 @@ def files(folder: Path, recipe: int, part: int) -> list[Path]:
 
 
 def found(folder: Path) -> Iterator[tuple[Path, int, int, bool]]:
-    """Yield every file that the store wrote: with its recipe, its part, and whether it still lacks its final name."""
+    """Yield every file that the store wrote, with its recipe, its part, and whether it still lacks its final name."""
     for file in sorted((folder / "data").glob("*/*/part-*")):
         named, recipe = _NAME.fullmatch(file.name), file.parent.parent.name
         if named is not None and recipe.isdecimal() and file.is_file() and _is_ours(folder, file):

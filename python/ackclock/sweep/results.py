@@ -199,7 +199,7 @@ class Results:
             )
 
     def _repr_html_(self) -> str:
-        """For notebooks: goodput as a figure, if the axes allow one, and cell by cell."""
+        """Return HTML for notebooks: goodput as a figure, if the axes allow one, and cell by cell."""
         told = self.cells("goodput_bps") if self.runs.height else None
         rows = []
         for row in told.iter_rows(named=True) if told is not None else ():

@@ -154,7 +154,7 @@ pub struct Restart {
 
 /// State that threads and observer share.
 pub struct Shared {
-    /// Monotonic time of the start of the run.
+    /// Monotonic time at the start of the run, ns.
     pub zero: u64,
     /// CLOCK_REALTIME at the start of the run, ns.
     pub wall: u64,

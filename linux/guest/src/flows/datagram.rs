@@ -330,7 +330,7 @@ impl<'a> Drive<'a> {
 
     /// Record milestones; returns whether the flow is done.
     fn over(&self, closed: bool) -> bool {
-        // one lock at a time: the observer takes both, the state first
+        // one lock at a time: the observer takes both, the state's lock first
         let (established, failed, done) = match &*self.ends.end(0) {
             DatagramEnd::PccSender(s) => (s.is_established(), s.failure().is_some(), s.is_done()),
             _ => return false,

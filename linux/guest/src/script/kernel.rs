@@ -41,7 +41,7 @@ pub struct Kernel {
     returned: Option<Returned>,
     options: Options,
     wall: u64,
-    /// A socket listens since the last connection began.
+    /// Whether a socket has started to listen since the last connection began.
     listening: bool,
     /// Oldest unacknowledged sequence number of the kernel.
     una: u32,
