@@ -68,8 +68,8 @@ def capacity_bps(scenario: Scenario, *, payload: int | None = None, group: int =
     scenario
         Supplies the bottleneck's rate and the framing. The result is infinite if no link has a rate.
     payload
-        Bytes of payload of a packet of 1500 bytes; the rest is headers. None: packets as the scenario's flows send them, of all flows
-        those that carry most.
+        Payload of a packet of 1500 bytes, bytes; the rest is headers. None: packets as the scenario's flows send
+        them; of several flows, those with the most payload.
     group
         Number of the flow group whose path is used.
     """
@@ -243,7 +243,7 @@ def ramp_up_s(
     level
         Fraction of `share_bps` that must be reached.
     over, hold
-        Length of the moving average, and how long it has to stay at the level, in round trips.
+        Length of the moving average, and time for which it must stay at the level, in round trips.
 
     Returns
     -------
@@ -285,12 +285,12 @@ def convergence_s(
     start_s
         Time at which the flow started, or the last flow with which it shares.
     hold_s
-        How long it has to stay.
+        Time for which the flow must stay there, seconds.
 
     Returns
     -------
     float
-        Seconds from `start_s`; infinite if it never stays.
+        Seconds from `start_s`; infinite if the flow never stays there.
     """
     since = None
     for t, bps in goodput.select("t_s", "goodput_bps").iter_rows():
@@ -333,7 +333,7 @@ def rtt_exponent(rtts_s: Iterable[float], throughputs: Iterable[float]) -> float
     Parameters
     ----------
     rtts_s, throughputs
-        One of each per flow, positive.
+        One positive value per flow.
 
     Returns
     -------
@@ -363,7 +363,7 @@ def completion_s(flows: pl.DataFrame, flow: int, *, handshake: bool = True) -> f
     Returns
     -------
     float
-        Seconds; infinite if it did not complete.
+        Seconds; infinite if the flow did not complete.
     """
     import polars as pl
 

@@ -92,9 +92,10 @@ class _Result:
         -------
         polars.DataFrame
             `of` is "flow", "group" or "run", `number` that of the flow or the group, `name` the group's. Goodput in bit/s and its
-            `share` of all; packets sent, retransmitted and dropped; mean and quantiles of RTT and of one-way delay, which are known
-            to within 0.4 %; `time_to_share_s`, from a flow's start until its goodput over 1/32 of the run first reached 90 % of an
-            equal share of what all flows had (null if it never did, or ran alone).
+            `share` of all; packets sent, retransmitted and dropped; mean and quantiles of RTT and of one-way delay,
+            with an error of at most 0.4 %; `time_to_share_s`, the time from a flow's start until its goodput,
+            averaged over 1/32 of the run, first reached 90 % of an equal share (null if it never did, or the flow ran
+            alone).
         """
         return named_groups(self._frame("performance"), self.scenario)
 
@@ -287,7 +288,7 @@ class Run(_Result):
         what
             "cwnd", "rtt", "goodput", "queue", "in_flight", "rwnd" or "ssthresh", or "TABLE.COLUMN".
         width
-            "single" or "double": of a paper's columns.
+            "single" or "double" column of a paper.
 
         Returns
         -------
@@ -420,12 +421,12 @@ class Run(_Result):
         Parameters
         ----------
         folder
-            Of one run.
+            Folder of one run.
 
         Returns
         -------
         Run
-            With equal tables; tables without rows are missing.
+            Run with equal tables; tables without rows are missing.
 
         Raises
         ------
@@ -533,7 +534,7 @@ class Batch(_Result):
     scenario, seeds
         Scenario and seeds of the runs.
     digests
-        One per seed.
+        Digest of each run.
     """
 
     seeds: Sequence[int]
@@ -628,7 +629,7 @@ def check_tables(folder: Path, tables: Mapping[str, Columns], *, whole: bool, gr
     Raises
     ------
     InputError
-        If there is one.
+        If a table differs.
     """
     import numpy as np
 

@@ -77,7 +77,7 @@ def run(
     Parameters
     ----------
     scenario
-        What to simulate.
+        Scenario to simulate.
     seed
         0 to 2**63 - 1.
     pcap
@@ -89,7 +89,7 @@ def run(
     progress
         Called about ten times a second with the fraction of the scenario's duration that is simulated, 0 to 1.
     memory_limit
-        Bytes. A run estimated to need more is refused before it starts; a run that turns out to need more is ended.
+        Bytes. A run estimated to need more is refused before it starts; a run that really needs more is stopped.
     cpu_limit_s
         Seconds. A run estimated to need more CPU time is refused before it starts.
     controllers
@@ -98,9 +98,9 @@ def run(
     utilities
         Your own utility functions of PCC: name -> function. A flow uses one as
         `congestion_control_options = { utility = "custom:NAME" }`. It is called with a finished monitor interval and
-        the one before it (None at first), and returns a number: the larger, the better. Intervals have `send_rate_bps`,
-        `throughput_bps`, `loss`, `rtt_s`, `rtt_gradient`, `rtt_deviation_s`, `rate_bps`, `sent`, `lost`, `start_s` and
-        `end_s`. If it raises an exception or returns no number, the run ends.
+        the previous one (None at first), and returns a number, of which larger values are better. Intervals have
+        `send_rate_bps`, `throughput_bps`, `loss`, `rtt_s`, `rtt_gradient`, `rtt_deviation_s`, `rate_bps`, `sent`,
+        `lost`, `start_s` and `end_s`. If the function raises an exception or returns no number, the run ends.
 
     Returns
     -------
@@ -183,16 +183,16 @@ def run_batch(
     Parameters
     ----------
     scenario
-        What to simulate.
+        Scenario to simulate.
     seeds
         One run each; rows of the tables come in this order.
     jobs
-        Threads. The result does not depend on it.
+        Number of threads, which does not affect the result.
     progress
         Called from time to time with the number of finished runs.
     memory_limit
-        Bytes for all threads together; what is estimated to need more is refused before it starts, and a run that
-        comes to need more than its share is ended.
+        Bytes for all threads together. Runs estimated to need more are refused before they start, and a run that
+        really needs more than its share is stopped.
     cpu_limit_s
         See `run`; applies to each run.
     controllers
@@ -252,11 +252,11 @@ def run_many(
     Parameters
     ----------
     scenarios
-        One run each; the same one may come several times.
+        One run each; a scenario may occur several times.
     seeds
-        One for each scenario, in their order; None: 1 for all.
+        One for each scenario, in the same order; None: 1 for all.
     jobs
-        Threads. The result does not depend on it.
+        Number of threads, which does not affect the result.
     progress
         Called from time to time with the number of finished runs.
     memory_limit

@@ -34,7 +34,7 @@ class Column:
     type
         Name of the polars type: "Float64", "Int64", "UInt32", "UInt8", "Boolean", "String".
     unit
-        Unit of its values; empty for names, counts, shares and truth values.
+        Unit of its values; empty for names, counts, shares and booleans.
     meaning
         Meaning of the column.
     null
@@ -57,7 +57,7 @@ class Table:
     name
         Attribute of a run, and name of the Parquet file.
     about
-        Meaning of a row, and condition for rows to exist.
+        Meaning of a row, and the condition under which rows exist.
     columns
         Columns by name, in order.
     """

@@ -92,7 +92,7 @@ def pages(transactions: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        Columns `flow`, `batch` (and `seed`, if it is there), `arrival_s`, `total_s` (null if something is missing),
+        Columns `flow`, `batch` (and `seed`, if present), `arrival_s`, `total_s` (null if something is missing),
         `objects`, `completed`.
     """
     import polars as pl

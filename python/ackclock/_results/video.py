@@ -72,14 +72,14 @@ def instability(bps: Sequence[float], horizon: int = HORIZON) -> float:
     Parameters
     ----------
     bps
-        Its bitrate second by second, the last one at time t; the last k + 1 count.
+        Bitrate of the player second by second, up to time t; the last k + 1 values are used.
     horizon
         k, seconds.
 
     Returns
     -------
     float
-        0 if it never switched; NaN with fewer than k + 1 values, or without a bitrate.
+        0 if the player never switched; NaN with fewer than k + 1 values, or without a bitrate.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def bitrates(chunks: pl.DataFrame, *, start_s: float = 0.0, stop_s: float) -> pl
     Returns
     -------
     polars.DataFrame
-        Columns `t_s`, `flow`, `bitrate_bps`: of the last chunk asked for by then, 0 before the first.
+        Columns `t_s`, `flow`, `bitrate_bps`: bitrate of the last chunk requested by then, 0 before the first.
     """
     import numpy as np
     import polars as pl
@@ -135,21 +135,21 @@ def quality(
     capacity_bps
         Capacity of the shared link; see `ackclock.metrics.capacity_bps`.
     start_s, stop_s
-        The part of the run that counts; instability looks back up to `horizon` seconds from its start.
+        Part of the run that is evaluated; instability also uses up to `horizon` seconds before it.
     horizon
         k of instability, seconds.
 
     Returns
     -------
     dict
-        `inefficiency`; `unfairness`; `instability`, mean over players too; `jain` of the players' mean bitrates;
-        `bitrate_bps`, mean over players; `stalled`, share of the time that a player stood still after playback had begun;
+        `inefficiency`; `unfairness`; `instability`, also a mean over players; `jain` of the players' mean bitrates;
+        `bitrate_bps`, mean over players; `stalled`, share of the time for which playback stalled after it had begun;
         `switches`, per player and minute.
 
     Raises
     ------
     ValueError
-        If there is no player, or no second to look at.
+        If there is no player, or no second to evaluate.
     """
     import numpy as np
 
@@ -191,8 +191,8 @@ def players(chunks: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        Columns `flow`, `chunks` (that arrived), `bitrate_bps` (their mean), `switches`, `first_picture_s` (when playback
-        began, null if it did not), `stalls` (chunks that came too late), `stall_s`.
+        Columns `flow`, `chunks` (number that arrived), `bitrate_bps` (their mean), `switches`, `first_picture_s`
+        (time at which playback began, null if it did not), `stalls` (chunks that arrived too late), `stall_s`.
     """
     import polars as pl
 

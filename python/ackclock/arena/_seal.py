@@ -130,12 +130,13 @@ def fence(files: Iterable[str | Path], *, folders: Iterable[str | Path] = (), co
     Parameters
     ----------
     files
-        Files, and folders with all that is in them, that may be read.
+        Files that may be read, and folders whose whole contents may be read.
     folders
-        Folders of which only the names in them may be read.
+        Folders whose entries may be listed but not read.
     compiled
-        Whether the code is of C or Rust. It may have handlers of signals, and ends when it asks for a process or a program: no module has a use for one. Of a class of Python a handler would be
-        handed a frame, and is never called; its libraries ask for programs, and go on where they are refused.
+        Whether the code is C or Rust. Such code may install signal handlers, but is killed when it requests a process
+        or a program, which no module needs. In Python a signal handler would receive a frame, so none is ever called;
+        Python libraries request programs, and continue when they are refused.
 
     Raises
     ------

@@ -68,11 +68,12 @@ class Sealed(Threads):
     jobs
         Number of threads.
     again
-        Whether to make the runs under another load: each alone in its task, in processes of lowest priority that share
-        one CPU.
+        Whether to make the runs under a different load: one per task, in processes of lowest priority that share one
+        CPU.
     guards
-        "fence", what stands around loading, "seal", the filter of runs, "memory", its bound, "reach", what Python may touch, and "apart", by which connections share
-        no variables where runs are made again; tests take them off.
+        Active guards: "fence" (barrier during loading), "seal" (filter during runs), "memory" (its limit), "reach"
+        (objects that Python code may access), and "apart" (in repeated runs connections share no variables). Tests
+        remove some of them.
     """
 
     def __init__(self, jobs: int, *, again: bool = False, guards: str = GUARDS) -> None:
@@ -284,7 +285,7 @@ def look(one: OwnClass, *, guards: str = GUARDS) -> None:
     Raises
     ------
     InputError, UnavailableError
-        If it cannot be loaded, or is not a valid controller.
+        If own code cannot be loaded, or is not a valid controller.
     """
     child = _Process([one], looks=True, guards=guards)
     try:

@@ -29,13 +29,13 @@ class Verdict:
     Parameters
     ----------
     rows
-        The simulator's rows of the draws that the kernel could play.
+        The simulator's rows of the draws that the kernel could run.
     terms
-        By draw: the terms of the kernel's run.
+        Terms of the kernel's run, by draw.
     scores
-        By draw: their score, 0 to 1.
+        Score of the kernel's run, 0 to 1, by draw.
     why
-        By draw: what the kernel cannot do; under "" what keeps it from the entry.
+        Feature that the kernel lacks, by draw; under "" the reason why it cannot run the entry.
     """
 
     rows: list[Row] = field(default_factory=list)
@@ -80,14 +80,14 @@ def ask(table: Table, *, tell: Callable[[str, float], None] = lambda *_: None) -
     Parameters
     ----------
     table
-        Its entries and draws.
+        Table with entries and draws.
     tell
-        Told what is done, and which share of it.
+        Called with the current step and the share done.
 
     Returns
     -------
     dict
-        Verdict by the entry's name.
+        Verdict by name of the entry.
 
     Raises
     ------

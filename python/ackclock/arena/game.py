@@ -69,7 +69,7 @@ class Entry:
     Parameters
     ----------
     controller
-        Its name, or `FILE.c`, `FILE.rs`, `FILE.py:CLASS` by its absolute path.
+        Name of the controller, or `FILE.c`, `FILE.rs`, `FILE.py:CLASS` with an absolute path.
     options
         `congestion_control_options`.
     """
@@ -241,7 +241,7 @@ class Table:
     runs, seconds, cpu_s
         Runs made now, their duration, and CPU seconds of this process and its children.
     verdicts
-        What the Linux kernel says of each entry, by name; empty if it was not asked.
+        The Linux kernel's verdict on each entry, by name; empty if it was not requested.
     """
 
     plan: Plan
@@ -299,7 +299,7 @@ def play(
     InputError
         If an entry cannot be loaded.
     UnavailableError
-        If it was stopped early; what was done is kept, and the next call goes on there.
+        If it was stopped early; finished runs are kept, and the next call continues from there.
     """
     stop = stop or threading.Event()
     began, cpu = time.monotonic(), _cpu_s()

@@ -55,9 +55,9 @@ class Place:
     score
         Score with its interval, 0 to 100.
     rank
-        Rank from 1; None: it has none.
+        Rank from 1; None if the entry has no rank.
     ranks
-        Bounds of the rank, of those whose order is not known.
+        Bounds of the rank among entries whose order is not known.
     worst
         Mean of the lowest tenth of its draws, 0 to 100.
     """
@@ -129,7 +129,7 @@ def bounds(left: Sequence[Sequence[float]], *, seed: int = 1) -> tuple[NDArray[A
     Parameters
     ----------
     left
-        What each entry leaves on the same draws, 0 to 1.
+        Share that each entry leaves to others on the same draws, 0 to 1.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def share(values: Sequence[float]) -> Estimate:
     Parameters
     ----------
     values
-        By draw, 0 to 1.
+        Share in each draw, 0 to 1.
 
     Examples
     --------
@@ -178,9 +178,10 @@ def ahead(
     entries
         Scores of each entry, on the same draws.
     left
-        Share that each leaves to others, on the draws in which that counts; none: no entry starves another.
+        Share that each entry leaves to others, on the draws in which that term counts; empty if no entry can starve
+        another.
     starves
-        An entry that leaves less in the mean is behind those who leave more, whatever the score.
+        Mean share below which an entry ranks behind all entries that leave more, whatever its score.
 
     Examples
     --------

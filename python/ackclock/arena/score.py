@@ -66,9 +66,9 @@ def terms(
     run
         Tables of the run with the entry.
     reference
-        Of the run with CUBIC in its place.
+        Tables of the run with CUBIC in its place.
     off
-        Traps that are off: terms that do not count, and "unfinished", without which responses that are not finished do not.
+        Disabled traps: terms that do not count, and "unfinished", without which unfinished responses do not count.
     """
     if "unfinished" in off and "speed" in draw.family.counts:
         rows = run["transactions"]

@@ -59,8 +59,9 @@ class Server:
         Parameters
         ----------
         line
-            JSON with `task`, `entry` (`{"controller": NAME, "options": {...}}` or `{"language": "c", "text": ...}`, of Python with `class`), `tier` (quick), `beat` (the
-            controller that has to be beaten; reno) and `id`, which comes back.
+            JSON with `task`, `entry` (`{"controller": NAME, "options": {...}}` or `{"language": "c", "text": ...}`,
+            of Python with `class`), `tier` (quick), `beat` (the controller to be beaten; reno) and `id`, which is
+            returned in the answer.
         """
         given: Any = None
         try:

@@ -65,7 +65,7 @@ class Family:
     id, about
         Name and a few words.
     counts
-        Terms that make the score of its scenarios.
+        Terms that make up the score of its scenarios.
     scenario
         Keys of a scenario, with ranges; empty if it is an attack.
     attack
@@ -73,7 +73,7 @@ class Family:
     recovery
         Window in seconds, if `recovery` counts.
     times
-        Its draws, for each of a family without this key. The weight of the family stays.
+        Number of draws for each draw of a family without this key. The weight of the family is not affected.
     """
 
     id: str
@@ -100,7 +100,8 @@ class Task:
     delay_s, loss
         Values that halve the terms of these names.
     starves
-        An entry that leaves others less than this share of what CUBIC leaves them starves them, and ranks behind all that do not.
+        Share of what CUBIC leaves to others below which an entry starves them, and ranks behind all entries that do
+        not.
     draws
         Number of scenarios of a family, by tier.
     text
@@ -190,7 +191,7 @@ def load(name: str) -> Task:
     Raises
     ------
     InputError
-        If it does not exist, or the file is not a task.
+        If the task does not exist, or the file is not a task.
     """
     if name in built_in():
         return read(files("ackclock.arena").joinpath("tasks", f"{name}.toml").read_text("utf-8"), name)
@@ -206,7 +207,7 @@ def read(text: str, name: str) -> Task:
     Raises
     ------
     InputError
-        If it is not one.
+        If the text is not a task.
     """
     try:
         table = tomllib.loads(text)

@@ -49,7 +49,8 @@ def paths(task: Task | str, families: Sequence[str] = ()) -> Callable[[np.random
     task
         A task, or its name.
     families
-        Those to draw from; none: all in which an agent can control the entry. `VectorEnv` controls the first group of flows, which the entry is in the tasks that come with ackclock.
+        Families to draw from; none: all in which an agent can control the entry. `VectorEnv` controls the first group
+        of flows, which is the entry in the tasks shipped with ackclock.
 
     Examples
     --------
@@ -101,9 +102,9 @@ class TaskEnv(gymnasium.Env["Observation", "Observation"]):
         Parameters
         ----------
         seed
-            Of the draws; None: the next one.
+            Seed of the draws; None: the next one.
         options
-            None are known.
+            No options are supported.
         """
         super().reset(seed=seed)
         self._env.close()

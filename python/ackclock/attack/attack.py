@@ -42,7 +42,7 @@ class Attack:
     search
         One of `SEARCHES`.
     evaluations
-        Candidates that the search looks at.
+        Number of candidates that the search examines.
     seed
         Seed of the search and of the runs.
     victim
@@ -178,9 +178,10 @@ def run(
     progress
         Called with the number of examined candidates and the best score so far.
     stopped
-        Returns whether the search has to end early.
+        Returns whether the search must end early.
     others
-        Runs of references that searches with the same budget, objective and seed share, in which those of this one are put.
+        Runs of references shared by searches with the same budget, objective and seed; those of this search are
+        added.
 
     Raises
     ------

@@ -37,7 +37,7 @@ class Gene:
     low, high
         Bounds, in quanta.
     unit, quantum
-        Unit in which it is written, and size of a quantum in it.
+        Unit in which the number is written, and size of a quantum in that unit.
     log
         Whether it is drawn log-uniformly.
     """
@@ -166,10 +166,10 @@ class Budget:
     duration_ms
         Duration of the run; None if the intervals determine it.
     holds
-        Whose packets jitter holds: those of "all" flows, or of the "first" alone.
+        Flows whose packets jitter delays: "all", or only the "first".
     timeouts
-        "allow", or "forbid": what costs the target a timeout scores 0. A timeout after a variance of zero is an attack that always
-        wins (CCAC, SIGCOMM 2021).
+        "allow", or "forbid": candidates that cause a timeout of the target score 0. A timeout after an RTT variance
+        of zero is an attack that always succeeds (CCAC, SIGCOMM 2021).
     """
 
     name: str

@@ -24,13 +24,13 @@ class Confirmed:
     Parameters
     ----------
     score
-        Score in the kernel; None if it could not run.
+        Score in the kernel; None if the kernel could not run the scenario.
     simulated
         Score in the simulator, against the same references.
     references
-        References that the kernel has.
+        References that the kernel supports.
     why
-        Reason why it could not run.
+        Reason why the kernel could not run it.
     """
 
     score: float | None

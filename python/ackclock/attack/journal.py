@@ -39,9 +39,9 @@ class Journal:
     Raises
     ------
     InputError
-        If it is the journal of another search, or cannot be read.
+        If the file is the journal of another search, or cannot be read.
     UnavailableError
-        If another search is writing it, or the disk refuses it.
+        If another search is writing it, or the disk refuses to write.
     """
 
     def __init__(self, path: Path, identity: Mapping[str, Any]) -> None:

@@ -37,7 +37,7 @@ class Path:
     rate_bps
         Rate of the bottleneck; the maximum if it changes.
     queue
-        Packets that it holds.
+        Capacity of the bottleneck's queue, packets.
     """
 
     base_s: float
@@ -59,7 +59,7 @@ class Objective:
     about
         Description from the target's view.
     value
-        Function that computes a number of one run from its tables and path.
+        Function that computes a number for one run from its tables and path.
     score
         Function that computes the score from the target's number and those of the references, in order.
     flows

@@ -40,9 +40,9 @@ class Arm:
     Parameters
     ----------
     name
-        For people.
+        Name for readers.
     flow
-        Controller and options as a scenario has them.
+        Controller and options as in a scenario.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Scored:
     delivered
         Bytes acknowledged to each arm.
     digests
-        Of each arm's run.
+        Digest of each arm's run.
     """
 
     score: float
@@ -92,9 +92,10 @@ class Runs:
     journal
         Journal for scores; None keeps them in memory only.
     stopped
-        Returns whether the runs have to end early.
+        Returns whether the runs must end early.
     others
-        Runs of references that searches share, which look at the same environments with the same seed; None: each makes its own.
+        Runs of references shared by searches that examine the same environments with the same seed; None: each search
+        makes its own.
     """
 
     objective: Objective
@@ -133,7 +134,7 @@ class Runs:
         InputError
             If a run fails.
         KeyboardInterrupt
-            If the runs are to end early; what has been run is in the journal.
+            If the runs must end early; the journal holds all finished candidates.
         """
         new = [c for c in dict.fromkeys(candidates) if c not in self.known]
         self.ran += len(self._asked(new))

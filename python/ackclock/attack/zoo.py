@@ -307,11 +307,11 @@ class Bug:
     about
         The bug.
     reference
-        Where it is described.
+        Description of the bug.
     budget, objective
-        What shows it with `ENOUGH` random environments; empty where it is shown otherwise.
+        Budget and objective that show the bug with `ENOUGH` random environments; empty if it is shown otherwise.
     rule
-        The rule of `ackclock.controllers.check` that it breaks, if it breaks one.
+        Rule of `ackclock.controllers.check` that the controller breaks, if any.
     """
 
     made: type
@@ -379,9 +379,9 @@ def resolved(target: str, what: str = "TARGET") -> str:
     Parameters
     ----------
     target
-        As a command takes it.
+        Target as given to a command.
     what
-        What a refusal calls it.
+        Name of the target in error messages.
 
     Raises
     ------

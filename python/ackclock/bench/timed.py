@@ -42,7 +42,7 @@ class Measured:
     packets
         Data packets delivered.
     peak_rss_bytes, peak_rss_above_interpreter_bytes
-        Largest resident set of the process, bytes, and how much more that is than an interpreter's with the package loaded.
+        Peak resident set of the process, bytes, and its excess over that of an interpreter with the package loaded.
     """
 
     rate_bps: int
@@ -213,12 +213,13 @@ def measure_controllers(*, quick: bool = False) -> tuple[ControllerCost, ...]:
     Parameters
     ----------
     quick
-        A fifth of the simulated time and three repeats instead of seven.
+        Whether to use a fifth of the simulated time, and three repeats instead of seven.
 
     Returns
     -------
     tuple of ControllerCost
-        In the order of the registry; last a controller written in Python, in the ways in which it is run.
+        Costs in the order of the registry, followed by a controller written in Python, once for each way of running
+        it.
 
     Raises
     ------

@@ -63,11 +63,11 @@ class Drawn:
     Parameters
     ----------
     said
-        Description of path and trouble.
+        Description of path and disturbance.
     scenario, calm
-        Scenario with the trouble, and without it.
+        Scenario with the disturbance, and without it.
     ends_s
-        End of the trouble.
+        End of the disturbance.
     limit_s
         Time allowed for the recovery.
     window_s

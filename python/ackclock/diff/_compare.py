@@ -99,7 +99,7 @@ class Comparison:
     divergence
         First divergence of flow 0; None if all its events are equal.
     events
-        Events of flow 0 in the kernel that have an equal in the simulator before the first that has not.
+        Number of equal events of flow 0 before the first divergence.
     recovered
         Whether events are equal up to the end of the first recovery (of the run, if there is none).
     agreement
@@ -186,12 +186,12 @@ def compare(
     Parameters
     ----------
     scenario
-        What to run: streams (bulk, transfer, throttled) are compared ACK by ACK, clients (fetch, transactions, population, conversation) by the times of
-        their requests.
+        Scenario to run. Streams (bulk, transfer, throttled) are compared ACK by ACK, clients (fetch, transactions,
+        population, conversation) by the times of their requests.
     seed
         Seed of both.
     network
-        As for `ackclock.linux.run`; anything but the relay draws other losses than the simulator.
+        As for `ackclock.linux.run`; with anything but the relay, losses differ from those of the simulator.
     cpu
         CPU of the kernel; None: any.
     kernels
@@ -200,7 +200,7 @@ def compare(
     Raises
     ------
     ScenarioError
-        If the kernel cannot run it, or no flow is a stream or clients.
+        If the kernel cannot run the scenario, or no flow is a stream or has clients.
     """
     scenario = sampled(scenario.set("record.trace", "all"))
     names = kernels or BACKENDS

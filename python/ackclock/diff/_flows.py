@@ -44,9 +44,9 @@ class Flow:
     number
         Number of the flow.
     events
-        Events, or transactions, that are equal before the first that is not.
+        Number of equal events or transactions before the first difference.
     difference
-        The first event that is not; "" if there is none.
+        First event that differs; "" if there is none.
     bytes
         Payload acknowledged.
     goodput_bps, completion_s, retransmissions, timeouts

@@ -31,26 +31,28 @@ class Judged:
     name, kind
         Name and kind of the scenario.
     identical
-        Every segment and every window of every flow is equal to the end, with clients every time of every request; and so are completion,
-        goodput, retransmissions and timeouts of each.
+        Whether every segment and every window of every flow is equal up to the end (for clients every time of every
+        request), and also completion, goodput, retransmissions and timeouts of each flow.
     events
-        Events that are equal before the first that is not, of all flows; with clients those that are.
+        Number of equal events before the first difference, summed over flows; for clients the number of equal ones.
     text
-        The first difference; "" if there is none; why, if it was refused.
+        First difference; "" if there is none; the reason, if the scenario was refused.
     first
         Whether the events of flow 0 are equal, regardless of the others.
     flows
         All flows.
     refused
-        The kernel's backend cannot carry it out.
+        Whether the linux backend refused the scenario.
     retransmissions, timeouts
         Counts in the simulator and in the kernel.
     effect
-        Of the simulator's goodput against the kernel's, of the flow with the largest; of the second kernel's against the first's.
+        Largest difference of a flow's goodput: the simulator's relative to the kernel's, or the second kernel's
+        relative to the first's.
     kernel
         The kernel's release.
     given
-        A flow is of BBR, and the kernel's draws are the simulator's (`bbr_drawn`, or `bbr3_drawn`, of linux/modules).
+        Whether a flow uses BBR and the kernel draws as the simulator does (`bbr_drawn`, or `bbr3_drawn`, of
+        linux/modules).
     """
 
     name: str
@@ -100,9 +102,9 @@ def judge(
     todo
         Scenarios; the results have their order.
     jobs
-        Guests in parallel, at most one on each CPU. Results do not depend on it.
+        Number of parallel guests, at most one per CPU, which does not affect the results.
     told
-        Called with the name of a scenario that ended, and the share of those that did.
+        Called with the name of each finished scenario, and the share of finished ones.
     kernels
         See `compare`.
     """

@@ -19,7 +19,7 @@ class Pattern:
     Parameters
     ----------
     name
-        What is lost, in words.
+        Losses in words.
     drops
         As in a scenario.
     controller

@@ -137,9 +137,9 @@ def over_seeds(
     first_seed
         First seed.
     jobs
-        Guests in parallel, at most one on each CPU. Results do not depend on it.
+        Number of parallel guests, at most one per CPU, which does not affect the results.
     told
-        Called with what ended, and the share of what has.
+        Called with the name of each finished run, and the share of finished ones.
 
     Raises
     ------

@@ -26,8 +26,8 @@ class Case:
     scenario
         Scenario of both backends.
     network
-        Network of the kernel: its own disciplines, as measured, if nothing is lost at random; else the relay, which has
-        the simulator's losses.
+        Network of the kernel: its own disciplines, as measured, if there are no random losses; otherwise the relay,
+        which has the simulator's losses.
     """
 
     name: str

@@ -131,9 +131,9 @@ def compare(*, seeds: int = 40, jobs: int = 1, progress: Progress | None = None)
     seeds
         Seeds of the simulator where it draws its own losses, 2 or more.
     jobs
-        Threads. The result does not depend on it.
+        Number of threads, which does not affect the result.
     progress
-        Told the cell and the share done.
+        Called with the cell and the share done.
 
     Returns
     -------

@@ -76,7 +76,7 @@ def drawn(seed: int, *, transfers: int = TRANSFERS, bulks: int = BULKS, lossy: i
     seed
         Any number.
     transfers, bulks, lossy
-        How many of each kind.
+        Number of scenarios of each kind.
     """
     for number in range(transfers):
         yield _one("transfer", seed, number)

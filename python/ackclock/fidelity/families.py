@@ -153,11 +153,11 @@ def family(name: str, seed: int, count: int = COUNT) -> Iterator[Drawn]:
     Parameters
     ----------
     name
-        Of `FAMILIES`.
+        One of `FAMILIES`.
     seed
         Any number.
     count
-        How many.
+        Number of scenarios.
     """
     for number in range(count):
         # so that another seed has another controller at the same number

@@ -597,9 +597,9 @@ def mixtures(seed: int, count: int = COUNT, *, first: int = 0) -> Iterator[Drawn
     seed
         Any number.
     count
-        How many.
+        Number of mixtures.
     first
-        Number of the first.
+        Number of the first mixture.
     """
     for number in range(first, first + count):
         yield _mixture(seed, number)

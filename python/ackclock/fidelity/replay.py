@@ -25,8 +25,8 @@ def bulk(path: MeasuredPath, controller: str, positions: Sequence[int], *, secon
     path, controller, seconds
         The run, as for `path.bulk`.
     positions
-        Ascending, counted from 0 over all packets behind the bottleneck as the kernel sends them: SYN, ACK, data. Those
-        that the run does not reach are left out.
+        Ascending, counted from 0 over all packets behind the bottleneck as the kernel sends them: SYN, ACK, data.
+        Positions that the run does not reach are left out.
 
     Raises
     ------

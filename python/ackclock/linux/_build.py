@@ -67,15 +67,16 @@ def build(
     source
         Archive of a kernel tree or name of a Debian package (its newest version); None: the kernel of the documentation.
     tree
-        Folder of a kernel tree instead. It is only read: a copy in the cache follows it, and what changed is compiled.
+        Folder of a kernel tree instead. It is only read: a copy in the cache is updated from it, and changed files
+        are compiled.
     controllers
-        C files with a `tcp_congestion_ops` each, to be built in beside ours.
+        C files, each with a `tcp_congestion_ops`, to be built in beside ours.
     patches
         Patches of the tree, in order. They are built in a copy of the built tree, in seconds.
     name
         Name by which runs select the kernel; None: runs use it from now on.
     jobs
-        Processes of `make`.
+        Number of parallel processes of `make`.
     progress
         Called with a text and the share done.
     told

@@ -52,7 +52,7 @@ class Kernel:
     path
         Executable of the kernel.
     about
-        release, source, config (hash), patches (name -> hash), controllers, seccomp: what `kernel.json` holds.
+        Contents of `kernel.json`: release, source, config (hash), patches (name -> hash), controllers, seccomp.
     """
 
     path: Path
@@ -84,7 +84,7 @@ def repository() -> Path:
     Raises
     ------
     UnavailableError
-        If this installation has none.
+        If this installation has no such folder.
     """
     if (CHECKOUT / "uml.config").is_file():
         return CHECKOUT
@@ -140,7 +140,7 @@ def use(name: str) -> None:
     Raises
     ------
     InputError
-        If there is none.
+        If there is no such kernel.
     """
     check_known(name)
     os.environ[CHOSEN] = name
@@ -152,7 +152,7 @@ def check_known(name: str) -> None:
     Raises
     ------
     InputError
-        If there is none.
+        If there is no such kernel.
     """
     known = sorted(file.name for file in (folder() / "names").glob("[!.]*"))
     if name not in known:
@@ -166,7 +166,7 @@ def installed(name: str | None = None) -> Kernel:
     Raises
     ------
     UnavailableError
-        If none is built.
+        If no such kernel is built.
     """
     here = folder()
     chosen = name or os.environ.get(CHOSEN)
@@ -202,7 +202,7 @@ def guest_path() -> Path:
     Raises
     ------
     UnavailableError
-        If it is not built, or was built from other sources.
+        If the program is not built, or was built from other sources.
     """
     place = folder() / f"guest-{guest_key()}"
     if not place.is_file():
@@ -223,7 +223,7 @@ def writable() -> Path:
     Raises
     ------
     InputError
-        If it cannot be written.
+        If the folder cannot be written.
     """
     here = folder()
     try:
@@ -250,7 +250,7 @@ def sha256(path: Path) -> str:
     Raises
     ------
     OSError
-        If it cannot be read.
+        If the file cannot be read.
     """
     digest = hashlib.sha256()
     with path.open("rb") as file:

@@ -61,7 +61,7 @@ def missing(*, build: bool = True) -> list[Finding]:
     Parameters
     ----------
     build
-        Whether to include what only `ackclock linux build` needs.
+        Whether to include requirements of `ackclock linux build` alone.
     """
     out: list[Finding] = []
     if sys.platform != "linux" or platform.machine() != "x86_64":

@@ -76,9 +76,9 @@ def lacks(tree: Path, config: Path) -> list[str]:
     Parameters
     ----------
     tree
-        Tree, or those of its files that `PARTS` names.
+        Tree, or the part of it with the files in `PARTS`.
     config
-        Our configuration fragment: an option that no Kconfig file defines counts as lacking, too.
+        Our configuration fragment: an option that no Kconfig file defines also counts as lacking.
     """
     said = [what for what, (file, pattern) in _LACKING.items() if not _found(tree, file, pattern)]
     known = set()
@@ -107,7 +107,7 @@ def oldest(where: str, tree: Path) -> None:
     Raises
     ------
     InputError
-        If it is too old, or has no version.
+        If the tree is too old, or has no version.
     """
     found = release(tree)
     if not found:

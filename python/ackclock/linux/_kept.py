@@ -25,7 +25,7 @@ class Kept:
     Parameters
     ----------
     names
-        Names that the user gave it, if any.
+        Names that the user gave to the kernel.
     current
         Whether runs use it by default.
     folder
@@ -101,7 +101,7 @@ def remove(names: Sequence[str]) -> list[str]:
     Raises
     ------
     InputError
-        If a name is not known.
+        If a name is unknown.
     """
     here = _cache.folder()
     known = sorted(file.name for file in (here / "names").glob("[!.]*"))

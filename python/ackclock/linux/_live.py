@@ -98,7 +98,7 @@ def live(
     Parameters
     ----------
     scenario
-        Network, duration, what to record; its flows run beside the programs if `flows`.
+        Network, duration and records; its flows run beside the programs if `flows` is set.
     programs
         At least one.
     flows
@@ -106,7 +106,7 @@ def live(
     seed
         Seed of the kernel's randomness and of the links' random streams.
     out
-        Folder for a folder of each host: captures, what programs printed, files that they wrote.
+        Folder that gets a subfolder for each host, with captures, the programs' output and the files that they wrote.
     root
         Folder that programs see as `/`; None: the machine's.
     environment

@@ -23,7 +23,7 @@ def read(files: Sequence[Path]) -> list[tuple[str, bytes]]:
     Raises
     ------
     InputError
-        If one cannot be read, or touches no file of a tree.
+        If a patch cannot be read, or changes no file of a tree.
     """
     texts = []
     for path in files:
@@ -60,7 +60,7 @@ def patched(tree: Path, place: Path, patches: Sequence[tuple[str, bytes]], make:
     Raises
     ------
     InputError
-        If one does not apply, or the result does not compile.
+        If a patch does not apply, or the result does not compile.
     """
     texts = applied(tree, patches)
     record = place / TOUCHED
@@ -82,7 +82,7 @@ def compiled(patches: Sequence[tuple[str, bytes]], make: Callable[[], None]) -> 
     Raises
     ------
     InputError
-        If it does not compile.
+        If a patched file does not compile.
     """
     try:
         make()
@@ -99,7 +99,7 @@ def applied(tree: Path, patches: Sequence[tuple[str, bytes]]) -> dict[str, bytes
     Raises
     ------
     InputError
-        If one does not apply.
+        If a patch does not apply.
     """
     names = sorted({name for _, text in patches for name in touched(text)})
     with tempfile.TemporaryDirectory() as folder:
@@ -126,7 +126,7 @@ def put(file: Path, text: bytes | None) -> bool:
     Returns
     -------
     bool
-        Whether it was changed.
+        Whether the file was changed.
     """
     if text is None:
         there = file.is_symlink() or file.exists()

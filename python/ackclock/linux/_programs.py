@@ -59,7 +59,7 @@ class Program:
     start_s
         Start time, seconds of the run.
     counts
-        Whether the run goes on until it has ended.
+        Whether the run continues until this program has ended.
     """
 
     host: str
@@ -73,7 +73,7 @@ class Program:
         Raises
         ------
         InputError
-            If the text has none, or an open quotation.
+            If the command is empty or has an open quotation.
         """
         allowed = "a command as a shell takes it, without pipes: 'iperf3 -s'"
         try:
@@ -102,7 +102,7 @@ class Ended:
     code, signal
         Exit code, or number of the signal that ended it.
     asked
-        Whether it was ended together with the run.
+        Whether it was stopped at the end of the run.
     failed
         Reason why it could not be started.
     stdout, stderr
@@ -178,7 +178,7 @@ def resolved(words: Sequence[str], option: str, *, root: Path, folder: str, own:
     Raises
     ------
     InputError
-        If it cannot run.
+        If the program cannot run.
     """
     asked = words[0]
     allowed = "a program of this machine's kind (x86-64), or a script that names one"

@@ -49,7 +49,7 @@ def run(
     Parameters
     ----------
     scenario
-        What to run.
+        Scenario to run.
     seed
         Seed of the kernel's randomness and of the links' random streams.
     network
@@ -69,12 +69,12 @@ def run(
     Returns
     -------
     Run
-        The simulator's tables as far as the kernel tells; columns that it does not tell are null.
+        The simulator's tables; columns that the kernel does not report are null.
 
     Raises
     ------
     ScenarioError
-        If the kernel cannot do what a key asks.
+        If the kernel cannot honour a key.
     UnavailableError
         If there is no kernel, or the guest fails.
     """
@@ -129,7 +129,7 @@ def identity() -> str:
     Raises
     ------
     UnavailableError
-        If one of them is not built.
+        If kernel or guest program is not built.
     """
     kernel = _cache.installed()
     about = [dict(kernel.about), _guest.command_line(kernel), _cache.guest_path().name]
@@ -150,11 +150,11 @@ def run_batch(
     Parameters
     ----------
     scenario
-        What to run.
+        Scenario to run.
     seeds
         One run each; rows of the tables come in this order.
     jobs
-        Runs at a time, at most one per CPU. The result does not depend on it.
+        Number of parallel runs, at most one per CPU, which does not affect the result.
     network, wall_limit_s
         See `run`.
     progress
@@ -209,7 +209,7 @@ def check(scenario: Scenario, *, network: NetworkKind = "auto") -> None:
     Raises
     ------
     ScenarioError
-        If it cannot do what a key asks.
+        If the kernel cannot honour a key.
     UnavailableError
         If there is no kernel.
     """

@@ -219,9 +219,9 @@ def looked_at(source: Source, place: Path, parts: Sequence[str]) -> None:
     Raises
     ------
     InputError
-        If it is not an archive of a kernel.
+        If the file is not an archive of a kernel.
     OSError
-        If it cannot be written.
+        If the folder cannot be written.
     """
     _extract(source, place, ["--wildcards", *(f"*/{part}" for part in parts)])
 
@@ -232,9 +232,9 @@ def unpack(source: Source, place: Path) -> None:
     Raises
     ------
     InputError
-        If it is not an archive of a kernel.
+        If the file is not an archive of a kernel.
     OSError
-        If it cannot be written.
+        If the folder cannot be written.
     """
     _extract(source, place, [])
 

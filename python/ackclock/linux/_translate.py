@@ -159,7 +159,7 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, kernel: Ha
     Raises
     ------
     ScenarioError
-        If neither can, naming the key.
+        If the kernel cannot run the scenario; the error names the key.
     """
     flows = scenario["flows"]
     recorded: tuple[str, ...] = RECORDED

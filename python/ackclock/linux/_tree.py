@@ -73,7 +73,7 @@ def find(folder: Path) -> Tree:
     Raises
     ------
     InputError
-        If there is none.
+        If the folder holds no tree.
     UnavailableError
         If git, which knows what to ignore, is missing.
     """

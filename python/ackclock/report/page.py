@@ -19,15 +19,15 @@ class EvidenceRow:
     Parameters
     ----------
     label
-        What was measured.
+        Quantity that was measured.
     value, interval
         The number with its unit; its confidence interval.
     bound
-        The range that the reading asks for.
+        Range that the reading requires.
     verdict, symbol
-        What follows, as a word and as a sign.
+        Verdict as a word and as a sign.
     seeds
-        Number of independent samples behind it; the report's column is headed "samples".
+        Number of independent samples; the report's column is headed "samples".
     """
 
     label: str
@@ -48,21 +48,21 @@ class HalfRow:
     name
         "direction" or "magnitude"; of a cause, the sentence "because ...".
     verdict, symbol
-        What the evidence says, as a word and as a sign.
+        Verdict of the evidence, as a word and as a sign.
     recorded
         Verdict of an earlier run.
     reading
-        How vague words were turned into numbers.
+        Interpretation of vague words as numbers.
     cell
-        The cell that weighs, and what names it.
+        Decisive cell, and its description.
     bound_by
-        Whose the bound is, in words.
+        Origin of the bound, in words.
     printed
-        The number as published, if one is.
+        Published number, if there is one.
     decisive
-        Index of the evidence that settles the verdict.
+        Index of the evidence that decides the verdict.
     intervention
-        Of a cause: what the arm without it has or lacks.
+        For a cause: the difference of the arm without it.
     """
 
     name: str
@@ -110,17 +110,17 @@ class ClaimRow:
     Parameters
     ----------
     id, place
-        Its name in the study; where the publication makes it.
+        Name of the claim in the study, and its place in the publication.
     statement
-        What it says.
+        The claim in words.
     reason
-        Why its verdict is what it is, if that needs words.
+        Reason for the verdict, if it needs one.
     halves
-        The one that the verdict of the claim is that of comes first.
+        Halves of the claim; the first one's verdict is the claim's.
     fitted
-        Inputs that it rests on.
+        Fitted inputs on which the claim rests.
     readings
-        What became of it under other readings, in a sentence.
+        Outcome under other readings, in a sentence.
     guesses
         Causes that were not tested, a sentence each.
     """
@@ -180,12 +180,12 @@ class TableCell:
     Parameters
     ----------
     text
-        Its content.
+        Content of the cell.
     kind
         "head" for a row's name, "differs" and "agrees" for comparisons, "faint" for what matters less, "text" for sentences, else
         empty.
     span
-        Rows that it covers.
+        Number of rows that the cell covers.
     """
 
     text: str
@@ -200,7 +200,7 @@ class Table:
     Parameters
     ----------
     caption
-        The point, and how to read it.
+        Main point, and how to read the table.
     header
         Column names with units.
     rows
@@ -255,9 +255,9 @@ class Section:
     title
         The heading.
     blocks
-        What stands below, in order.
+        Contents of the section, in order.
     claims
-        Ids of the claims that it is about.
+        Ids of the claims that the section discusses.
     """
 
     title: str
@@ -292,15 +292,15 @@ class Page:
     conclusion
         The outcome in one sentence, to begin with.
     opening
-        The figure that shows it.
+        Figure that shows the outcome.
     findings
-        What to take home, one sentence each.
+        Main findings, one sentence each.
     distrust
         What a reader should not rely on, as short sentences.
     terms
-        Codes and words of the page that need an explanation, with it.
+        Codes and words of the page, with explanations.
     publications
-        What is reproduced.
+        Publications that are reproduced.
     claims
         The claims table.
     sections
@@ -310,9 +310,9 @@ class Page:
     facts
         Versions, seeds, digest: name -> value.
     command
-        What to type to get the same result.
+        Command that reproduces the result.
     beside
-        What else the folder of the page holds.
+        Other files in the page's folder.
     """
 
     title: str

@@ -59,7 +59,7 @@ def watched(scenario: Scenario, *, trace: bool = True) -> Scenario:
     Parameters
     ----------
     scenario
-        What it records already stays as it is.
+        Scenario to record; its own records are kept.
     trace
         Whether to record ACKs as well.
 
@@ -100,18 +100,18 @@ def page(run: Run, *, command: str = "", name: str = "", beside: Sequence[Measur
     Parameters
     ----------
     run
-        Draws what it has recorded; see `watched`.
+        Run whose records are drawn; see `watched`.
     command
-        What to type to get the same page.
+        Command that reproduces the page.
     name
-        The file that the scenario was read from.
+        File from which the scenario was read.
     beside
-        What was measured elsewhere, for the same figures.
+        External measurements for the same figures.
 
     Returns
     -------
     Page
-        For `ackclock.report.write`.
+        Page for `ackclock.report.write`.
     """
     flows = run.rows("flows")
     names = panels.flow_names(run)

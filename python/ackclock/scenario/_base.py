@@ -52,7 +52,7 @@ class Table:
     Parameters
     ----------
     **given
-        The keys that a scenario would have.
+        Keys as in a scenario.
 
     Raises
     ------

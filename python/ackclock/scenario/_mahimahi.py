@@ -50,7 +50,7 @@ def read(path: str) -> Opportunities:
     Raises
     ------
     ScenarioError
-        If it cannot be read or is no trace: file, line, what was found, what is allowed.
+        If the file cannot be read or is no trace: file, line, what was found, what is allowed.
     """
     allowed = f"a readable file of at most {LARGEST_FILE // 2**20} MiB"
     try:

@@ -19,7 +19,7 @@ def read_toml(text: str) -> tuple[dict[str, Any], dict[str, Placed]]:
     Raises
     ------
     ScenarioError
-        If it is not valid TOML: reason and position.
+        If the text is not valid TOML: reason and position.
     """
     values, places, wrong = _engine.read_toml(text)
     if wrong is not None:

@@ -194,13 +194,13 @@ def load(path: str | Path, *, own_code: bool = False, changes: Mapping[str, Any]
     Parameters
     ----------
     path
-        A TOML file of at most 1 MiB; or the name of a scenario that comes with ackclock, such as "first", where there is no file
-        of that name. `ackclock list` names them.
+        A TOML file of at most 1 MiB, or, if there is no such file, the name of a scenario shipped with ackclock, such
+        as "first". `ackclock list` names them.
     own_code
         Whether controllers may be named by a file of Python, which a run would execute.
     changes
-        Dotted path -> value, as for `Scenario.set_all`, put into what the file says before it is judged: keys that the file lacks may be
-        among them. An error in one of them names `--set` in place of the file.
+        Dotted path -> value, as for `Scenario.set_all`, applied before the file is checked: the file may lack some of
+        these keys. An error in one of them names `--set` instead of the file.
 
     Raises
     ------

@@ -44,13 +44,13 @@ class Outcome:
     Parameters
     ----------
     verdict
-        "unsupported" if a block is not of the language, or asks for what the stack does not tell.
+        "unsupported" if a block uses anything outside the language, or a value that the stack does not report.
     line
         Line of the script that decided; 0 if all passed.
     message
-        Why, in one line; empty if all passed.
+        Reason in one line; empty if all passed.
     printed
-        What `print` was given, one entry per call.
+        Arguments of `print`, one entry per call.
     """
 
     verdict: Literal["pass", "fail", "unsupported"]
@@ -65,9 +65,9 @@ def check(blocks: Sequence[Block], *, provided: Collection[str] | None = None) -
     Parameters
     ----------
     blocks
-        In the order of the script; their `names` are not looked at.
+        Blocks in the order of the script; their `names` are not used.
     provided
-        Names that the stack will set; None = do not look.
+        Names that the stack will set; None: not checked.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def evaluate(blocks: Sequence[Block]) -> Outcome:
     Parameters
     ----------
     blocks
-        In the order of the script, each with the state of its time.
+        Blocks in the order of the script, each with the state at its time.
 
     Returns
     -------

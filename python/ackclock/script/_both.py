@@ -83,7 +83,7 @@ def play_each(
     paths
         The files.
     backend
-        Where.
+        "sim", "linux" or "both".
     options
         As for `play`.
 

@@ -72,7 +72,7 @@ def drawn_scripts(kind: str, seed: int, count: int) -> list[DrawnScript]:
     seed
         Any number.
     count
-        How many.
+        Number of scripts.
 
     Raises
     ------
@@ -91,9 +91,9 @@ def shrink(script: DrawnScript, differs: Callable[[DrawnScript], bool]) -> Drawn
     Parameters
     ----------
     script
-        One that differs.
+        Script that differs.
     differs
-        Whether a script does.
+        Whether a script differs.
     """
     step = max(1, len(script.events) // 2)
     while True:

@@ -29,19 +29,19 @@ class Played:
     path
         The file.
     verdict
-        "unsupported" if the script holds what cannot be played.
+        "unsupported" if the script contains something that cannot be played.
     line
-        Line of the script that decided; 0 if all passed, or if it was none of its lines.
+        Line of the script that decided; 0 if all passed, or if no line decided.
     expected, actual
-        Of a failure: what the script says, what was.
+        Expectation of the script, and the actual event, for a failure.
     unsupported
-        Which construct.
+        Construct that is not supported.
     deviation_s
-        By how much the expected packet furthest from its time was off, within the tolerance.
+        Maximum deviation of an expected packet from its time, within the tolerance.
     trace
         Packets in both directions, a line each, up to the one that decided.
     printed
-        What `print` was given in the code blocks.
+        Arguments of `print` in the code blocks.
     """
 
     path: str
@@ -105,13 +105,13 @@ def play(
     hz
         Timer ticks per second; 0 = exact timers.
     tolerance_us
-        By how much times may differ, instead of what the script says (4000 if it says nothing).
+        Tolerance of times, in place of the script's own (4000 if it sets none).
     sysctls
         Kernel parameters set after the script's own.
     defines
-        Words of the script and what they stand for; its own definitions win.
+        Words of the script and their replacements; the script's own definitions take precedence.
     strict
-        A packet that no expectation took is a failure, also after the last expectation.
+        Whether a packet without an expectation is a failure, also after the last expectation.
     backend
         "sim": the simulated stack; "linux": the guest kernel (`ackclock linux build`), which has one profile and 1000
         ticks per second.
@@ -121,7 +121,7 @@ def play(
     Raises
     ------
     InputError
-        If the file cannot be read, is not of the language, or a parameter is out of its range.
+        If the file cannot be read, is no packet script, or a parameter is out of range.
     UnavailableError
         If there is no kernel, or the guest fails.
     """

@@ -29,11 +29,11 @@ class Stop(Exception):
     Parameters
     ----------
     verdict
-        Which.
+        Verdict of the script.
     message
-        Why.
+        Reason in one line.
     node
-        Where in the block: a node, or a line counted from 1.
+        Position in the block: a node, or a line counted from 1.
     """
 
     def __init__(self, verdict: Literal["fail", "unsupported"], message: str, node: ast.AST | int = 1) -> None:

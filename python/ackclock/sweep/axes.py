@@ -48,7 +48,7 @@ class Axis:
         Column of the results, and label in figures; the key if empty. An axis with the name of another column of the
         results (`share`, `mean`) has its key as column there.
     labels
-        Names of the values in tables and figures, one each; if empty, the values themselves.
+        Names of the values in tables and figures, one for each; if empty, the values themselves.
 
     Examples
     --------

@@ -44,9 +44,9 @@ class Status:
     Parameters
     ----------
     total
-        Runs asked for.
+        Number of requested runs.
     done, failed
-        Runs of these that are done, and that failed.
+        Number of these runs that are done, and that failed.
     found
         Number of finished runs that the store held at the start.
     wall_s
@@ -111,7 +111,7 @@ class Campaign:
     recipe
         Data kept of each run.
     name
-        The runs become members of the sweep of this name, if it has one.
+        Name of the sweep to which the runs belong; empty for none.
     retry
         Whether to repeat runs that failed before.
     anew
@@ -123,7 +123,7 @@ class Campaign:
     engine
         Identity of the engine that makes the runs; None: this one.
     unmixed
-        Whether a task holds runs of one own code only, or of none, so that no code runs in the process of another.
+        Whether each task holds runs with at most one piece of own code, so that two pieces never share a process.
     """
 
     def __init__(

@@ -70,7 +70,7 @@ class Compared:
     metrics
         Metric -> comparison.
     same
-        Whether all seeds gave the same run in each arm: then there is one pair, and no interval.
+        Whether all seeds gave the same run in each arm, which leaves one pair and no interval.
     failed
         Runs of each arm with failed connections, by reason.
     """
@@ -206,7 +206,7 @@ def compare(
     executor
         Executor of the runs.
     names
-        Names of the arms, which have to differ.
+        Names of the arms, which must differ.
     seeds
         Seeds of each arm.
     metrics

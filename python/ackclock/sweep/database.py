@@ -93,7 +93,7 @@ def to_write(folder: Path, *, again: bool) -> tuple[sqlite3.Connection, sqlite3.
     Raises
     ------
     StoreError
-        If another process holds it.
+        If another process holds the lock.
     InputError, DamagedError
         As in `to_read`.
     """

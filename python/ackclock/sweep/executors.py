@@ -289,7 +289,7 @@ def import_jobqueue() -> Any:
     Raises
     ------
     UnavailableError
-        If it is not installed, or this is not the main thread and it has not been imported before.
+        If dask-jobqueue is not installed, or if it was not imported before and this is not the main thread.
     """
     if "dask_jobqueue" in sys.modules:
         return sys.modules["dask_jobqueue"]

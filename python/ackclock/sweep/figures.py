@@ -102,8 +102,8 @@ def figures(
         Some of "lines", "bars" (in place of lines where no axis has numbers), "groups" (of flows), "heat-map", "cdf",
         "pareto"; empty for all that are informative.
     x, by, panel
-        Names of axes that replace the default choice. Axes for which there is no room show their first value, and the
-        figure says so.
+        Names of axes that replace the default choice. Axes that do not fit show their first value, and the figure
+        says so.
     row, column
         Names of axes whose values are the rows, and the columns, of panels.
     where
@@ -113,14 +113,15 @@ def figures(
     against
         "AXIS=VALUE": differences from the run with this value, seed by seed.
     normalise
-        Show rates as a share of what the bottleneck can carry, times as multiples of the base RTT; None: where the metric is a rate,
-        and rates are an axis, whose values would else be all that the figure shows.
+        Whether to show rates as shares of the bottleneck's capacity, and times as multiples of the base RTT. None: if
+        the metric is a rate and rates are an axis, which would otherwise dominate the figure.
     scale
-        "shared": one y axis for all panels; "free": each its own; "auto": its own where one would be flat beside another.
+        "shared": one y axis for all panels; "free": separate axes; "auto": separate axes if one panel would be flat
+        beside another.
     width
         "single" or "double": columns of a paper; None for as wide as the panels need.
     style
-        File of matplotlib's settings (`.mplstyle`), which come on top of the package's own.
+        File of matplotlib's settings (`.mplstyle`), applied after the package's own.
 
     Raises
     ------

@@ -118,12 +118,12 @@ def check_database(db: sqlite3.Connection, place: Path, known: Objects, *, whole
     known
         Only objects that a store may have: a view, a trigger or a generated column is code.
     whole
-        Whether its indices are compared with its tables too, which takes several times as long.
+        Whether to compare the indices with the tables as well, which takes several times as long.
 
     Raises
     ------
     DamagedError
-        If SQLite says so, a table or a column is missing, or a value is of another kind.
+        If SQLite reports damage, a table or a column is missing, or a value has the wrong type.
     """
     try:
         why = _foreign(db, known)

@@ -432,7 +432,7 @@ class Look:
     panels
         Columns with a panel for each value, or each combination of values.
     fixed
-        Column -> selected value of an axis for which there is no room.
+        Column -> selected value of an axis that does not fit.
     averaged
         Columns over which means are taken, on the user's request.
     across

@@ -58,7 +58,7 @@ def written(
     Yields
     ------
     dict
-        Name of each table -> its file, for `give_names` after it is entered into the database.
+        Name of each table -> its file, for `give_names` after the database records it.
     """
     made: dict[str, Path] = {}
     try:

@@ -35,8 +35,8 @@ def run(
     sweep
         Sweep to run.
     folder
-        Folder of the store; created if it does not exist. Runs that it holds, of this sweep or another, are not
-        repeated.
+        Folder of the store; created if it does not exist. Runs that it already holds, of this or another sweep, are
+        not repeated.
     executor
         Executor of the runs.
     precision

@@ -42,11 +42,11 @@ class Store:
     Parameters
     ----------
     folder
-        Created if absent, if it is to be written.
+        Folder, created if absent when `write` is set.
     write
         Whether runs will be added. Damaged parts are then discarded: `lost` lists them, and their runs are pending.
     again
-        Whether to start anew in a folder whose database was set aside.
+        Whether to start again in a folder whose database was moved aside.
 
     Raises
     ------
@@ -245,7 +245,7 @@ class Store:
         Raises
         ------
         DamagedError
-            If a file is gone or is not as it was written.
+            If a file is missing or was changed.
         """
         import polars as pl
 

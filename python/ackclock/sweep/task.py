@@ -31,9 +31,9 @@ class Task:
     metrics, tables
         Metrics and tables to keep.
     budget_s
-        CPU seconds after which no further run is begun; those not begun are handed out again.
+        CPU time after which no further run is started, s; runs not started are handed out again.
     engine
-        Version of the engine that has to make them.
+        Version of the engine that must make the runs.
     memory
         Bytes that a run may need.
     limit_s
@@ -164,12 +164,12 @@ def frames(made: Sequence[Made]) -> dict[str, pl.DataFrame]:
     Parameters
     ----------
     made
-        Tasks that have come back.
+        Finished tasks.
 
     Returns
     -------
     dict
-        "runs", with one row per run, and each table that was asked for.
+        "runs", with one row per run, and each requested table.
     """
     import numpy as np
     import polars as pl
