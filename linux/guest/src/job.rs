@@ -96,7 +96,7 @@ pub struct Program {
     pub pause: u64,
     /// Whether writes follow a fixed schedule, however fast the connection is.
     pub paced: bool,
-    /// Size of a request, bytes, each of which is answered by one block; 0 = blocks are sent without requests.
+    /// Size of a request, bytes; each request is answered by one block. 0 = blocks are sent without requests.
     pub request: u32,
     /// Whether Nagle's algorithm is on: small writes wait for the ACK of earlier data.
     pub nagle: bool,

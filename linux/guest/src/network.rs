@@ -1,9 +1,9 @@
 //! Namespaces and the wires between them.
 //!
-//! With the kernel's queueing disciplines: sender - r0 - r1 - ... - receiver, each stage of the way forward on the egress of a
-//! router towards the receiver, each stage back on one towards the sender. Hosts have no queue, so packets reach every
-//! stage one by one. With several groups of flows each group has a separate pair of hosts, and stages are carried only
-//! by the wires between routers. With the relay there are no routers: each host has a device of the relay.
+//! With the kernel's queueing disciplines: sender - r0 - r1 - ... - receiver, each forward stage on the egress of a
+//! router towards the receiver, each backward stage on one towards the sender. Hosts have no queue, so packets reach
+//! every stage one by one. With several groups of flows each group has a separate pair of hosts, and stages are carried
+//! only by the wires between routers. With the relay there are no routers: each host has a device of the relay.
 
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};

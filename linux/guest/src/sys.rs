@@ -355,7 +355,7 @@ pub struct Ring {
 pub struct Seen<'a> {
     /// Time of capture, CLOCK_REALTIME, ns.
     pub t: u64,
-    /// Whether the packet leaves this host.
+    /// Whether the packet is outgoing.
     pub outgoing: bool,
     /// Length of the IP packet, bytes.
     pub len: u32,

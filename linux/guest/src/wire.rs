@@ -8,9 +8,9 @@
 //! | 4 | | | time of sending, ns, 8 |
 //! | 6 | | next piece, 5 | |
 //! | 7 | piece, 5 | | |
-//! | 11 | | ns that it was held, 4 | |
+//! | 11 | | delay of the report, ns, 4 | |
 //! | 12 | time of sending, us, 4 | | payload |
-//! | 15 | | what arrived below the largest, 17 | |
+//! | 15 | | bitmap of arrivals below the largest, 17 | |
 //! | 16 | payload | | |
 //!
 //! Differs: a report covers 136 numbers, the simulator's 256. The difference shows only if more than 136 datagrams are

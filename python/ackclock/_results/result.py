@@ -180,8 +180,8 @@ class _Result:
     def datagrams(self) -> pl.DataFrame:
         """One row per flow of plain datagrams: sent, lost, one-way delay, jitter.
 
-        `lost` counts the numbers below the largest that did not arrive, `jitter_s` is the estimator of RFC 3550 at the
-        end of the run; the quantiles of the delay are exact to 1/64.
+        `lost` counts the missing numbers below the largest one received, `jitter_s` is the estimator of RFC 3550 at
+        the end of the run; the quantiles of the delay are exact to 1/64.
         """
         return self._frame("datagrams")
 

@@ -37,7 +37,7 @@ class Found:
 
 
 def found(bound: Bound, said: str, value: float, most: float | None = None) -> Found:
-    """Return the finding whether a number, or every number of a range, meets the case's bound, which has no margin."""
+    """Return a finding: whether a number, or every number of a range, meets the case's bound, without a margin."""
     return Found(holds=bound.places(value, value if most is None else most) is bound.asked, said=said)
 
 

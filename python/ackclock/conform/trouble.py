@@ -51,7 +51,7 @@ OWN: Mapping[str, str] = {
     "vegas": "takes a lower RTT of before for the path's, and a standing queue for its own (Mo, La, Anantharam, Walrand, INFOCOM 1999);"
     " Linux's does the same in the same draws",
 }
-"""Controllers whose algorithm cannot recover from everything, with the source that says so."""
+"""Controllers whose algorithm cannot recover from every disturbance, with the source that says so."""
 
 TROUBLES = ("loss", "outage", "rate", "delay")
 

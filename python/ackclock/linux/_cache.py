@@ -2,15 +2,15 @@
 
     <cache>/ackclock/linux/sources/       archives as downloaded
     <cache>/ackclock/linux/tree-<key>/    a patched, configured, built tree, for quick rebuilds with other controllers
-    <cache>/ackclock/linux/kernel-<key>/  the kernel, its config, kernel.json; there only if it is whole
+    <cache>/ackclock/linux/kernel-<key>/  the kernel, its config, kernel.json; present only if complete
     <cache>/ackclock/linux/guest-<key>    the guest program
-    <cache>/ackclock/linux/current        name of the kernel that runs use
+    <cache>/ackclock/linux/current        name of the kernel that runs use by default
     <cache>/ackclock/linux/patched-<key>/ a copy of a tree, with the user's patches
-    <cache>/ackclock/linux/followed-<key>/ a copy of the user's own tree, built; the key is that of its path
-    <cache>/ackclock/linux/names/NAME     name of the kernel that the user calls so
-    <cache>/ackclock/linux/ours-<key>/    our own sources out of the wheel, and what Cargo makes of them
+    <cache>/ackclock/linux/followed-<key>/ a built copy of the user's own tree; the key is made from its path
+    <cache>/ackclock/linux/names/NAME     kernel to which the user gave this name
+    <cache>/ackclock/linux/ours-<key>/    our own sources from the wheel, and Cargo's build products
 
-<cache> is $XDG_CACHE_HOME, else ~/.cache. Keys are hashes of everything that the thing is made of.
+<cache> is $XDG_CACHE_HOME, else ~/.cache. Keys are hashes of all inputs of an item.
 """
 
 from __future__ import annotations
@@ -237,7 +237,7 @@ def writable() -> Path:
 
 
 def hash_file(parts: Iterable[bytes]) -> str:
-    """Return the SHA-256 of parts in full length."""
+    """Return the full SHA-256 of parts."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(hashlib.sha256(part).digest())

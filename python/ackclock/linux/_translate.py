@@ -165,7 +165,7 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, kernel: Ha
     recorded: tuple[str, ...] = RECORDED
     traced = flows[:1] if scenario["record"].get("controller") == "flow" else flows
     if all(_is_pcc(group) for group in traced):
-        recorded = (*RECORDED, "controller", "controller_interval_ns")  # the monitor intervals
+        recorded = (*RECORDED, "controller", "controller_interval_ns")  # PCC's monitor intervals
     for key, value in scenario["record"].items():
         if value and key not in recorded and value != RECORD_DEFAULTS.get(key):
             name = key.removesuffix("_ns")

@@ -332,7 +332,7 @@ class Page:
 
     @property
     def figures(self) -> Sequence[Figure]:
-        """Every figure once, in order."""
+        """Return every figure once, in order."""
         own = [b for s in self.sections for b in s.blocks if isinstance(b, Figure)]
         opening = [] if self.opening is None else [self.opening]
         return list({figure.name: figure for figure in (*opening, *own)}.values())

@@ -153,7 +153,7 @@ def _allow_constant(node: ast.Constant) -> None:
 
 
 def refuse(what: str, node: ast.AST) -> Stop:
-    """Return the verdict on a node outside the language."""
+    """Return the exception for a node outside the language."""
     return Stop("unsupported", f"{what} is not allowed in a code block; allowed: {ALLOWED}", node)
 
 

@@ -162,7 +162,7 @@ class View:
         return "".join(f", {words}" for words in found if words) + "," * any(found)
 
     def comparable(self, metric: str) -> bool:
-        """Return whether values from different paths may be averaged: true for shares of something that each path
+        """Return whether values from different paths may be averaged: true for shares of a quantity that every path
         has.
         """
         return (self.normal and metric_unit(metric) in NORMAL) or metric_column(metric).endswith(("share", "jain"))

@@ -98,7 +98,7 @@ def write(
         report.write(page(results, store, figures, metric=metric), part / f"{name}.html", drawn=drawn)
         written = {file.name for file in (part / "figures").iterdir()}
     drawable = (f"{figure.name}.{kind}" for figure in figures for kind in FORMATS)
-    # files of an earlier plot with this name may show something else
+    # files of an earlier plot with this name may show other data
     remove((folder / "figures" / name for name in drawable if name not in written), str(folder))
     return folder / f"{name}.html"
 

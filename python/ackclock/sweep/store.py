@@ -4,13 +4,13 @@ Layout:
 
     state.sqlite                    recipes, runs and their states, parts, sweeps and their members
     data/<recipe>/runs/part-*.parquet       one row per run: key, scenario, seed, digest, metrics
-    data/<recipe>/<table>/part-*.parquet    rows of a table that is kept: key, seed, its columns
-    sweeps/<name>/                  the sweep as a file, its cells, and what was made of it
+    data/<recipe>/<table>/part-*.parquet    rows of a stored table: key, seed, its columns
+    sweeps/<name>/                  the sweep as a file, its cells, and its results
 
 A part is written under a temporary name (`.tmp`), then recorded in the database together with the new state of its
 runs, then renamed; each step is on disk before the next. A file with its final name is therefore part of the store.
-After a process is killed at any moment, the next one either finishes the renaming or finds runs that must still be
-made. `database` opens and holds the one, `parts` writes and finds the others.
+If a process is killed at any moment, the next one either finishes the renaming or finds runs that must still be made.
+Module `database` opens the database, module `parts` writes and finds the Parquet files.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ impl Device for Queues {
 struct Seen {
     /// Sequence number of this end's SYN; `None` until it has been sent.
     first: Option<u32>,
-    /// Ends of the sent and of the acknowledged data, as offsets from the SYN.
+    /// Ends of sent and of acknowledged data, as offsets from the SYN.
     sent_to: u64,
     acked_to: u64,
     sent: u64,

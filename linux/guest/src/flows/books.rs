@@ -168,7 +168,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// State for every flow of the job; no flow has started.
+    /// Create the state of every flow of the job; no flow has started yet.
     pub fn new(job: &Job) -> Result<Shared> {
         let (mut flows, mut clients) = (Vec::new(), Vec::new());
         let mut layout = Layout::default();

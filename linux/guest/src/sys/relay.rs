@@ -18,7 +18,7 @@ pub struct Sent {
     pub len: u32,
     /// Number of the sending host.
     pub host: u16,
-    /// Whether something was delivered earlier in the same nanosecond.
+    /// Whether a packet was delivered earlier in the same nanosecond.
     pub after: u8,
     unused: u8,
     head: [u8; HEAD],
