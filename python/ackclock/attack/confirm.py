@@ -70,7 +70,7 @@ def ask(found: Found) -> Confirmed:
     mine = [at for at, _ in arms]
     there = found.runs.scored(found.worst, tables, [""] * len(arms))
     if found.attack.wanted.apart is not None:
-        score = simulated.score  # two runs beside each other; every reference was run, or its number is known
+        score = simulated.score  # pairs of runs are compared; every reference was run, or its result is known
     else:
         score = found.attack.wanted.score(
             simulated.values[0], [simulated.values[i] for i in mine[1:]], [simulated.delivered[i] for i in mine[1:]]

@@ -33,7 +33,7 @@ def minimised(runs: Runs, candidate: Candidate) -> Candidate:
 
 
 def _descend(runs: Runs, candidate: Candidate, least: float, simpler: object) -> Candidate:
-    """Move to simpler candidates while one is bad enough: each time to the first such, in order of simplicity."""
+    """Move to a simpler candidate as long as one is bad enough, always to the simplest of them."""
     while True:
         choices = list(simpler(runs.budget, candidate))  # type: ignore[operator]
         scores = runs.score(choices) if choices else []

@@ -302,7 +302,7 @@ def _beside(beside: Sequence[Measured]) -> list[Section]:
             means = samples.select(pl.col("srtt_s", "cwnd").mean(), pl.col("retransmissions").max()).row(0)
             srtt_s, window, again = means
             got = goodput.mean()
-            if other.run is not None:  # a run of ours has exact values beside its samples
+            if other.run is not None:  # our own runs have exact values, not only samples
                 row = other.run.rows("flows")[flow]
                 got, again = row["goodput_bps"], row["retransmissions"]
             rows.append(

@@ -557,7 +557,7 @@ def shown(seen: View, look: Look) -> View:
 
 
 def groups(table: pl.DataFrame, *columns: str | None) -> list[tuple[tuple[str, ...], pl.DataFrame]]:
-    """Return the rows of each combination of values in some columns, with the values."""
+    """Return each combination of values of some columns, with its rows."""
     named = [c for c in columns if c is not None]
     if not named:
         return [((), table)]
