@@ -105,7 +105,7 @@ def main() -> None:
 
 
 def table(runs: dict[str, dict[str, str]]) -> list[str]:
-    """Print a row for each run of all tests."""
+    """Return the table as lines, with one for each run of all tests."""
     plain = runs["before"]
     width = max(map(len, runs))
     rows = [f"{'link':<{width}}  passed  failed  endless  not as before"]

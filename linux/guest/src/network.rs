@@ -335,7 +335,7 @@ fn set_card(node: &Node, host: &Host, card: &Card) -> Result<()> {
     set_polls(node, DEVICE, card)
 }
 
-/// Set when the kernel takes packets out of a device: GRO flush timeout and deferred interrupts.
+/// Set whether the kernel merges segments at a device, and when it takes packets out of it.
 fn set_polls(node: &Node, device: &str, card: &Card) -> Result<()> {
     sys::enter(node.fd())?;
     sys::set_aggregation(device, card.gro)?;

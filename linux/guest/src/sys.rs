@@ -304,12 +304,12 @@ pub fn no_offloads(name: &str, tso: bool) -> Result<()> {
     Ok(())
 }
 
-/// Turn on segmentation by the kernel, in front of the device.
+/// Set whether the kernel itself cuts packets into segments, in front of the device.
 pub fn set_segmentation(name: &str, on: bool) -> Result<()> {
     set_offload(name, ETHTOOL_SGSO, on)
 }
 
-/// Turn on aggregation by the kernel, behind the device.
+/// Set whether the kernel itself merges segments, behind the device.
 pub fn set_aggregation(name: &str, on: bool) -> Result<()> {
     set_offload(name, ETHTOOL_SGRO, on)
 }

@@ -60,9 +60,7 @@ class Verdict:
 
     @property
     def left(self) -> float | None:
-        """Share of CUBIC's goodput beside it on the kernel, relative to CUBIC beside another CUBIC; None if no family
-        asks for it.
-        """
+        """Goodput of CUBIC beside the entry on the kernel, relative to CUBIC beside CUBIC; None if no family asks."""
         values = [told["others"] for told in self.terms.values() if "others" in told]
         return sum(values) / len(values) if values else None
 

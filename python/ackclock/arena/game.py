@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 REFERENCE = "cubic"
 YARDSTICK = "reno"
-"""Entries of every table: harm is measured by what CUBIC gets, and an entry that ranks below Reno has not won."""
+"""Entries of every table: harm is measured against what CUBIC leaves to others, and an entry below Reno has not won."""
 
 LIMIT_S = 60.0
 """Maximum CPU time of a run, s; a run that needs more has failed."""

@@ -212,7 +212,7 @@ def comes_back(
     options: Mapping[str, Any] | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> list[Miss]:
-    """Draw runs, and yield those in which the flow does not recover.
+    """Draw runs, and return those in which the flow does not recover.
 
     Parameters
     ----------

@@ -163,7 +163,7 @@ def compare(*, seeds: int = 40, jobs: int = 1, progress: Progress | None = None)
 
 
 def cells(*, seeds: int, jobs: int) -> list[MeasuredCell]:
-    """Yield every experiment, in the order of the table."""
+    """Return every experiment, in the order of the table."""
     quiet = [(network, controller) for network in ("n1", "n3") for controller in CONTROLLERS]
     others = [(network, controller) for network in ("n1", "n3") for controller in OTHERS]
     lossy = [(loss, controller) for loss in LOSSES for controller in CONTROLLERS]

@@ -117,7 +117,7 @@ def _has_header(header: str) -> bool:
 
 
 def _executable_memory() -> str | None:
-    """Check that a file in TMPDIR or /dev/shm can be mapped and executed, as User-Mode Linux does with its memory."""
+    """Return why a file in TMPDIR or /dev/shm cannot be executed from memory, which User-Mode Linux needs; else None."""
     import mmap
 
     place = os.environ.get("TMPDIR") or ("/dev/shm" if Path("/dev/shm").is_dir() else "/tmp")
@@ -137,7 +137,7 @@ def _executable_memory() -> str | None:
 
 
 def _may_confine() -> str | None:
-    """Return whether seccomp filters may be installed, or a child may be traced instead."""
+    """Return why neither seccomp filters nor tracing of a child is possible; None if one of them is."""
     libc = ctypes.CDLL(None, use_errno=True)
     pr_get_seccomp = 21
     if libc.prctl(pr_get_seccomp, 0, 0, 0, 0) >= 0:

@@ -269,7 +269,7 @@ def _ended(program: Program, entry: Mapping[str, Any], told: Mapping[str, Any], 
 
 
 def _contents(left: Path) -> list[bytes]:
-    """Yield all files that the programs wrote, with their names, in order."""
+    """Return names and contents of all files that the programs wrote, in order."""
     files = sorted(place for host in HOSTS for place in (left / host).rglob("*") if place.is_file())
     told = [part for file in files for part in (os.fsencode(file.relative_to(left)), file.read_bytes())]
     return [*told, (left / "programs.json").read_bytes()]

@@ -81,7 +81,7 @@ DRAWN = "_drawn"
 
 THIRD = "bbr3"
 KERNELS_FLAVOUR = "linux-v3"
-"""Options of BBR version 3 as kernels implement it."""
+"""Flavour of BBR version 3 in kernels."""
 
 RECORDED = (
     "trace", "capture", "sample_interval_ns", "queue_interval_ns", "goodput_interval_ns", "limits_interval_ns", "drops", "transactions",

@@ -267,7 +267,7 @@ def _within(key: str, changed: str) -> bool:
 
 
 def _traces(value: Any) -> Iterator[str]:
-    """Return the names of the traces in plain values."""
+    """Yield the names of the traces in plain values."""
     if isinstance(value, dict):
         if value.get("kind") == "mahimahi":
             yield value["file"]

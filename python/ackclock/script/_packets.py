@@ -43,7 +43,7 @@ _Sent = tuple[float, str, int | None]
 
 
 def _sent(trace: Sequence[str]) -> Iterator[_Sent]:
-    """Return the time, the packet without its own timestamp, and that timestamp relative to the host's first one."""
+    """Yield time, packet without its own timestamp, and that timestamp relative to the host's first one."""
     first: int | None = None
     for line in trace:
         at, direction, packet = line.split(" ", 2)

@@ -432,7 +432,7 @@ class Store:
 
 
 def _stretches(runs: Sequence[int]) -> list[tuple[int, int]]:
-    """Yield the first and last number of each contiguous range: runs handed out together were planned together."""
+    """Return the first and last number of each contiguous range: runs handed out together were planned together."""
     found: list[tuple[int, int]] = []
     begin = last = -1
     for run in sorted(runs):

@@ -399,7 +399,7 @@ impl Context<'_> {
 
 const TCP_CM_INQ: i32 = 36;
 
-/// Names of errors (`asm-generic/errno.h`).
+/// Name of an error number (`asm-generic/errno.h`).
 pub fn errno(number: i32) -> &'static str {
     const NAMES: &[(i32, &str)] = &[
         (0, "0"),

@@ -232,7 +232,7 @@ fn cubic(now: &CubicModule, before: &CubicModule) -> Result<()> {
     Ok(())
 }
 
-/// Set a device up.
+/// Request that sets a device up.
 fn link(index: u32) -> Message {
     let mut body = vec![0; 4];
     for word in [index, libc::IFF_UP as u32, libc::IFF_UP as u32] {

@@ -263,7 +263,7 @@ pub fn ports_of(bytes: &[u8]) -> Option<(u16, u16)> {
     bytes.get(ip..ip + 4).map(|b| (u16_at(b, 0), u16_at(b, 2)))
 }
 
-/// Codes of "destination unreachable" (RFC 792, RFC 1122).
+/// Code of a "destination unreachable" message (RFC 792, RFC 1122).
 fn icmp_code(name: &str) -> Option<u8> {
     const CODES: [&str; 14] = [
         "net_unreachable",
