@@ -27,7 +27,7 @@ Floats = NDArray[np.float32]
 
 
 class ParallelEnv(pettingzoo.ParallelEnv[str, Floats, Floats]):  # type: ignore[misc]  # it has no types
-    """Several flows of one run, each controlled by an agent of its own.
+    """Several flows of one run, each controlled by its own agent.
 
     Agents are called `flow_0`, `flow_1`, ..., by the number of their group of flows. Actions, observations and rewards are those of `VectorEnv`;
     `reward` and `observe` are given the steps of all agents, entries of shape (agents,), in the order of `possible_agents`. An agent
@@ -89,7 +89,7 @@ class ParallelEnv(pettingzoo.ParallelEnv[str, Floats, Floats]):  # type: ignore[
         seed: int | None = None,
         options: dict[str, Any] | None = None,  # noqa: ARG002
     ) -> tuple[dict[str, Floats], dict[str, Any]]:
-        """Begin the run anew; `seed` is its seed, None: the next one of the environment's own random numbers.
+        """Start the run again. `seed` is its seed; None: the next one from the environment's random numbers.
 
         Returns
         -------
@@ -105,7 +105,7 @@ class ParallelEnv(pettingzoo.ParallelEnv[str, Floats, Floats]):  # type: ignore[
     def step(
         self, actions: dict[str, Floats]
     ) -> tuple[dict[str, Floats], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]:
-        """Do what the agents decided, and simulate one step.
+        """Apply the agents' actions, and simulate one step.
 
         Returns
         -------
@@ -119,7 +119,7 @@ class ParallelEnv(pettingzoo.ParallelEnv[str, Floats, Floats]):  # type: ignore[
         return seen_now, rewards, complete, over, infos
 
     def digest(self) -> str | None:
-        """Digest of the packets so far: equal seeds and actions give equal ones."""
+        """Return the digest of the packets so far: equal seeds and actions give equal digests."""
         return self._bank.digest()
 
     def _play(self, actions: dict[str, Floats]) -> Any:

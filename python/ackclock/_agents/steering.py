@@ -1,4 +1,4 @@
-"""Many runs in parallel, a step at a time: the basis of environments for many runs or many agents."""
+"""Many runs stepped in parallel: the basis of environments with many runs or many agents."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 Array: TypeAlias = NDArray[np.float64]
 
 HIGHEST = (1.0, 100.0, 1.0, 100.0, 1.0)
-"""Upper bounds of the observation; larger values are clipped here, and complete in the step."""
+"""Upper bounds of the observation. Larger values are clipped; the step has them unclipped."""
 
 _FIELDS = {name: at for at, name in enumerate(_engine.Steering.fields())}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Steps:
-    """Report of one step, an entry for each run, or for each agent.
+    """Report of one step, with one entry for each run or agent.
 
     Parameters
     ----------
@@ -67,21 +67,21 @@ class Steps:
 
     @property
     def loss(self) -> Array:
-        """Share of the segments that were lost."""
+        """Share of segments that were marked lost."""
         return self.lost / np.maximum(self.lost + self.delivered, 1.0)
 
 
 def power(steps: Steps) -> Array:
     """The default reward: Kleinrock's power relative to the best, minus the share of losses.
 
-    Throughput as part of the greatest that was seen, divided by RTT as a multiple of the least, minus the share lost.
+    Power is the throughput over its highest value so far, times the minimum RTT over the RTT.
     """
     ratio = np.where(np.isfinite(steps.min_rtt_s), steps.min_rtt_s, 0.0) / np.maximum(steps.rtt_s, 1e-9)
     return steps.throughput_bps / np.maximum(steps.best_bps, 1.0) * ratio - steps.loss
 
 
 def seen(steps: Steps) -> Array:
-    """The default observation, shape (entries, 5): as `Env` gives it."""
+    """The default observation, shape (entries, 5), with the values of `Env`."""
     least = np.where(np.isfinite(steps.min_rtt_s), steps.min_rtt_s, np.inf)
     values = [
         steps.throughput_bps / np.maximum(steps.best_bps, 1.0),
@@ -95,7 +95,7 @@ def seen(steps: Steps) -> Array:
 
 
 def prepared(scenario: Scenario | str, groups: Sequence[int]) -> Scenario:
-    """The scenario, if its groups can have agents.
+    """Return the scenario if its groups of flows can have agents.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def prepared(scenario: Scenario | str, groups: Sequence[int]) -> Scenario:
 
 
 class Bank:
-    """Runs with agents, stepped together on threads.
+    """Runs with agents, stepped together on several threads.
 
     Parameters
     ----------
@@ -150,13 +150,13 @@ class Bank:
         self._best = np.zeros((runs, len(groups)))
 
     def begin(self, runs: Sequence[tuple[int, Scenario, int]]) -> None:
-        """Start these runs: index, scenario, seed."""
+        """Start runs, given as (index, scenario, seed)."""
         given = [(at, prepared(scenario, self.groups).to_engine_json(), seed) for at, scenario, seed in runs]
         engine_call(lambda: self._engine.begin(given))
         self._best[[at for at, *_ in runs]] = 0.0
 
     def play(self, widen: Array, pace: Array | None = None) -> tuple[Steps, NDArray[np.bool_]]:
-        """Play one step.
+        """Simulate one step of all runs.
 
         Parameters
         ----------

@@ -23,7 +23,7 @@ Floats = NDArray[np.float32]
 
 
 class VectorEnv(gymnasium.vector.VectorEnv[Floats, Floats, NDArray[Any]]):
-    """One flow in each of many runs, each controlled by the agent.
+    """One flow in each of many runs, all controlled by the same agent.
 
     A step is a fixed time. The action is a number from -1 to 1: the window is multiplied by 2 to its power, on the flow's next ACK. With
     `paced` there is a second one: the sender paces at 2 to its power times a window in a smoothed RTT. The observation is that of
@@ -101,7 +101,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Floats, Floats, NDArray[Any]]):
         seed: int | None = None,
         options: dict[str, Any] | None = None,  # noqa: ARG002
     ) -> tuple[Floats, dict[str, Any]]:
-        """Begin all runs anew.
+        """Start all runs again.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Floats, Floats, NDArray[Any]]):
         return observation, info
 
     def step(self, actions: Floats) -> tuple[Floats, Array, NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """Do what the agent decided, and simulate one step of every run.
+        """Apply the agent's actions, and simulate one step of every run.
 
         Returns
         -------
@@ -152,7 +152,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Floats, Floats, NDArray[Any]]):
         return observation, rewards, complete, over & ~complete, info
 
     def digest(self, at: int) -> str | None:
-        """Digest of the packets of a run so far: equal seeds, scenarios and actions give equal ones."""
+        """Return the digest of a run's packets so far: equal seeds, scenarios and actions give equal digests."""
         return self._bank.digest(at)
 
     def _begin(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
