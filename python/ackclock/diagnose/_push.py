@@ -1,4 +1,4 @@
-"""Interpretation of PSH in a capture: the end of a write, or nothing.
+"""Meaning of PSH in a capture: the end of a write, or nothing.
 
 Linux marks the last segment of a write, one whenever half the largest window was written since the last mark
 (`forced_push`), and the last segment of every packet of several segments (`__tcp_transmit_skb`). Other stacks, ours
@@ -18,17 +18,17 @@ __all__ = ["marks_tell", "without_marks"]
 PSH = 0x08
 
 LEAST, MARKED = 3, 0.8
-"""Minimum number of packets with several segments, and the share of marked ones above which the mark means nothing."""
+"""Minimum number of packets with several segments, and share of marked ones above which the mark means nothing."""
 
 ENDED = 0.3
 """Share of marked bursts, among those with a full last segment, above which the mark means nothing."""
 
 BURSTS = 10
-"""Bursts of several segments that suffice alone: a single segment is marked only at the end of a write."""
+"""Number of bursts of several segments that suffices if single segments are marked only at the end of a write."""
 
 BY_SIZE, OFTENER = 0.15, 5.0
-"""Share of marked bursts, and its ratio to the share of marked single segments, from which on a packet's size causes
-the mark. A burst may end in a single segment behind larger packets, so few of them need be marked.
+"""Share of marked bursts, and its ratio to the share of marked single segments, from which the size of a packet causes
+the mark. A burst may end in a single segment after larger packets, so that few bursts need to be marked.
 """
 
 
@@ -79,12 +79,12 @@ def marks_tell(packets: pl.DataFrame, *, server: bool, mss: int, apart: float | 
 
 
 def _share(bursts: pl.DataFrame) -> float:
-    """Return the share of bursts whose end is marked."""
+    """Return the share of bursts whose last segment is marked."""
     return float(bursts["marked"].sum()) / bursts.height if bursts.height else 0.0
 
 
 def without_marks(packets: pl.DataFrame, *, server: bool, mss: int) -> pl.DataFrame:
-    """Return the packets with no mark on full segments of one side.
+    """Return the packets with PSH removed from the full segments of one side.
 
     Parameters
     ----------
