@@ -180,7 +180,9 @@ class Page:
         return " or ".join(found[:3]) or self.doing
 
     def stuck(self, tick_s: float = TICK_S) -> str:
-        """Return the position of a call that has lasted longer than allowed; empty if there is none."""
+        """Return the position of a call that has lasted longer than allowed; empty if there is none. The duration is counted in calls of
+        this function, every `tick_s` seconds, so that time in which the process was stopped does not count.
+        """
         self._passed_s += tick_s
         (count,) = struct.unpack_from("<Q", self._memory, DOING)
         calls = [(number, inside, text) for number, inside, text in self._rooms()]

@@ -1,4 +1,6 @@
-"""Lessons as notebooks: with an answer below each task for the teacher, without for students."""
+"""Lessons as notebooks: with an answer below each task for the teacher, without for students. The cells carry nbgrader's
+metadata, but nbgrader is not needed.
+"""
 
 from __future__ import annotations
 

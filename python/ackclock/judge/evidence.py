@@ -19,7 +19,7 @@ from ackclock.judge.trend import Settling
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quantity:
-    """A measured number without a question: a `Bound` turns it into `Evidence`.
+    """A measured number without a claim about it; a `Bound` turns it into `Evidence`.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class Evidence:
     estimate: Estimate | None = field(default=None, repr=False, compare=False)
 
     def check(self) -> None:
-        """Refuse a value of another type from a user's measure.
+        """Refuse a value of a wrong type from a user's measure.
 
         Raises
         ------
@@ -136,7 +136,7 @@ class Evidence:
         key: str = "",
         cell: Mapping[str, object] | None = None,
     ) -> Evidence:
-        """Make evidence of an estimate.
+        """Return evidence based on an estimate.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class Evidence:
     def reached(
         cls, times: Array, cap: float, label: str, bound: Bound, *, unit: str = "s", weighs: bool = True, key: str = ""
     ) -> Evidence:
-        """Median of times of which some may not have been reached.
+        """Median of times, some of which may not have been reached.
 
         Parameters
         ----------
@@ -181,7 +181,8 @@ class Evidence:
             As for the class.
         """
         beyond = np.isinf(times)
-        # A median and its interval need only ranks; a number above all others stands for values that were not reached.
+        # A median and its interval need only ranks, so a number above all others can represent times that were not
+        # reached.
         found = quantile_interval(np.where(beyond, 1e300, times), 0.5)
         value, low, high = (math.inf if x > 1e299 else x for x in (found.value, found.low, found.high))
         return cls(
@@ -200,20 +201,20 @@ class Evidence:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """95 % interval, or None for an exact value."""
+        """95 % interval; None for an exact value."""
         if self.low is None or self.high is None:
             return None
         return (self.low, self.high)
 
     @property
     def drifts(self) -> bool:
-        """Whether the number was still changing where it was measured: the interval of its change leaves zero out."""
+        """Whether the number was still changing during the measured window: the interval of its change excludes zero."""
         change = self.change
         return change is not None and same(0).places(change.low, change.high) in (Place.BELOW, Place.ABOVE)
 
     @property
     def change(self) -> Estimate | None:
-        """Change from the first half of the measured window to the second; None if the number is no mean over time."""
+        """Change from the first half of the measured window to the second; None if the number is not a mean over time."""
         return self.trend.change if isinstance(self.trend, Settling) else self.trend
 
     @property
@@ -222,7 +223,7 @@ class Evidence:
         return self.judge()
 
     def judge(self, among: int = 1, *, always: bool = False, looks: int = 1) -> Verdict:
-        """Verdict on this number as one of several.
+        """Return the verdict on this number as one of several.
 
         Parameters
         ----------
@@ -258,14 +259,14 @@ class Evidence:
 
     @property
     def value_text(self) -> str:
-        """The value as a reader should see it: `1.2 s`, or `> 3 s` if it was not reached."""
+        """The value as text: `1.2 s`, or `> 3 s` if it was not reached."""
         if math.isinf(self.value) and self.not_reached:
             return f"> {number(self.cap, self.unit)}"
         return number(self.value, self.unit)
 
     @property
     def interval_text(self) -> str:
-        """The interval as a reader should see it."""
+        """The interval as text."""
         if self.interval is None:
             return "exact"
         if all(map(math.isinf, self.interval)) and not self.not_reached:
@@ -279,7 +280,7 @@ class Evidence:
         return text
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; NaN and infinity become null."""
+        """Return plain values; NaN and infinity become null."""
         interval = self.interval
         found: dict[str, Any] = {
             "label": self.label,
@@ -310,13 +311,15 @@ def wider(among: int, seeds: int) -> float:
 
 
 ORDER = (Verdict.FAILS, Verdict.REFUTED, Verdict.NEGLIGIBLE, Verdict.UNDECIDED, Verdict.HOLDS)
-"""The number that decides the verdict on several at once: the first with the most severe verdict. A claim about all
-numbers fails with the first excluded one, whatever is open about the others."""
+"""Verdicts by severity. The first number with the most severe verdict decides the verdict on several numbers. A claim
+about all numbers fails with the first excluded one, regardless of open ones.
+"""
 
 
 def conjunction(evidence: Sequence[Evidence], looks: int = 1) -> Verdict:
-    """Verdict on several numbers at once: that of the deciding number; `looks` as for `Evidence.judge`. If one is
-    negligible and another open, the claim is refuted: it cannot hold, although more runs may still make the other fail.
+    """Return the verdict on several numbers at once, which is that of the deciding number; `looks` as for
+    `Evidence.judge`. If one number is negligible and another open, the claim is refuted: it cannot hold, although more
+    runs may still make the other fail.
     """
     weighing = [e for e in evidence if e.weighs]
     verdicts = {e.judge(len(weighing), looks=looks) for e in weighing}
@@ -327,7 +330,7 @@ def conjunction(evidence: Sequence[Evidence], looks: int = 1) -> Verdict:
 
 
 def decisive(evidence: Sequence[Evidence]) -> Evidence | None:
-    """The number that settles the verdict: the first that decides against the claim, else the first undecided, or that holds."""
+    """Return the number that decides the verdict: the first that decides against the claim, else the first undecided one, else the first that holds."""
     weighing = [e for e in evidence if e.weighs]
     verdicts = [e.judge(len(weighing)) for e in weighing]
     for verdict in ORDER:
@@ -337,5 +340,5 @@ def decisive(evidence: Sequence[Evidence]) -> Evidence | None:
 
 
 def finite(value: float) -> float | None:
-    """The value to twelve digits, or None where JSON has no word for it. A sum over several threads differs in the last of sixteen."""
+    """Return the value to twelve digits; None for NaN and infinity, which JSON lacks. Sums over several threads differ in the sixteenth digit."""
     return float(f"{value:.12g}") if math.isfinite(value) else None
