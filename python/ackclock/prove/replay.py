@@ -1,4 +1,4 @@
-"""Cases in the real kernel: with the losses of a case as a script, segment by segment."""
+"""Cases in the real kernel, with the losses of a case as a script, segment by segment."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Replayed:
     kernel: str
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 def scripted(scenario: Scenario, adversary: Adversary, answers: int) -> Scenario:
-    """Scenario of a case, with its losses as a script; it runs without changes.
+    """Return the scenario of a case with its losses as a script; it can be run as it is.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def scripted(scenario: Scenario, adversary: Adversary, answers: int) -> Scenario
 
 
 def chosen(cases: Cases, seed: int, drawn: int = DRAWN) -> list[tuple[str, int]]:
-    """Return the worst case, the median, and this many drawn ones: name and answers."""
+    """Return the worst case, the median, and this many drawn ones, each with a name and its answers."""
     import numpy as np
 
     found = summary(cases)
@@ -84,7 +84,7 @@ def chosen(cases: Cases, seed: int, drawn: int = DRAWN) -> list[tuple[str, int]]
 
 
 def replay(proof: Proof, target: Target, cases: Cases, *, seed: int = 1, drawn: int = DRAWN) -> list[Replayed]:
-    """Run worst, median and some drawn cases in the kernel too.
+    """Run the worst case, the median and some drawn ones in the kernel as well.
 
     Parameters
     ----------
