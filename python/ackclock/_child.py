@@ -156,24 +156,24 @@ def start(
     Parameters
     ----------
     command
-        Program and arguments; a name without a folder is looked for in PATH.
+        Program and arguments; a name without a folder is searched in PATH.
     leave
         Whether the user has permitted running his own code.
     cwd
-        Current folder: one that we have made, or `/`; with leave, that of this process.
+        Current folder: one of our own, or `/`; with `leave`, that of this process.
     env
-        Its variables; None: `environment()`; with leave, those of this process.
+        Environment variables; None: `environment()`, or with `leave` those of this process.
     stdin
         Standard input; nothing by default.
     memory
-        Bytes of address space that it may take, and each of its children.
+        Largest address space of the process, and of each of its children, bytes.
     options
         Options of `subprocess.Popen`; none of them runs a shell.
 
     Raises
     ------
     OSError
-        If it cannot be started.
+        If the process cannot be started.
     """
     asked, *arguments = command
     place = program(asked)
@@ -198,16 +198,16 @@ def run(
     command, options
         See `start`. Output is text, unless `text=False`.
     input
-        Its standard input.
+        Standard input.
     timeout
-        Seconds after which it is killed.
+        Time after which the process is killed, seconds.
 
     Raises
     ------
     OSError
-        If it cannot be started.
+        If the process cannot be started.
     TimeoutExpired
-        If it does not end in time.
+        If the process does not end in time.
     """
     if options.get("text", True):
         options = {"errors": "replace", **options, "text": True}

@@ -130,7 +130,7 @@ class Page:
     Parameters
     ----------
     file
-        A file in memory that both have; -1: the child is a fork.
+        Memory file that both processes have open; -1 if the child is a fork.
     """
 
     def __init__(self, file: int = -1) -> None:
@@ -219,7 +219,8 @@ def behind(work: Callable[[], int]) -> int:
     Returns
     -------
     int
-        In the child what the command returned. The parent ends with the same, or with 2 if there was no answer.
+        In the child, the exit code that the command returned. The parent exits with the same code, or with 2 if there
+        was no report.
     """
     page = Page()
     answer, word = os.pipe()

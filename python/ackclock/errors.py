@@ -37,7 +37,7 @@ class ControllerError(AckclockError, RuntimeError):
     time_s
         Simulated time, seconds.
     problem
-        What it raised or returned.
+        Exception that was raised, or invalid value that was returned.
     """
 
     def __init__(self, *, controller: str, hook: str, time_s: float, problem: str) -> None:
@@ -69,9 +69,9 @@ class ScenarioError(InputError):
     source
         File from which the scenario was read.
     place
-        Where in that file it stands.
+        Position in that file.
     more
-        What else is wrong with the scenario.
+        Further errors of the scenario.
 
     Examples
     --------

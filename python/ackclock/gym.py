@@ -18,7 +18,7 @@ Examples
 >>> observation, reward, terminated, truncated, info = env.step([0.5])
 >>> env.close()
 
-Hundreds of runs at once, on all cores, with steps of a fixed time:
+Hundreds of runs in parallel, on all cores, with steps of a fixed time:
 
 >>> from ackclock.gym import VectorEnv
 >>> envs = VectorEnv(scenario, num_envs=100, step="10 ms")

@@ -1,11 +1,11 @@
 """Your own controllers by file: `wary.py:Wary`, `tcp_mine.c` and `mine.rs` can be used wherever the name of a controller can.
 
-Such a file is a program: a class of Python, a module of Linux in C, or a type of Rust (`_native`). Reading a scenario never runs it;
-running the scenario does. So the reader of a scenario or a sweep from a file has to allow such names in it (`own_code=True`,
+Such a file is a program: a Python class, a Linux module in C, or a Rust type (`_native`). Reading a scenario never executes it;
+running the scenario does. Reading a scenario or a sweep from a file therefore requires permission for such names (`own_code=True`,
 `--own-code`).
 
-The compiled scenario holds the class's name, its options and a hash of its file, and not where the file lies. So a run's identity
-follows the code: after a change of the file, a sweep repeats its runs.
+The compiled scenario contains the class's name, its options and a hash of the file, but not the file's location. A run's identity
+therefore follows the code: after a change of the file, a sweep repeats its runs.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ def identity(of: Sequence[Stack] | None = None) -> str:
     Parameters
     ----------
     of
-        Stacks; None: those of this process.
+        Stacks to identify; None: those of this process.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def bring(wanted: Sequence[Stack]) -> None:
     Raises
     ------
     UnavailableError
-        If the file is not there, or is another one.
+        If the file is missing or differs.
     """
     with _bringing:
         for stack in wanted:
@@ -213,7 +213,7 @@ def check(file: str | Path, *, controllers: Sequence[str] = (), checks: Sequence
     Raises
     ------
     InputError
-        If it is no library of the header, or has no such controller.
+        If the file is not a library of the header, or has no such controller.
     """
     path = Path(file).resolve()
     stack = _described(path, file)

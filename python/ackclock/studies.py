@@ -68,7 +68,7 @@ def get(name: str) -> Study:
     UnknownStudyError
         If there is none; the message offers the nearest name.
     InputError
-        If the folder or the package holds no study.
+        If the folder or the package has no study.
 
     Examples
     --------

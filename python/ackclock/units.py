@@ -82,12 +82,12 @@ def parse(value: object, *dimensions: Dimension, zero: bool = False, parts: bool
     Returns
     -------
     tuple of Fraction and Dimension
-        The value in base units, and which of the dimensions it is.
+        The value in base units, and its dimension.
 
     Raises
     ------
     ScenarioError
-        With an empty key.
+        If the value is not such a quantity; the error has an empty key.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def parse_share(value: object) -> float:
     Raises
     ------
     ScenarioError
-        With an empty key.
+        If the value is not a share; the error has an empty key.
 
     Examples
     --------

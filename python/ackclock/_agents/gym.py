@@ -176,33 +176,34 @@ def _controller(channel: _Channel, step_s: float | None, paced: bool) -> type:
 class Env(gymnasium.Env[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, np.dtype[np.float32]]]):
     """One flow of a scenario, controlled by an agent.
 
-    The action is one number from -1 to 1: the window is multiplied by 2 to its power, so -1 halves and 1 doubles it.
+    The action is a number from -1 to 1. The window is multiplied by 2 to the power of it, so that -1 halves and 1
+    doubles the window.
 
     The observation is five numbers: throughput relative to the highest of the episode; RTT as a multiple of the minimum, minus one;
     share of segments lost; data in flight relative to the window; base-2 logarithm of the window, divided by 20. `info` holds the
     fields of `Step`. The second and the fourth number end at 100.
 
-    An episode is truncated when the run is over; the last step tells what came since the one before, and `info["run"]` is the `Run`,
-    with whatever the scenario records. It is terminated
-    when the flow has nothing more to send (a transfer that is complete).
+    An episode is truncated when the run is over. The last step reports the ACKs since the previous one, and `info["run"]` is the
+    `Run`, with everything that the scenario records. An episode is terminated when the flow has nothing more to send (a complete
+    transfer).
 
     Parameters
     ----------
     scenario
-        What happens around the agent: a scenario, or the name of one that comes with the package.
+        Environment of the agent: a scenario, or the name of one of the package.
     group
         The group of flows that the agent controls; it must have one flow.
     step
         Length of a step: a duration, or "rtt" for the smoothed round-trip time.
     reward
-        Of a step, given the greatest throughput of the episode so far (bit/s).
+        Function that returns the reward of a step, given the highest throughput of the episode so far (bit/s).
     paced
-        Let the sender pace its packets.
+        Whether the sender paces its packets.
 
     Raises
     ------
     ScenarioError
-        If the group has more than one flow, or none that a controller governs.
+        If the group has more than one flow, or no congestion controller.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012, as Gymnasium declares it
@@ -259,14 +260,14 @@ class Env(gymnasium.Env[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, n
         Parameters
         ----------
         seed
-            Of the run; None: the next one of the environment's own random numbers.
+            Seed of the run; None: the next one from the environment's random numbers.
         options
-            None are known.
+            Ignored.
 
         Returns
         -------
         tuple
-            What the first step told, and its fields.
+            Observation of the first step, and its fields.
         """
         super().reset(seed=seed)
         self.close()

@@ -32,24 +32,24 @@ class Steps:
     Parameters
     ----------
     now_s
-        Its end, time of the run.
+        End of the step, in the run's time.
     seconds
-        Its length; the last one of a run may be shorter.
+        Length of the step; the last step of a run may be shorter.
     throughput_bps
-        Payload acknowledged.
+        Rate of acknowledged payload.
     rtt_s, min_rtt_s
-        Mean of the samples (the smoothed RTT if there was none; 0 before the first), and the least of the connection (infinite before
-        the first).
+        Mean of the RTT samples (the smoothed RTT if there was none; 0 before the first), and minimum RTT of the
+        connection (infinite before the first).
     delivered, lost
         Segments delivered, and segments that the sender marked lost.
     cwnd, in_flight
-        Segments, at the last ACK; 0 before the first.
+        Congestion window and segments in flight at the last ACK; 0 before the first.
     timeouts
         Retransmission timeouts.
     complete
-        1 where the flow has nothing more to send.
+        1 if the flow has nothing more to send.
     best_bps
-        The greatest throughput of a step of the episode so far, this one included.
+        Highest throughput of a step in the episode so far, this step included.
     """
 
     now_s: Array
@@ -100,7 +100,7 @@ def prepared(scenario: Scenario | str, groups: Sequence[int]) -> Scenario:
     Raises
     ------
     ScenarioError
-        If a group has more than one flow, or none that a controller governs.
+        If a group has more than one flow, or no congestion controller.
     """
     if isinstance(scenario, str):
         from ackclock.scenario import load
@@ -123,15 +123,15 @@ class Bank:
     Parameters
     ----------
     runs
-        How many.
+        Number of runs.
     groups
-        The groups of flows that have an agent each, in every run.
+        Groups of flows that are controlled by an agent each, in every run.
     step
         Length of a step, a duration.
     paced
-        Agents pace, too.
+        Whether agents set the pacing rate as well.
     jobs
-        Threads; None: one for each core.
+        Number of threads; None: one per core.
     """
 
     def __init__(self, runs: int, groups: Sequence[int], *, step: str, paced: bool, jobs: int | None) -> None:
@@ -161,14 +161,14 @@ class Bank:
         Parameters
         ----------
         widen
-            Shape (runs, groups): how many times as wide each window is to be, from the flow's next ACK on.
+            Factor for each window from the flow's next ACK, shape (runs, groups).
         pace
-            As many: how many times as fast as a window in a smoothed RTT each sender is to pace.
+            Pacing rate of each sender in windows per smoothed RTT, same shape.
 
         Returns
         -------
         tuple
-            Steps, of shape (runs, groups), and which runs are over; what is of runs that were over before is 0.
+            Steps, of shape (runs, groups), and which runs are over. Values of runs that were over before are 0.
         """
         actions = np.stack([widen, np.ones_like(widen) if pace is None else pace], axis=-1)
         rows, over = self._engine.step(np.ascontiguousarray(actions, dtype=np.float64).tobytes())

@@ -1,7 +1,7 @@
 """`ackclock mcp`: commands as tools of an agent, over the Model Context Protocol.
 
-Each tool is the command of that name with `--json`, in a process of its own: its bounds are those of the command, and what it refuses comes back as the same
-line. No tool runs own code (but one, with the user's leave) or writes a file, and no path leaves the folder in which the server was started.
+Each tool is the command of that name with `--json`, run in its own process. It has the bounds of the command, and a refusal has the same text. No
+tool writes a file or runs own code (except one, with the user's permission), and no path leads out of the folder in which the server was started.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Tools:
     Parameters
     ----------
     folder
-        Beyond which no path leads.
+        Folder out of which no path may lead.
     code
         Whether controllers of the arena may be text, which is executed.
     """

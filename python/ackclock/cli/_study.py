@@ -78,11 +78,11 @@ class Options:
     store
         Folder in which runs are kept and found.
     readings
-        Run the other readings of what the publications leave open, too.
+        Whether to run the other readings of what the publications leave open.
     record
         Write verdicts and values into the records of the studies.
     kernel
-        Run the part of each study that the real kernel can run, too.
+        Whether to run the kernel part of each study.
     registered
         A plan that was written before; the seeds follow from its hash.
     held_out

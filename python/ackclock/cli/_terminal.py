@@ -277,7 +277,7 @@ def own_folder(folder: Path, names: Sequence[str], marks: Sequence[str], *, whos
     Parameters
     ----------
     folder, names, marks, whose
-        Of `ackclock._files.check_folder`.
+        See `ackclock._files.check_folder`.
 
     Raises
     ------

@@ -80,9 +80,10 @@ class Cause:
         Name as in table `limits` of a run: `rwnd`, `cwnd`, ... If the sender paces, `pacing` includes the congestion
         window and, if the path had no queue, a queue in the sender's host.
     seconds, share
-        How long, and which part of the time that the transfer was not idle.
+        Duration, and its share of the time in which the transfer was not idle.
     lost_bytes
-        What the path could have carried in that time, without what it did; None where its rate is not known, a lower bound where that is one.
+        Bytes that the path could have carried in that time beyond those that it did carry; None if the path's rate is
+        unknown, a lower bound if the rate is one.
     """
 
     name: str
@@ -100,7 +101,7 @@ class Diagnosis:
     connection
         Row of the connection in `ackclock.formats.Capture.connections`.
     at
-        Where it was captured, seen from the data: `sender`, `receiver`, `between` or `unknown`.
+        Capture point, seen from the data: `sender`, `receiver`, `between` or `unknown`.
     missed
         Share of the data that the capture itself has missed.
     refused
@@ -116,15 +117,15 @@ class Diagnosis:
     mss
         Payload of a full segment, bytes.
     replay
-        The sender as it is read from the capture, instant by instant; None if refused.
+        Replay of the sender, instant by instant; None if refused.
     sent
         The sender's transmissions, and which were lost; None if refused.
     notes
         Facts that the capture shows only roughly, or not at all.
     answer
-        Place of the limit, the change that would move it, and how sure that is; None if nothing is told at all.
+        Place of the limit, the change that would help, and the certainty; None if nothing is known.
     policer
-        On the path, if the losses show one.
+        Policer on the path, if the losses show one.
     early_bytes
         Bytes in flight when slow start ended, if that was early and nothing was lost.
     """
@@ -184,7 +185,7 @@ class Diagnosis:
         Parameters
         ----------
         intervals
-            Into which the capture's time is divided.
+            Number of intervals into which the capture's time is divided.
         """
         import numpy as np
         import polars as pl
@@ -239,21 +240,21 @@ def diagnose(
     path
         A capture (pcap, pcapng), best taken at the sender.
     connection
-        Which one, as `ackclock read` numbers them; None takes the one with most data in one direction.
+        Number of the connection, as in `ackclock read`; None: the one with the most data in one direction.
     anonymise
-        Write other addresses and ports.
+        Whether to replace addresses and ports.
     progress
         Called with the share of the file that is read.
 
     Returns
     -------
     Diagnosis
-        Of its direction with most data.
+        Diagnosis of the connection's direction with the most data.
 
     Raises
     ------
     InputError
-        If it is no capture, or holds no data of TCP.
+        If the file is not a capture, or has no TCP data.
     """
     path = File(path)
     first = read_capture(path, anonymise=anonymise, progress=progress)

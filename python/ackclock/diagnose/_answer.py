@@ -33,9 +33,9 @@ class Answer:
     where
         `network`, `server`, `client`, `application` (of the end that sends) or `not told`.
     what
-        What is there.
+        Description of the limit.
     helps
-        What would change it.
+        Change that would help.
     sure
         `sure`, `likely` or `not told`.
     """

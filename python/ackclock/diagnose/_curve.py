@@ -73,7 +73,7 @@ def sent(packets: pl.DataFrame, *, server: bool, mss: int) -> Sent:
     Parameters
     ----------
     packets
-        Of `ackclock.formats.read_capture`.
+        Packets from `ackclock.formats.read_capture`.
     server
         Whether to use the data that the server sends.
     mss

@@ -129,7 +129,7 @@ def model(found: Diagnosis, *, controller: str = "cubic", own_pace: float = OWN_
     found
         Diagnosis with conclusions.
     controller
-        Sender's controller, which a capture does not name.
+        Sender's controller, which cannot be read from a capture.
     own_pace
         Largest accepted share of the time with nothing to send.
 

@@ -193,7 +193,7 @@ def candidate_cells(one: Any) -> tuple[str, str, str]:
 
 def _flights(identity: Identity) -> Live:
     first = identity.candidates[0].name
-    whole = [one.name for one in identity.candidates if one.name in identity.curves]  # others ran in part
+    whole = [one.name for one in identity.candidates if one.name in identity.curves]  # the other candidates ran in part
     beside = [name for name in whole if name not in identity.names][:DRAWN]
     drawn = [("", "the capture", "#222222", "solid", 3.0), (first, first, OKABE_ITO["vermilion"], "solid", 1.5)]
     looks = (OKABE_ITO["blue"], "dash"), (GREY, "dot")

@@ -2,7 +2,7 @@
 
 The test is that of Flach et al. (An Internet-Wide Analysis of Traffic Policing, SIGCOMM 2016). The bytes that passed
 between the first and the last loss give the rate. The bucket, empty at the first loss, is filled at that rate, and each
-delivered segment takes its bytes: a policer drops segments that find the bucket empty, and passes all others. Random
+delivered segment removes its bytes. A policer drops segments that find the bucket empty, and passes all others. Random
 losses occur at any level; a queue delays packets before it drops some.
 """
 
@@ -46,7 +46,7 @@ class Policer:
     Parameters
     ----------
     rate_bps
-        Payload that it lets pass, bit/s.
+        Rate of payload that passes the policer, bit/s.
     burst_bytes
         Bytes that passed in a burst before the first loss, beyond that rate.
     """

@@ -1,9 +1,9 @@
 """Meaning of PSH in a capture: the end of a write, or nothing.
 
-Linux marks the last segment of a write, one whenever half the largest window was written since the last mark
-(`forced_push`), and the last segment of every packet of several segments (`__tcp_transmit_skb`). Other stacks, ours
-among them, mark segments that nothing follows. The capture shows which stack it is: if bursts ended by a window or by
-pacing are marked as well, the mark means nothing. A segment that is not full always ends a write.
+Linux marks the last segment of a write, another one whenever half of the largest window was written since the last mark
+(`forced_push`), and the last segment of every packet of several segments (`__tcp_transmit_skb`). Other stacks,
+including ours, mark segments after which nothing is left to send. The capture shows which stack it is: if bursts ended
+by a window or by pacing are marked as well, the mark means nothing. A segment that is not full always ends a write.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ the mark. A burst may end in a single segment after larger packets, so that few 
 def marks_tell(packets: pl.DataFrame, *, server: bool, mss: int, apart: float | None) -> bool:
     """Return whether PSH on a full segment shows the end of a write.
 
-    A host that hands packets of several segments to its card marks nearly all of them, as seen at the sender. If a
-    card, a switch or the path has cut them up, nearly every burst ends in a mark. Large packets at the receiver were
-    joined there, whatever their sender marked.
+    A host that hands packets of several segments to its network card marks nearly all of them, which is visible at the
+    sender. If a card, a switch or the path has cut them, nearly every burst ends in a mark. Large packets at the
+    receiver were joined there, regardless of the sender's marks.
 
     Parameters
     ----------
     packets
-        Of `ackclock.formats.read_capture`.
+        Packets from `ackclock.formats.read_capture`.
     server
         Whether the server sends the data.
     mss

@@ -75,7 +75,7 @@ def replay(packets: pl.DataFrame, *, server: bool, mss: int) -> Replay:
     Parameters
     ----------
     packets
-        Of `ackclock.formats.read_capture`.
+        Packets from `ackclock.formats.read_capture`.
     server
         Whether to use the data that the server sends.
     mss

@@ -29,22 +29,22 @@ writes and not of a full segment.
 """
 
 NEAR = 0.9
-"""Smallest fraction of the announced MSS that a path with a smaller MTU, usually a tunnel, leaves."""
+"""Smallest fraction of the announced MSS that remains on a path with a smaller MTU, usually a tunnel."""
 
 
 def full_segment(packets: pl.DataFrame, server: bool, announced: float | None = None) -> int:
     """Return the payload of a full segment: the largest size of which most bytes arrived in whole multiples.
 
-    A segment of the announced size is full, even if another length is more frequent: a program with small writes fills
-    few segments. A card that cuts up packets gets several segments at a time, often always two: only together with
-    other lengths, or with the announced MSS, do these show the size of one.
+    A segment of the announced size is full, even if another length is more frequent, because a program with small
+    writes fills few segments. A network card that cuts packets gets several segments at a time, often always two. Such
+    lengths show the size of one segment only together with other lengths, or with the announced MSS.
 
-    Writes of one small size have that length in common as well; each of their packets ends a write.
+    Writes of one small size have a common length as well; each of their packets ends a write.
 
     Parameters
     ----------
     packets
-        Of `ackclock.formats.read_capture`.
+        Packets from `ackclock.formats.read_capture`.
     server
         Whether the server sends the data.
     announced

@@ -66,9 +66,9 @@ class Flights:
     short
         Part of `held` after flights that end in a short segment: nothing more had been written.
     full
-        Such time while the window had no room.
+        Same time while the window had no room.
     free
-        Time in which ACKs arrived and nothing left.
+        Time in which ACKs arrived and nothing was sent.
     asked
         Time after data of the receiver that the next flight may answer.
     sizes
@@ -89,7 +89,7 @@ def trips(packets: pl.DataFrame, *, server: bool) -> Trips | None:
     Parameters
     ----------
     packets
-        Of `ackclock.formats.read_capture`.
+        Packets from `ackclock.formats.read_capture`.
     server
         Whether the server sends the data.
     """

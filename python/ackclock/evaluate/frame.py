@@ -156,7 +156,8 @@ RATES, RTTS, BUFFERS = (1, 10, 100, 1000), (10, 40, 100, 300), (0.25, 1, 2, 8)
 def grid(quick: Sequence[tuple[float, float, float]] = ()) -> Iterator[tuple[float, float, float, Scale]]:
     """Yield rate (Mbit/s), RTT (ms) and buffer (BDP) of every path with a BDP of at least four packets, with its scale.
 
-    The standard scale has all RTTs at 10 Mbit/s, and 40 ms (1 Mbit/s: 100 ms) at the other rates; the full one has all.
+    The standard scale has all RTTs at 10 Mbit/s, and 40 ms (at 1 Mbit/s: 100 ms) at the other rates. The full scale has
+    all paths.
     """
     for mbit in RATES:
         for rtt_ms in RTTS:

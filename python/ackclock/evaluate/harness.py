@@ -145,9 +145,9 @@ def evaluate(
     Parameters
     ----------
     plan, folder, executor
-        What to run, where runs are kept, and who makes them.
+        Plan of the evaluation, folder of the runs, and executor that makes them.
     progress, stop
-        Called with progress; if set, the runs end early.
+        Function that is called with progress; event that ends the runs early.
     within
         Time for further looks at rows without a difference, after the runs of the scale; None: no such looks.
 

@@ -31,7 +31,7 @@ class Cell:
     Parameters
     ----------
     id
-        Unique in its row; part of file names.
+        Identifier, unique within the row and part of file names.
     scenario
         Keys of a scenario, with `PLACE` in place of the controller's name.
     about

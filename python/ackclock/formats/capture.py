@@ -54,15 +54,15 @@ class Capture:
         Name of the file without its suffix.
     connections
         A row for each direction of each connection, in the order of their first packets. `connection` is the number,
-        `way` is `client` or `server`: the end that sends. Counts of segments count what left as packets: a capture
-        above the network card shows several as one. `lost` is `retransmitted` without `spurious`; `reordered` were
-        overtaken on the way, `unseen_bytes` were acknowledged and are not in the capture. Times are seconds from the
-        first packet, sizes bytes; null where nothing tells.
+        `way` is `client` or `server`: the end that sends. Segments are counted as captured packets: a capture above the
+        network card shows several as one. `lost` is `retransmitted` without `spurious`; `reordered` were overtaken on
+        the way, `unseen_bytes` were acknowledged and are not in the capture. Times are seconds from the first packet,
+        sizes bytes; null if unknown.
     packets
-        The packets of the connection that was asked for, and the SACK blocks that they carry as rows of their own (`kind` `sack` or
-        `dsack`). `seq` and `ack` are offsets: 0 is the SYN, 1 the first byte of data.
+        Packets of the requested connection, and their SACK blocks as separate rows (`kind` `sack` or `dsack`). `seq`
+        and `ack` are offsets: 0 is the SYN, 1 the first byte of data.
     facts
-        Numbers of the file: frames, segments of TCP, and what was left out.
+        Counts for the file: frames, TCP segments, and what was left out.
     """
 
     name: str
@@ -113,24 +113,26 @@ def read_capture(
     Parameters
     ----------
     path
-        A plain file, pcap or pcapng, perhaps packed with gzip, of Ethernet, Linux cooked, PPP, Cisco HDLC, 802.11, netfilter's log, loopback or raw IP; with VLANs, PPPoE, MPLS, and in
-        tunnels of GRE, IP, VXLAN, Geneve or GTP-U.
+        A regular file, pcap or pcapng, optionally compressed with gzip. Links may be Ethernet, Linux cooked, PPP, Cisco
+        HDLC, 802.11, netfilter's log, loopback or raw IP, with VLANs, PPPoE, MPLS, and tunnels of GRE, IP, VXLAN,
+        Geneve or GTP-U.
     connection
-        Number of the connection whose packets are wanted, too; at most 10 million rows of them.
+        Number of the connection whose packets are returned as well, at most 10 million rows.
     anonymise
-        Write addresses as 10.0.0.1, 10.0.0.2, ... (or fd00::1, ...) in the order of their appearance, and ports of clients as 1, 2, ...
+        Whether to replace addresses by 10.0.0.1, 10.0.0.2, ... (or fd00::1, ...) in the order of their appearance, and
+        ports of clients as 1, 2, ...
     progress
         Called with the share of the file that is read.
 
     Returns
     -------
     Capture
-        Its connections.
+        Contents of the capture.
 
     Raises
     ------
     InputError
-        If it is no capture, a broken one, or has no such connection.
+        If the file is not a capture, is damaged, or has no such connection.
     """
     path = Path(path)
     size = max(1, _size(path))
@@ -259,7 +261,7 @@ def measured(path: Path) -> Measured:
     Raises
     ------
     InputError
-        If it is not a capture, or holds no data.
+        If it is not a capture, or has no data.
     """
     import numpy as np
     import polars as pl

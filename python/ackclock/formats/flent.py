@@ -38,7 +38,7 @@ def read(value: Mapping[str, Any], *, name: str) -> Measured:
     Parameters
     ----------
     value
-        Object in the file.
+        JSON object of the file.
     name
         Name in figures.
 

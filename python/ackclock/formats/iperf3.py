@@ -103,7 +103,7 @@ def result(run: Run, group: int, *, mss: int) -> dict[str, Any]:
     Parameters
     ----------
     run
-        Has recorded goodput; RTT and window are there if it has recorded samples, too.
+        Run that has recorded goodput; RTT and window are included if it has recorded samples as well.
     group
         Number of the group.
     mss

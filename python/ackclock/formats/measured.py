@@ -130,19 +130,20 @@ def read(path: str | Path) -> Measured:
     Parameters
     ----------
     path
-        A plain file of at most 128 MiB, perhaps packed with gzip: of `iperf3 -J`, of `ss -tin` with the time before each look, of qlog (JSON or JSON-SEQ), of flent, of
-        tcp_probe (the module or the trace event), a row of M-Lab's NDT7; a capture (pcap, pcapng), of which the direction with most data is taken; or a folder
-        that `ackclock run --out` has written.
+        A regular file of at most 128 MiB, optionally compressed with gzip: output of `iperf3 -J`, `ss -tin` with the
+        time before each sample, qlog (JSON or JSON-SEQ), flent, tcp_probe (the module or the trace event), or a row of
+        M-Lab's NDT7; a capture (pcap, pcapng), of which the direction with the most data is used; or a folder written
+        by `ackclock run --out`.
 
     Returns
     -------
     Measured
-        Its flows.
+        Flows of the file.
 
     Raises
     ------
     InputError
-        If it is in none of these formats, or holds nothing that can be drawn.
+        If the file has none of these formats, or nothing that can be drawn.
     """
     from ackclock.formats import capture
 

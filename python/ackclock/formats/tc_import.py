@@ -65,13 +65,13 @@ def read_script(text: str, *, forward: str | None = None, backward: str | None =
     text
         The script.
     forward, backward
-        Device of the way from sender to receiver, and of the way back, as DEVICE or NAMESPACE/DEVICE. Default: the first one that the script
-        gives a discipline, and the second.
+        Device of the forward path, and of the return path, as DEVICE or NAMESPACE/DEVICE. Default: the first one that
+        the script gives a discipline, and the second.
 
     Raises
     ------
     InputError
-        If it has no such line, one that cannot be read, or no such device.
+        If the script has no such line, a line that cannot be read, or no such device.
 
     Examples
     --------

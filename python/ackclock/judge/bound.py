@@ -69,8 +69,8 @@ class Bound:
         Whether the bounds themselves lie outside.
     margin
         For a bound that is open on one side: the smallest difference from it that counts, stated beforehand. Values
-        nearer to the bound than this, on either side, lie within the margin. Without it no number of seeds decides
-        against "more than" where the truth is zero.
+        nearer to the bound than this, on either side, lie within the margin. Without a margin no number of seeds
+        decides against "more than" if the true value is zero.
     """
 
     low: float = -math.inf

@@ -2,7 +2,8 @@
 
     python tools/coverage.py
 
-records the table of the book of numbers (`interval-coverage`). Data are drawn as the studies' are: pairs of times under common losses, counts of rare events, ties, tails.
+records the table of the book of numbers (`interval-coverage`). Data is drawn like that of the studies: pairs of times under common losses, counts of
+rare events, ties, tails.
 """
 
 from __future__ import annotations

@@ -110,9 +110,9 @@ def _stretched(skew: float, t: float) -> tuple[float, float]:
     Parameters
     ----------
     skew
-        Of the mean (the skewness of a run over the square root of their number).
+        Skewness of the mean (that of a run over the square root of the number of runs).
     t
-        Quantile.
+        Quantile of Student's t.
 
     References
     ----------

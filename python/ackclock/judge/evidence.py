@@ -34,9 +34,9 @@ class Quantity:
     weighs
         False for numbers that are only shown and decide nothing.
     trend
-        How much the number still changed from the first to the second half of the measured window, with its interval over runs
-        (`ackclock.judge.trend.trend`), or also how long a window would show it settled (`settling`); None if it is no mean over
-        time.
+        Change of the number from the first to the second half of the measured window, with its interval over runs
+        (`ackclock.judge.trend.trend`), or with the length of a window that would show it settled (`settling`); None if
+        the number is not a mean over time.
     """
 
     label: str
@@ -65,29 +65,30 @@ class Evidence:
     label
         What was measured, in a few words; unique within its criterion.
     value
-        The estimate; infinite if it is a time that was not reached.
+        The estimate; infinite for a time that was not reached.
     bound
-        The range that the claim asks for.
+        The range that the claim requires.
     low, high
-        95 % interval of the value; left out for exact values.
+        95 % interval of the value; None for exact values.
     unit
         Unit of value, interval and bound.
     seeds
-        Independent runs behind the number; 0 for a computation without chance.
+        Number of independent runs; 0 for a computation without randomness.
     weighs
         False for numbers that are only shown and decide nothing.
     key
         Name by which a note quotes the number; empty if none does.
     not_reached
-        Runs in which the value was not reached before they ended, of `seeds`.
+        Number of runs, of `seeds`, that ended before the value was reached.
     cap
-        When those runs ended; of their values we only know that they are greater.
+        End of those runs, which is a lower bound of their values.
     trend
         As for `Quantity`.
     cell
-        Of a number of one cell: what names it, such as {"rate": "64 Kb/s"}; so a claim can say what parts its cells.
+        Values that identify the cell of the number, such as {"rate": "64 Kb/s"}, so that a claim can state what
+        separates its cells.
     estimate
-        The estimate behind it, which knows its runs.
+        The estimate on which it is based, with its runs.
     """
 
     label: str
@@ -147,8 +148,8 @@ class Evidence:
         factor
             Multiplies value and interval, to change the unit; above zero.
 
-        Runs that all gave the same number are no certainty: the number keeps its runs and its interval, however narrow. Exact is what is
-        computed without chance, and is given as a plain number.
+        A number that is equal in all runs is not exact: it keeps its runs and its interval, however narrow. Exact numbers are computed
+        without randomness, and are given as plain numbers.
         """
         return cls(
             label=label,
@@ -173,10 +174,10 @@ class Evidence:
         Parameters
         ----------
         times
-            One per run; infinite where the run ended first.
+            One time per run; infinite if the run ended first.
         cap
-            How long a run had. A time that was not reached is known to be greater, no more: it is no value of its own, enters
-            no ratio, and never equals a bound.
+            Length of a run. A time that was not reached is only known to be longer: it is not a value, enters no ratio,
+            and never equals a bound.
         label, bound, unit, weighs, key
             As for the class.
         """
@@ -228,14 +229,14 @@ class Evidence:
         Parameters
         ----------
         among
-            How many numbers a claim asks for at once. Their number makes it likelier that one misses by chance, so one that
-            decides against the claim has to do so at 1 - 0.05 / among (Bonferroni; Holm's first step is the same). For all of
-            them to hold by mistake, each has to: that needs no correction.
+            Number of values that a claim requires at once. With more values it is more likely that one misses by
+            chance, so that a value that decides against the claim has to do so at 1 - 0.05 / among (Bonferroni; Holm's
+            first step is the same). All of them hold by mistake only if each does, which needs no correction.
         always
-            Correct what holds, too: where one that holds is asked for among others that need not.
+            Whether values that hold are corrected as well, as needed if only one of several has to hold.
         looks
-            How often the numbers are looked at, with more runs each time: every look has an equal part of the 5 % (Bonferroni), so that a mistake over all
-            of them is as rare as in one.
+            Number of looks at the values, each with more runs. Every look has an equal part of the 5 % (Bonferroni), so
+            that an error in any of them is as rare as in a single one.
         """
         low, high = self.interval or (self.value, self.value)
         if looks > 1 and self.interval is not None:

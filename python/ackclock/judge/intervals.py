@@ -39,16 +39,16 @@ class Estimate:
     value
         Point estimate.
     low, high
-        Ends of the interval; infinite where the data gives no bound.
+        Ends of the interval; infinite if the data gives no bound.
     level
         Confidence level.
     n
-        Independent observations.
+        Number of independent observations.
     parts
-        Stream of runs -> how much each run moves the estimate (its influence), where the estimator knows them: so two estimates of the
-        same runs are compared run by run. The streams are independent of one another.
+        Stream of runs -> influence of each run on the estimate, if the estimator knows it, so that two estimates of the
+        same runs can be compared run by run. Streams are independent of one another.
     ties
-        Variance that stands for runs that were all alike, and might have differed: no influence shows it.
+        Variance for runs that were all alike but might have differed; the influences do not show it.
     """
 
     value: float
@@ -87,7 +87,7 @@ class Comparison:
     pairs
         Number of pairs, with numbers or without.
     without
-        Values that were undefined (NaN), of the first and of the second.
+        Number of undefined values (NaN) of the first and of the second arm.
     """
 
     first: Estimate
@@ -186,7 +186,7 @@ def bootstrap_interval(
     Parameters
     ----------
     values
-        Independent observations, shape (n,) or (n, k): rows are drawn whole, so that pairs stay together.
+        Independent observations, shape (n,) or (n, k): complete rows are drawn, so that pairs stay together.
     statistic
         Array of observations -> number.
     level, resamples, seed
@@ -255,14 +255,14 @@ def stratified_mean(strata: Sequence[Values], units: Sequence[Sequence[int]], *,
     strata
         For each stratum, one observation of each of its units.
     units
-        For each stratum, which unit each observation is of.
+        For each stratum, the unit of each observation.
     level
         Confidence level.
 
     Returns
     -------
     Estimate
-        `n` counts units. No bounds with fewer than two, or where a stratum has a single observation.
+        `n` counts units. There are no bounds with fewer than two, or if a stratum has a single observation.
 
     References
     ----------
@@ -346,14 +346,14 @@ def seeds_needed(estimate: Estimate, width: float) -> int:
     Parameters
     ----------
     estimate
-        Of a mean.
+        Estimate of a mean.
     width
         Wanted distance between the ends of the interval, in the unit of the estimate; above zero.
 
     Returns
     -------
     int
-        At least the present number if the interval is wider; its width falls with the square root of the number.
+        At least the present number if the interval is wider; the width decreases with the square root of the number.
 
     Examples
     --------
@@ -376,7 +376,7 @@ def proportion_interval(successes: int, n: int, *, level: float = 0.95) -> Estim
     Parameters
     ----------
     successes, n
-        Of n independent trials.
+        Number of successes, and of independent trials.
     level
         Confidence level.
 
@@ -409,7 +409,7 @@ def least_for_quantile(q: float, *, level: float = 0.95) -> int:
     Parameters
     ----------
     q
-        Which quantile, above 0 and below 1.
+        Quantile, above 0 and below 1.
     level
         As for `quantile_interval`.
 
@@ -437,14 +437,14 @@ def quantile_interval(values: Values, q: float, *, level: float = 0.95) -> Estim
     values
         Independent observations, shape (n,).
     q
-        Which quantile, 0 to 1.
+        Quantile, 0 to 1.
     level
         Minimum confidence level.
 
     Returns
     -------
     Estimate
-        The interval covers at least `level`; an end is infinite where too few observations lie beyond.
+        The interval covers at least `level`; an end is infinite if too few observations lie beyond it.
 
     References
     ----------

@@ -39,7 +39,7 @@ class OverCells:
     verdict
         Verdict by the rule.
     evidence
-        The mean of the cells, which settles the verdict; the shares of cells on either side; then the cells.
+        The mean of the cells, which decides the verdict; the shares of cells on either side; then the cells.
     parted
         Variable that best separates the cells on the two sides; empty unless the verdict is "depends".
     """
@@ -55,7 +55,7 @@ def general(evidence: Sequence[Evidence], looks: int = 1) -> OverCells:
     Parameters
     ----------
     evidence
-        Numbers that weigh are the cells; others are shown only.
+        Numbers, of which those that weigh are the cells; others are only shown.
     looks
         See `Evidence.judge`.
     """

@@ -44,7 +44,7 @@ def trend(series: NDArray[np.float64]) -> Estimate:
     Parameters
     ----------
     series
-        Shape (runs, samples): the number along the measured window, at equal distances of time.
+        Shape (runs, samples): the number along the measured window, at equal time intervals.
     """
     half = series.shape[1] // 2
     return mean_interval(series[:, -half:].mean(axis=1) - series[:, :half].mean(axis=1))
@@ -58,7 +58,7 @@ def settling(series: NDArray[np.float64], tolerance: float) -> Settling:
     series
         As for `trend`; nine samples or more.
     tolerance
-        The change that does not matter, in the unit of the number; above zero.
+        Largest irrelevant change, in the unit of the number; above zero.
     """
     change = trend(series)
     drifts = change.low > 0 or change.high < 0

@@ -35,14 +35,14 @@ def opening(packets: pl.DataFrame, rtt_s: float) -> tuple[float, float]:
     Parameters
     ----------
     packets
-        Of a `Capture`.
+        Packets of a `Capture`.
     rtt_s
-        A round trip.
+        Round-trip time.
 
     Returns
     -------
     tuple
-        Its first and last second.
+        Beginning and end of the span, s.
     """
     begin, end = float(packets["t_s"][0]), float(packets["t_s"][-1])
     again = packets.filter(packets["kind"].is_in(list(AGAIN)))
@@ -57,13 +57,13 @@ def draw_capture(ax: Any, packets: pl.DataFrame, *, from_server: bool, span: tup
     Parameters
     ----------
     ax
-        Axes of matplotlib.
+        Matplotlib axes.
     packets
-        Of a `Capture`.
+        Packets of a `Capture`.
     from_server
-        Which direction.
+        Direction of the data.
     span
-        The first and the last second that are shown.
+        Beginning and end of the shown span, s.
     """
     import polars as pl
 

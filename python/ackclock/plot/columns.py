@@ -76,11 +76,11 @@ def write(run: Run, wanted: str, *, width: str = "double", beside: Sequence[Meas
     Parameters
     ----------
     run
-        A run that has recorded the column.
+        Run that has recorded the column.
     wanted
         See `check`.
     width
-        "single" or "double": of a paper's columns.
+        "single" or "double" column of a paper.
     beside
         Measurements from elsewhere, for the figures that have a short name.
 
@@ -106,7 +106,7 @@ def figure(run: Run, what: str, *, width: str = "double", beside: Sequence[Measu
     Parameters
     ----------
     run
-        A run that has recorded the column.
+        Run that has recorded the column.
     what
         One of `SHORT`, or "TABLE.COLUMN".
     width, beside
@@ -115,7 +115,7 @@ def figure(run: Run, what: str, *, width: str = "double", beside: Sequence[Measu
     Returns
     -------
     Figure
-        Drawn once already, so that what is wrong is said here.
+        The figure, which has been drawn once so that errors are raised here.
 
     Raises
     ------

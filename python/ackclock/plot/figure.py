@@ -32,13 +32,13 @@ class Figure:
     title
         The message of the figure, as a short sentence.
     caption
-        What is shown, and how to read it.
+        Content of the figure, and how to read it.
     draw
-        Returns a matplotlib figure.
+        Function that returns a matplotlib figure.
     data
         The numbers, as one table or several by name.
     interactive
-        Returns the same as an interactive plotly figure (`data`, `layout`), if there is one.
+        Function that returns the figure for plotly (`data`, `layout`); None if there is none.
     rc
         Settings of matplotlib on top of the package's own.
     """
@@ -81,12 +81,12 @@ class Figure:
         folder
             Created if absent.
         formats
-            Those wanted.
+            Wanted formats.
 
         Returns
         -------
         dict
-            What `render` returns.
+            Files by format, as from `render`.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)

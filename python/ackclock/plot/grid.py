@@ -25,7 +25,7 @@ class Line:
     x, y
         Points, in order.
     low, high
-        Ends of the interval at each point; infinite where there is none.
+        Ends of the interval at each point; infinite if there is none.
     """
 
     x: Sequence[float]
@@ -102,7 +102,7 @@ def draw_heat_map(
     Returns
     -------
     matplotlib.image.AxesImage
-        For the colour bar.
+        Image, for the colour bar.
     """
     image = ax.imshow(values, origin="lower", aspect="auto", cmap="viridis", vmin=limits[0], vmax=limits[1])
     ax.set_xticks(
@@ -158,11 +158,11 @@ def name_points(figure: Any, named: Mapping[Any, Sequence[tuple[float, float, st
     Parameters
     ----------
     figure
-        All else is drawn in it: the places follow from its layout.
+        Figure in which everything else is drawn; the positions follow from its layout.
     named
         Panel -> x, y and name of each of its points.
     size
-        Of the names, points.
+        Font size of the names, points.
     """
     from matplotlib.textpath import TextPath
 

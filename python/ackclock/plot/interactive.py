@@ -127,10 +127,10 @@ def sequence_lines(
     acks
         Trace of one connection's sender.
     drops
-        Its dropped packets.
+        Dropped packets of the connection.
     most
-        Originals, ACKs and SACK blocks that remain, of each kind: first those of a recovery, then as many others as there is
-        room for. Every retransmission and every drop is drawn. None: all.
+        Largest number of originals, of ACKs and of SACK blocks: those of recoveries first, then others. Every
+        retransmission and every drop is drawn. None: all.
     """
     parts = sequence(acks)
     sacks = sack_segments(acks)

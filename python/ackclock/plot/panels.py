@@ -45,9 +45,9 @@ class Curve:
     t, y
         Seconds, values; NaN leaves a gap.
     low, high
-        Between them lie the middle four fifths of the flows that `y` is the median of; None for a single flow.
+        Bounds of the middle four fifths of the flows whose median is `y`; None for a single flow.
     faint
-        Of second rank, such as ssthresh beside cwnd.
+        Whether the curve is secondary, such as ssthresh with cwnd.
     """
 
     look: Series
@@ -67,15 +67,15 @@ class Panel:
     name
         Stem of its files.
     title, y
-        What is shown; the label of the axis with its unit.
+        Title; label of the axis with its unit.
     curves
-        What is drawn.
+        Curves to draw.
     spans
         Times in which a sender's congestion state was not Open: begin, end, state.
     held
         Whether a value holds until the next (a step), or lies between two (a line).
     caption
-        How to read it, where the title is not enough.
+        Explanation, if the title is not enough.
     """
 
     name: str
@@ -106,7 +106,7 @@ def panels(run: Run, beside: Sequence[Measured] = ()) -> list[Panel]:
     Parameters
     ----------
     run
-        What is drawn.
+        Run to draw.
     beside
         Measurements from elsewhere to draw in the same panels, at most `CROWD` flows of each.
     """
@@ -355,14 +355,14 @@ def extremes(t: Numbers, y: Numbers, most: int = POINTS) -> tuple[Numbers, Numbe
     Parameters
     ----------
     t, y
-        A curve, by rising time.
+        A curve, by increasing time.
     most
-        Points that remain, about.
+        Approximate number of points that remain.
 
     Returns
     -------
     tuple of arrays
-        Times and values, a part of those given.
+        Times and values of the remaining points.
 
     Examples
     --------

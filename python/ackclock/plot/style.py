@@ -208,7 +208,7 @@ def styled(more: Mapping[str, Any] | None = None) -> Iterator[None]:
     Parameters
     ----------
     more
-        Settings on top of them.
+        Additional settings.
     """
     mpl = matplotlib()
 
@@ -233,9 +233,10 @@ def saved(figure: Any, kind: str) -> bytes:
     Parameters
     ----------
     figure
-        Of matplotlib.
+        Matplotlib figure.
     kind
-        "pdf", "png" or "svg". In an SVG, which is text, control characters of a name are shown: XML has none.
+        "pdf", "png" or "svg". In an SVG, control characters in names are shown as text, because XML does not allow
+        them.
     """
     buffer = io.BytesIO()
     date = {"pdf": "CreationDate", "svg": "Date"}.get(kind)
@@ -250,7 +251,7 @@ def new(width: float = 7.2, height: float = 3.6, **subplots: Any) -> tuple[Any, 
     Parameters
     ----------
     width, height
-        Inches.
+        Size in inches.
     **subplots
         As for `matplotlib.figure.Figure.subplots`.
 
@@ -272,15 +273,15 @@ def not_reached(ax: Any, cap: float, at: float, *, colour: str = GREY, horizonta
     Parameters
     ----------
     ax
-        Axes; the value is on its y axis.
+        Axes, with the value on the y axis.
     cap
-        When the run ended, on the axis of values.
+        End of the run, on the axis of values.
     at
-        Place on the other axis.
+        Position on the other axis.
     colour
-        Of the series.
+        Colour of the series.
     horizontal
-        The value is on the x axis.
+        Whether the value is on the x axis.
     """
     x, y = (cap, at) if horizontal else (at, cap)
     marker = ">" if horizontal else "^"

@@ -25,7 +25,7 @@ class Bernoulli:
     Parameters
     ----------
     p
-        0 to 1.
+        Probability, 0 to 1.
     """
 
     p: float
@@ -52,7 +52,7 @@ class GilbertElliott:
     Parameters
     ----------
     p, r
-        0 to 1.
+        Probabilities, 0 to 1.
     """
 
     p: float

@@ -39,14 +39,14 @@ class Summary:
     least_s, median_s, mean_s, worst_s
         Statistics of the time to completion; the median is the lower one of two, the mean is over those that complete.
     none, median, worst
-        Answers: of the case without a yes, of the simplest case with the median, of the simplest worst case. Simplest: fewest yes, then
-        the first in order.
+        Answers of the case without a "yes", of the simplest case with the median, and of the simplest worst case. The
+        simplest case has the fewest answers "yes", and of several it is the first.
     asked
-        Questions that the median and the worst case were asked.
+        Number of questions asked in the median and in the worst case.
     with_timeouts, most_timeouts, queue_lost
         Cases with timeouts, most timeouts of a case, cases in which a queue dropped packets.
     by_yes
-        By number of losses.
+        Groups of cases by number of losses.
     """
 
     cases: int

@@ -66,9 +66,9 @@ class Proof:
     Parameters
     ----------
     adversary, targets, seed
-        What was enumerated; the seed is that of controllers that draw.
+        What was enumerated; the seed is that of controllers that draw random numbers.
     cases
-        By target.
+        Cases by target.
     digests
         By target: a digest for each batch of tasks, over the digests of all its runs.
     unshared
@@ -101,19 +101,19 @@ def prove(
     Parameters
     ----------
     targets
-        What is run.
+        Scenarios to run.
     adversary
-        What may happen to it.
+        Adversary that decides the fate of packets.
     seed
-        Of controllers that draw random numbers.
+        Seed of controllers that draw random numbers.
     folder
-        Where batches are kept as they are made, and read if they are there.
+        Folder to which batches are written as they are made, and from which existing ones are read; None: none.
     jobs
-        Threads.
+        Number of threads.
     progress
-        Told a line, and the share that is done.
+        Function called with a line of text and the share that is done.
     stopped
-        Asked between batches: whether to end, with `KeyboardInterrupt`.
+        Function called between batches that returns whether to stop, with `KeyboardInterrupt`.
     """
     names = [target.name for target in targets]
     if not targets or len(set(names)) < len(names):

@@ -22,13 +22,13 @@ class Replayed:
     Parameters
     ----------
     target, case
-        Which; the case as a row of digits.
+        Target, and case as a row of digits.
     what
-        Worst, median, or drawn.
+        "worst", "median" or "drawn".
     equal
-        All events are equal, segment by segment, to the end of the transfer.
+        Whether all events are equal, segment by segment, to the end of the transfer.
     first_difference
-        Where they differ; empty if they do not.
+        First difference; empty if there is none.
     simulator_s, kernel_s
         Times to completion.
     """
@@ -89,11 +89,11 @@ def replay(proof: Proof, target: Target, cases: Cases, *, seed: int = 1, drawn: 
     Parameters
     ----------
     proof, target, cases
-        Which cases.
+        Cases from which to choose.
     seed
-        Of the draw.
+        Seed of the draw.
     drawn
-        How many.
+        Number of drawn cases.
     """
     from ackclock import diff
 

@@ -1,6 +1,6 @@
 """Writes a study as an artefact that another person can run: one command, the versions, and the expected results.
 
-A study that is a folder is copied whole, because no package contains it. The parts are those of ACM's artefact review
+A study in a folder is copied completely, because no package contains it. The parts are those of ACM's artefact review
 (Artifact Review and Badging, version 1.1): documented, consistent, complete, exercisable, and with reproducible
 results.
 """

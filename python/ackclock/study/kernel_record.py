@@ -1,8 +1,8 @@
 """Record of a study's kernel part as tables of a report, from this run or from the file that an earlier run left next
 to the study.
 
-`ackclock study run NAME --backend linux --record` writes the file, and the report of the study shows it with version
-and date. With `--backend both` the report shows the kernel's results of the same run.
+`ackclock study run NAME --backend linux --record` writes the file, and the study's report shows its contents with
+version and date. With `--backend both` the report shows the kernel's results of the same run.
 """
 
 from __future__ import annotations

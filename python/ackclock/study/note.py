@@ -6,7 +6,7 @@ A template names a number as `{key}`, the `key` of a piece of evidence of the sa
 `{key}`                   value with unit: `6.0 %`
 `{key:i}`                 with its 95 % interval: `6.0 % (5.8 to 6.2)`
 `{key:n}`                 the bare number: `6.0`
-`{key@paper}`             as recorded at that scale; says so, unless the run is of it
+`{key@paper}`             as recorded at that scale, with a remark unless the run has it
 ========================  ==============================================================
 """
 

@@ -42,12 +42,12 @@ class Plan:
     Parameters
     ----------
     scale
-        "quick" (under a minute), "paper" (the publication's number of repetitions, or more), or "kernel" (what both backends carry
-        out in some minutes).
+        "quick" (under a minute), "paper" (the publication's number of repetitions, or more), or "kernel" (a size that
+        both backends run in some minutes).
     seeds
         Seeds of each cell, instead of the numbers of the scale.
     jobs
-        Threads.
+        Number of threads.
     progress
         Called with progress.
     store
@@ -57,14 +57,14 @@ class Plan:
     name
         Name of the study; its runs in the store belong to the sweep of this name.
     backend
-        "sim", or "linux": the real kernel, whose runs no store keeps. Each cell selects its network; by default the
+        "sim", or "linux": the real kernel, whose runs are not stored. Each cell selects its network; by default the
         simulator's links, so that both backends meet the same losses.
     reading
         Name of an open question -> option (`Reading.of`); empty in the main reading.
     times
         Multiple of the scale's seeds that each cell has.
     salt
-        Hash of a registered plan, from which the seeds follow; empty: the seeds of every other run of the study.
+        Hash of a registered plan, from which the seeds are derived; empty: the usual seeds of the study.
     """
 
     scale: str = "quick"

@@ -46,7 +46,7 @@ class Drawn:
     source
         Origin of the distribution, and our additions to it.
     least, most
-        Bounds to which values beyond them are moved.
+        Bounds to which values are limited.
     """
 
     name: str
@@ -158,8 +158,8 @@ def explains(outcome: Array, properties: Mapping[str, Array]) -> pl.DataFrame:
     Returns
     -------
     DataFrame
-        property, explained (share of the variance; Kelley's epsilon squared over five groups of equally many paths, which needs no
-        shape of the relation, and is about 0 for a property that has nothing to do with it), the largest first.
+        property, explained (share of the variance; Kelley's epsilon squared over five groups of equally many paths,
+        which assumes no shape of the relation and is about 0 for an unrelated property), in descending order.
     """
     known = np.isfinite(outcome)
     y = outcome[known]
@@ -195,7 +195,7 @@ class OnPaths:
     Parameters
     ----------
     key
-        Key of its evidence.
+        Key of the sentence's evidence.
     text
         The sentence.
     way

@@ -32,7 +32,7 @@ class Record:
     taken
         "version" and "date" of the run.
     claims
-        Claim -> half -> "verdict" and "evidence": label -> "value", "interval", "unit", "key", and "weighs" where it does not.
+        Claim -> half -> "verdict" and "evidence": label -> "value", "interval", "unit", "key", and "weighs" if false.
     """
 
     taken: Mapping[str, str] = field(default_factory=dict)

@@ -46,11 +46,11 @@ class StudyResult:
     wall_s
         Wall time of the run, seconds.
     curves
-        Of each claim that depends on a reading, if the other readings were run.
+        Specification curve of each claim that depends on a reading, if the other readings were run.
     kernel
         Result of the study's kernel part, if it was run.
     registered
-        Hash of the plan that gave the seeds, or the text of held-out seeds; empty if there was neither.
+        Hash of the plan from which the seeds were derived, or the text of held-out seeds; empty if there was neither.
     held_out
         Whether `registered` is the text.
     """

@@ -73,12 +73,12 @@ class Experiment:
     title
         One line.
     run
-        Does the work and returns the tables.
+        Function that does the work and returns the tables.
     weight
         Duration relative to the other experiments.
     reads
-        Open questions about it. `run` asks each for its option (`Reading.of(plan)`); in readings other than the main
-        one it may leave out what no claim needs.
+        Open questions about it. `run` asks each for its option (`Reading.of(plan)`); in other readings it may leave out
+        data that no claim needs.
     """
 
     name: str
@@ -98,14 +98,14 @@ def _no_scenarios() -> Mapping[str, Scenario]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chapter:
-    """One question of a study, in a module of its own: experiments, scenarios, claims and figures.
+    """Part of a study about one question, in a module of its own.
 
     Parameters
     ----------
     title
         Heading of its section in the report.
     experiments
-        Experiments, run in order. A claim or figure may read the tables of other chapters, too.
+        Experiments, run in order. Claims and figures may read the tables of other chapters as well.
     claims
         Claims; the study orders them by number.
     blocks
@@ -363,13 +363,13 @@ class Study:
         progress
             Called with a text and the share done.
         store
-            Store for the runs; runs that it holds are not repeated.
+            Store for the runs; stored runs are not repeated.
         executor
-            Makes the runs that go into the store, instead of threads.
+            Executor of the runs that go into the store; None: threads.
         readings
-            Whether to run the other readings of open questions, too.
+            Whether to run the other readings of open questions as well.
         registered
-            Hash of a registered plan, or a text that was fixed before: the seeds follow from it.
+            Hash of a registered plan, or a text that was fixed before, from which the seeds are derived.
         held_out
             Whether `registered` is such a text.
 

@@ -1,8 +1,8 @@
 """The table of a study, `study.toml`: publications and claims as data, for readers who do not program.
 
-Nothing in it is executed. A half of a claim, or a cause, names its measure: a function in the program beside the table.
-A single bound is in the table; a measure that compares several numbers with several bounds returns `Evidence` (as its
-annotation says), and its half has no bound.
+Nothing in it is executed. A half of a claim, or a cause, names its measure, which is a function in the program next to
+the table. A single bound is declared in the table. A measure that compares several numbers with several bounds returns
+`Evidence` (as annotated), and its half has no bound.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ def declared(module: str) -> dict[str, Any]:
     Parameters
     ----------
     module
-        `__name__` of the module. Its functions are the measures, and those of other modules of the package ("causes.slow_rounds");
-        so it is with readings, of which those of a module `readings` need no prefix.
+        `__name__` of the module. Its functions are the measures, together with those of other modules of the package
+        ("causes.slow_rounds"). The same applies to readings; those of a module `readings` need no prefix.
 
     Raises
     ------
@@ -238,7 +238,7 @@ def claim(one: Table, program: Program, place: str = "") -> Claim:
     one
         The table.
     program
-        Names that it may use.
+        Names that the table may use.
     place
         Place in the publication, unless the claim gives it itself.
 
