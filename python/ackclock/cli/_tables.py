@@ -18,7 +18,7 @@ TOLD = 4
 """Largest number of flows that get a sentence about their limits."""
 
 ROOMY = 100
-"""Terminal width in columns from which headings take one line and links have their full names."""
+"""Minimum terminal width, in columns, for one-line headings and full names of links."""
 
 
 def tables(result: Run) -> list[Sheet]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "answer"]
 
 SURE, LIKELY, CLOSE = 0.6, 0.4, 0.15
-"""Share of the time from which the first cause is sure, and likely; minimum lead over the next cause of another place."""
+"""Minimum share of the time for the first cause to be sure, and likely; minimum lead over the next cause of another place."""
 
 FULL = 0.2
 """Unused share of the path's capacity below which the path counts as full."""

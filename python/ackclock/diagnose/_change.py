@@ -36,8 +36,8 @@ SENDER = "flows.0."
 """Prefix of the keys of the sender, for which the mirror is used."""
 
 SEEN = 0.1
-"""Share of the time in which the application waited, from which the mirror, which repeats its writes, shows the effect
-of a sender.
+"""Minimum share of the time in which the application waited, for the mirror to show the effect of another sender. The
+mirror repeats the application's writes.
 """
 
 SAME = 0.05

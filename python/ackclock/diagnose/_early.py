@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["early_end"]
 
 SMALL = 0.5
-"""Share of the path's capacity below which the end of slow start is early."""
+"""Share of the path's capacity, in bytes in flight, below which slow start has ended early."""
 
 DOUBLES, CREEPS = 1.5, 1.25
 """Growth of the bytes in flight per round trip: minimum during slow start, maximum after it."""

@@ -24,7 +24,7 @@ UNKNOWN_SHIFT, LARGEST_SHIFT = 14, 14
 """Shift for windows of unknown scale, so that they never limit the sender; largest shift (RFC 7323)."""
 
 AT_EDGE = 0.3
-"""Share of the data sent up to the edge of the window, from which the smallest possible scale is taken as the true one."""
+"""Minimum share of the data sent up to the edge of the window, for the smallest possible scale to be taken as the true one."""
 
 
 @dataclass(frozen=True, kw_only=True)

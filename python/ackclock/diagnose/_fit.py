@@ -35,7 +35,7 @@ OWN_PACE = 0.2
 """Share of the lifetime without data to send, above which a model without the application is useless."""
 
 LEAST_RWND = 0.05
-"""Share of the time from which the receiver's window is part of the model."""
+"""Minimum share of the time limited by the receiver's window, for the window to be part of the model."""
 
 SEEDS = 8
 

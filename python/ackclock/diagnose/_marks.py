@@ -16,7 +16,7 @@ from ackclock.diagnose._unseen import LEAST_RTO_S
 __all__ = ["AGAIN", "Marks"]
 
 DEGREE = 3
-"""Number of segments reported above a hole, from which the hole is repaired at once."""
+"""Number of segments that must be reported above a hole for the hole to be repaired at once."""
 
 RACK = 0.25
 """Fraction of the minimum RTT for which RACK waits if fewer segments are reported."""

@@ -87,7 +87,8 @@ def mirrored(
     link = scenario.network.bottleneck
     hand = found.connection["handshake_rtt_s"]
     assert link is not None
-    if hand is not None and hand == hand:  # handshake packets are small and meet no queue of their own
+    # the small packets of a handshake do not queue behind others of the connection
+    if hand is not None and hand == hand:
         delay = int((hand - 16 * SYN_BYTES / units.whole(link.rate, units.RATE)) / 2 * 1e9)
         if 0 < delay < units.whole(link.delay, units.DURATION):
             values["network.bottleneck.delay"] = f"{delay} ns"

@@ -27,7 +27,7 @@ BUFFERED = "the application or its send buffer"
 """Cause that limited a sender whose application writes after ACKs, up to the same amount in flight."""
 
 NEARER, NEARER_S = 20, 0.02
-"""Multiple of the base RTT, and minimum time, from which the handshake was answered by a host further away than the one that receives the data."""
+"""Minimum multiple of the base RTT, and minimum time in seconds, for a handshake that was answered by a host further away than the receiver of the data."""
 
 WORTH_TELLING = 0.01
 """Smallest share of the time that is reported; the accuracy of the causes is no better."""

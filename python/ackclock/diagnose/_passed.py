@@ -27,7 +27,7 @@ PASSES = 3
 """Number of passes over the segments of one ACK: each gives the time of one more segment after the last precise ACK."""
 
 CALM = 0.5
-"""Share of the data before the last ACK at which nothing was missing, from which the later ACKs are not used."""
+"""Minimum share of the data before the last ACK at which nothing was missing, for later ACKs to be ignored."""
 
 HELD_S = 1.1e-3
 """Time for which a receiver may delay ACKs while segments are missing, s (Linux, with the slack of its timer). No ACK

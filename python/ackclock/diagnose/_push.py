@@ -27,8 +27,9 @@ BURSTS = 10
 """Number of bursts of several segments that suffices if single segments are marked only at the end of a write."""
 
 BY_SIZE, OFTENER = 0.15, 5.0
-"""Share of marked bursts, and its ratio to the share of marked single segments, from which the size of a packet causes
-the mark. A burst may end in a single segment after larger packets, so that few bursts need to be marked.
+"""Minimum share of marked bursts, and minimum ratio to the share of marked single segments, for the size of a packet to
+be the cause of the mark. A burst may end in a single segment after larger packets, so that few bursts need to be
+marked.
 """
 
 

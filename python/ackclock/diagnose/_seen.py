@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["beyond", "seen", "without_some"]
 
 SURE, LIKELY = 0.6, 0.4
-"""Share of the time without data to send, from which the application is surely, and likely, the limit."""
+"""Minimum share of the time without data to send, for the application to be surely, and likely, the limit."""
 
 TRIPS = 2
 """Handshake round trips within which data may still follow an ACK that has just passed."""
@@ -60,7 +60,7 @@ FLIGHTS, HELD = 5, 3
 """Minimum number of silences between flights that end with an ACK, and factor by which they must be longer than others."""
 
 SHUT = 0.5
-"""Share of the time in which the receiver's window had no room for a segment, from which it was the limit."""
+"""Minimum share of the time in which the receiver's window had no room for a segment, for the window to be the limit."""
 
 
 def beyond(refused: str, where: Answer) -> str:
@@ -245,7 +245,7 @@ def _waits(
 def _flown(
     packets: pl.DataFrame, row: Mapping[str, Any], passes: Trips, life: float, *, server: bool, mss: int
 ) -> Answer | None:
-    """Return the answer if flights alternate with silences that an ACK ends."""
+    """Return the answer if flights alternate with silences that end with an ACK."""
     sender, receiver = ("server", "client") if server else ("client", "server")
     found = flights(packets, server=server, mss=mss, back=passes.back)
     if row["lost"] or len(found.sizes) < FLIGHTS or found.held < HELD * (found.free + found.asked + found.full):

@@ -24,8 +24,8 @@ smaller segment must explain more.
 PSH = 0x08
 
 MANY, WRITTEN = 20, 0.9
-"""Number of packets of one length, and share of them that end a write, from which the length is that of the program's
-writes and not of a full segment.
+"""Minimum number of packets of one length, and minimum share of them that end a write, for the length to be that of the
+program's writes and not of a full segment.
 """
 
 NEAR = 0.9

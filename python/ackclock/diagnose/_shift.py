@@ -42,7 +42,7 @@ SLACK = 0.1
 """Uncertainty of a tick's beginning, in ticks."""
 
 LATER = 2
-"""Ticks after an ACK, from which a packet that echoes an earlier one shows that the ACK was lost."""
+"""Minimum number of ticks after an ACK, for a packet that echoes an earlier one to show that the ACK was lost."""
 
 CLOSE = 10
 """One in this many packets follows the previous one as closely as the path allows. As many random times within a tick

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["Flights", "Trips", "flights", "late", "queued", "trips"]
 
 SILENT = 0.3
-"""Fraction of the sender's round trip, from which a time without data separates two flights."""
+"""Minimum time without data between two flights, as a fraction of the sender's round trip."""
 
 EARLY, LATER = 0.85, 1.25
 """Fractions of the sender's round trip between which an ACK passed before the data that it released."""
 
 LATE_S, LATE_TRIPS = 0.03, 3
-"""Delay from which an ACK of two or more segments is late: seconds, and round trips. A delayed ACK waits only for the
+"""Minimum delay of a late ACK of two or more segments: seconds, and round trips. A delayed ACK waits only for the
 second segment (RFC 9293).
 """
 

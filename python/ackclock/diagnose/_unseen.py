@@ -23,7 +23,7 @@ UNSEEN = "unseen"
 """Kind of an inferred ACK. Its acknowledged offset, and so its RTT, is a guess."""
 
 DEGREE = 3
-"""Number of segments above a hole, from which the hole is repaired."""
+"""Number of segments that must be reported above a hole for the hole to be repaired."""
 
 AT_ONCE = 0.3
 """Fraction of a round trip within which a retransmission is the expected one: RACK may wait for a quarter."""

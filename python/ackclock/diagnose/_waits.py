@@ -28,10 +28,10 @@ BURST_S = 3e-3
 """Longest pause between paced bursts, s: Linux paces in bursts of a millisecond."""
 
 CLOCKED = 0.25
-"""Share of departures released by ACKs, from which cwnd may have limited a paced sender as well."""
+"""Minimum share of departures released by ACKs, for cwnd to be a possible limit of a paced sender."""
 
 PACED = 0.3
-"""Share of departures without an ACK, after a packet that did not end a write, from which a flow counts as paced."""
+"""Minimum share of departures without an ACK, after a packet that did not end a write, for a flow to count as paced."""
 
 LEVEL_TRIPS, LEVEL = 20, 0.8
 """Number of round trips that are compared, and share of them with equal bytes in flight, within a segment."""

@@ -83,10 +83,10 @@ HYSTART = ("cubic",)
 """Candidates whose slow start is ended by HyStart by default."""
 
 LARGE = 0.1
-"""Share of packets with several segments, from which the capture shows packets before the network card cuts them."""
+"""Minimum share of packets with several segments, for the capture to show packets before the network card cuts them."""
 
 DECIDED = 20.0
-"""Likelihood ratio from which the better candidate is named."""
+"""Minimum likelihood ratio for the better candidate to be named."""
 
 KIN = {
     "reno": "TCP-LP (Linux's `lp`), which is not built in, does the same as reno unless the delay grows",

@@ -314,7 +314,7 @@ def _lens(text: str) -> Recording:
         first = 0
         for line, row in _table(text):
             cell = row["timestamp"]
-            if len(cell) > 15 and cell.isdigit():  # ns, with more digits than a double has
+            if len(cell) > 15 and cell.isdigit():  # ns, which have more digits than a double
                 first = first or int(cell[:30])
                 t = (int(cell[:30]) - first) / 1e9
             else:

@@ -30,7 +30,7 @@ FRAME = 1514
 NETEM_LIMIT = 1000
 """Default limit of netem in packets."""
 UNLIMITED = 100_000
-"""Limit in packets from which a queue counts as unlimited."""
+"""Smallest limit, in packets, that counts as unlimited."""
 Link = dict[str, Any]
 Words = Sequence[str]
 

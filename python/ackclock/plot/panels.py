@@ -191,7 +191,7 @@ def _variables(run: Run, flows: _Flows) -> list[Panel]:
 
 
 IDLE = 0.1
-"""Share of a run without any value above zero, from which figures end before it."""
+"""Minimum share of a run without any value above zero at its end, for figures to end earlier."""
 
 
 def busy_until(drawn: Sequence[Panel]) -> float | None:

@@ -212,8 +212,8 @@ class OnPaths:
 
     @property
     def shares(self) -> tuple[Estimate, Estimate, Estimate, Estimate]:
-        """Shares of the paths, in percent, on which the sentence holds, holds the other way round, makes no difference,
-        and is unknown.
+        """Shares of the paths, in percent, on which the sentence holds, is reversed, makes no difference, or has an
+        unknown outcome.
         """
         n = self.way.size
         unknown = proportion_interval(int(np.isnan(self.way).sum()), n) if n else NOTHING

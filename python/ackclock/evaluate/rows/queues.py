@@ -64,7 +64,7 @@ MANAGED = {
 
 
 def _managed() -> Iterator[Cell]:
-    """Yield cells of each discipline at 40 ms: one flow, two flows, and one with CUBIC; without and with ECN."""
+    """Yield cells of each discipline at 40 ms: one flow, two flows, and one flow beside CUBIC; without and with ECN."""
     for mbit in (10, 100):
         for name, queue in MANAGED.items():
             for ecn in (False, True):
@@ -101,7 +101,7 @@ FAULTS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
 
 def _tunnels() -> Iterator[Cell]:
     """Yield cells with a marking FQ-CoDel, at 10 Mbit/s and 40 ms, under changes that tunnels make: one flow, and one
-    with CUBIC.
+    flow beside CUBIC.
     """
     mine: dict[str, Any] = {"stack": {"ecn": "ask"}}
     for name, (said, queue, link) in FAULTS.items():
@@ -139,7 +139,7 @@ def _policed() -> Iterator[Cell]:
 
 
 def _subscribers() -> Iterator[Cell]:
-    """Yield cells with CUBIC in which each flow has its own token bucket, as access networks police subscribers."""
+    """Yield cells beside CUBIC in which each flow has its own token bucket, as access networks police subscribers."""
     for kilobytes in (50, 500):
         policer = {"kind": "policer", "rate": "5 Mbit/s", "bucket": f"{kilobytes}000 bytes", "per": "flow"}
         groups = [flows("candidate", rtt_ms=40), flows("victim", "cubic", rtt_ms=40)]
