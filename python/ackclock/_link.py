@@ -1,4 +1,4 @@
-"""Links of the lab: the fragment of its page's address holds a compressed scenario and a seed."""
+"""Links of the lab: the fragment of its page's address contains a compressed scenario and a seed."""
 
 from __future__ import annotations
 

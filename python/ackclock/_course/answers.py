@@ -308,7 +308,7 @@ def _texts_of(code: str, names: dict[str, str]) -> dict[str, str]:
     """
     plain = "\n".join("" if re.match(r"\s*[%!?]", line) else line for line in code.split("\n"))
     if "'''" in code or '"""' in code:
-        plain = code if _parses(code) else plain  # a line of a scenario may begin like this
+        plain = code if _parses(code) else plain  # in a multi-line string such a line may belong to a scenario
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # spelling warnings are shown to the student only

@@ -1,4 +1,4 @@
-"""`ackclock check`: everything that is wrong with a scenario, at its place."""
+"""`ackclock check`: all errors of a scenario, each with its position."""
 
 from __future__ import annotations
 

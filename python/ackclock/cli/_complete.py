@@ -143,7 +143,7 @@ def _axes(file: str) -> dict[str, list[str]]:
 
 
 def _changes(file: str) -> Iterator[str]:
-    """Yield every `KEY=` of a scenario, and `KEY=VALUE` where the values are known."""
+    """Yield every `KEY=` of a scenario, or `KEY=VALUE` if its values are known."""
     from ackclock.scenario import Scenario, load
 
     held = load(file, own_code=True).to_dict() if file else {}

@@ -195,8 +195,8 @@ def status(
             from ackclock import sweep as sweeps
             from ackclock.sweep.page import trusting
 
-            text = folder / "sweeps" / found["sweep"] / "sweep.toml"  # written at the end of the first session
-            held = trusting(sweeps.load(text, own_code=True)) if text.is_file() else ()  # is read, not run
+            text = folder / "sweeps" / found["sweep"] / "sweep.toml"  # missing until the end of the first session
+            held = trusting(sweeps.load(text, own_code=True)) if text.is_file() else ()  # only reads it
             asked = f"ackclock sweep rerun {file} --cell {failure['cell']} --seed {failure['seed']}"
             again = " ".join((asked, *held))
             _terminal.say(f"`{again}` repeats the first that failed:")

@@ -109,7 +109,7 @@ def _parts(row: Row, mss: int) -> int:
 
 @dataclass(slots=True)
 class Departed:
-    """All departures in order, the number of lost repairs, and the number of missing packets of unknown content."""
+    """Every departure in order, with the numbers of lost repairs and of missing packets of unknown content."""
 
     made: list[Departure]
     repairs: int

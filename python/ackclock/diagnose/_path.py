@@ -20,8 +20,8 @@ STANDS_S = 2e-3
 """Smallest excess of the RTT over the base that shows a queue, s; a tenth of the base is needed as well."""
 
 LEAST_PACKETS, STRETCHES = 100, (20, 80, 320)
-"""Packets delivered behind a queue that a rate needs: in total, and per piece without a break. Longer pieces are used
-if the shorter ones disagree because ACKs jitter.
+"""Minimum number of packets delivered behind a queue for an estimate of the rate: in total, and per uninterrupted
+piece. Longer pieces are used if the shorter ones disagree because ACKs jitter.
 """
 
 LEAST_PIECES, NARROWER = 8, 1.5

@@ -212,8 +212,8 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
         elif full and follows != "application":
             causes[i] = "rwnd"
         elif paced and follows in ("pacing", "cwnd"):
-            alone = then.new and not then.clocked  # no ACK made room
-            at_once = then.new and then.clocked  # it was due, and the ACK made room
+            alone = then.new and not then.clocked  # sent although no ACK made room
+            at_once = then.new and then.clocked  # sent as soon as an ACK made room
             causes[i] = "cwnd" if at_once or (filled[i] and not alone) else "pacing"
         else:
             causes[i] = follows

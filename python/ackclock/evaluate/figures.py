@@ -193,7 +193,7 @@ def _harm(evaluation: Evaluation) -> Figure | None:
 
 
 def _harm_map(evaluation: Evaluation) -> Figure | None:
-    """Draw the candidate's harm minus CUBIC's, path by buffer."""
+    """Draw the candidate's harm minus CUBIC's, over paths and buffers."""
     row = _row(evaluation, "8")
     if row is None:
         return None
@@ -212,7 +212,7 @@ def _harm_map(evaluation: Evaluation) -> Figure | None:
 
 
 def _loss_map(evaluation: Evaluation) -> Figure | None:
-    """Draw utilisation under random loss, path by share."""
+    """Draw utilisation under random loss, over paths and loss rates."""
     row = _row(evaluation, "14")
     if row is None:
         return None

@@ -1,4 +1,4 @@
-"""Measurements made elsewhere, in the columns of a run: `samples` and `goodput`, whatever their file format."""
+"""Measurements made elsewhere, in the columns of a run: `samples` and `goodput`, regardless of their file format."""
 
 from __future__ import annotations
 

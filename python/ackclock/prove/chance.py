@@ -20,7 +20,7 @@ QUANTILES = (0.5, 0.9, 0.99, 0.999)
 
 @dataclass(frozen=True, slots=True)
 class Bernoulli:
-    """Independent losses: each packet that is decided on is lost with probability p.
+    """Independent losses: each packet whose fate is decided is lost with probability p.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Experiments as cells: scenarios under many seeds, each with the values that identify it and the data kept of its runs."""
+"""Experiments as cells: scenarios under many seeds, each with the values that identify it and the data of its runs that are kept."""
 
 from __future__ import annotations
 

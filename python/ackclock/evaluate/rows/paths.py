@@ -45,9 +45,9 @@ def _wifi() -> Iterator[Cell]:
 
 
 def _cellular() -> Iterator[Cell]:
-    """Return a cellular rate as a random walk: every 200 ms its logarithm moves a little and is drawn back to that of
-    the mean rate. The walk has a seed of its own and is the same in every run; no operator's trace is used. Both
-    deviations are our choice, about those of a pedestrian and a car.
+    """Yield cells whose rate is a random walk like a cellular one: every 200 ms its logarithm moves a little and is drawn
+    back to that of the mean rate. The walk has its own seed and is the same in every run; no operator's trace is used.
+    Both deviations are our choice, about those of a pedestrian and a car.
     """
     for name, said, move, fades in (("walking", "on foot", 0.10, 0.002), ("driving", "in a car", 0.30, 0.02)):
         numbers = random.Random(f"cellular {name}")
@@ -130,7 +130,7 @@ def _satellites() -> Iterator[Cell]:
 
 
 def _looked_at(c: Cell, at: str) -> float:
-    """Return the seconds for which a change is observed."""
+    """Return the number of seconds for which a change is observed."""
     return float(c.about.get("until_s", c.about[at] + 30) - c.about[at])
 
 

@@ -29,7 +29,7 @@ ROWS = (
 
 
 def answered(row: Row, sections: Sequence[str]) -> Row:
-    """Return the row of the author's statements, which tells which of them are missing."""
+    """Return the row of the author's statements, which names those of them that are missing."""
     if row.id != "11":
         return row
     missing = [f"§{s}" for s in STATEMENTS if s not in sections]
