@@ -128,7 +128,7 @@ def bill(crates: list[dict[str, Any]], needs: dict[str, list[str]]) -> str:
         }
         for crate in crates
     ]
-    drawing = f"pkg:npm/plotly.js-dist-min@{packed.VERSION}"
+    drawing = f"pkg:npm/plotly.js-basic-dist-min@{packed.VERSION}"
     parts.append(
         {
             "type": "library",

@@ -129,4 +129,6 @@ def _figure(figure: Figure, drawn: Drawn) -> dict[str, Any]:
 def _data(figure: Mapping[str, Any]) -> Any:
     from markupsafe import Markup
 
+    strange = {trace.get("type", "scatter") for trace in figure["data"]} - packed.KINDS
+    assert not strange, f"invariant: the drawing library knows {sorted(packed.KINDS)}, not {sorted(strange)}"
     return Markup(packed.pack(json.dumps(figure, separators=(",", ":"), allow_nan=False)))

@@ -1,6 +1,6 @@
 """Text packed into a page: compressed, in letters that HTML leaves alone, unpacked by the reader's browser.
 
-The library that draws the interactive figures has 4.8 MB; packed it has 1.8 MB. Base 85 costs a quarter over the bytes, base 64 a
+The library that draws the interactive figures has 1.2 MB; packed it has 0.5 MB. Base 85 costs a quarter over the bytes, base 64 a
 third.
 """
 
@@ -132,6 +132,9 @@ NOTICES = "plotly.js.txt"
 
 VERSION = "4.1.1"
 """Version of the library."""
+
+KINDS = frozenset(["scatter", "bar", "pie"])
+"""Kinds of series that the library draws: its edition "basic" has no others."""
 
 
 def _ours(name: str) -> str:
