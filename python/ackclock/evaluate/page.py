@@ -341,7 +341,7 @@ def _worst(evaluation: Evaluation) -> tuple[report.Block, ...]:
 def _code(text: str) -> report.Prose:
     from html import escape
 
-    return report.Prose(html=f"<pre>{escape(text)}</pre>")
+    return report.Prose(html=f"<pre tabindex='0'>{escape(text)}</pre>")
 
 
 def _author(statements: Mapping[str, str]) -> tuple[report.Block, ...]:
@@ -446,7 +446,7 @@ def _cells(evaluation: Evaluation) -> report.Prose:
             f"<details><summary>Row {escape(r.row.id)}: {escape(r.row.title)}, {len(r.cells)} numbers</summary>"
             f"<blockquote>{escape(r.row.quote)}</blockquote>"
             + (f"<p>{escape(r.row.note)}</p>" if r.row.note else "")
-            + f'<div class="tablebox scroll"><table><thead><tr>{heads}</tr></thead><tbody>{"".join(body)}</tbody></table></div></details>'
+            + f'<div class="tablebox scroll" tabindex="0" role="group" aria-label="table"><table><thead><tr>{heads}</tr></thead><tbody>{"".join(body)}</tbody></table></div></details>'
         )
     return report.Prose(html="".join(parts) or "<p>None.</p>")
 
