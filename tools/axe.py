@@ -79,13 +79,7 @@ def main() -> int:
 
 
 def script(*, load: bool = True) -> str:
-    """axe-core itself; loaded from npm if it is not there.
-
-    Raises
-    ------
-    FileNotFoundError
-        If it is not there, and is not to be loaded.
-    """
+    """axe-core itself; loaded from npm first, unless that is not wanted."""
     if not PLACE.is_file():
         if not load:
             raise FileNotFoundError(PLACE)
@@ -110,7 +104,7 @@ def compared(text: bytes) -> str:
 
 
 def findings(pages: Sequence[Path], axe: str) -> Iterator[Finding]:
-    """What is found in each page, on each screen."""
+    """Findings in each page, on each screen."""
     from browser import browser
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, browser(Path(folder)) as tab:
