@@ -147,6 +147,7 @@ BELOW = {
     "README": CONTENTS,
     "docs/fidelity": "\n```{toctree}\n:hidden:\n/python/ackclock/fidelity/data/README\n```\n",
     "docs/how-to/README": "\n```{toctree}\n:hidden:\n" + "\n".join(how_tos()) + "\n```\n",
+    "docs/evaluation": "\n```{toctree}\n:hidden:\n:glob:\nknown/*\n```\n",
     "docs/studies/README": "\n```{toctree}\n:hidden:\n:glob:\n[a-z]*\n```\n",
     "docs/decisions/README": "\n```{toctree}\n:hidden:\n:glob:\n0*\n```\n",
 }
