@@ -2,8 +2,8 @@
 Four queue disciplines under one download
 =========================================
 
-A CUBIC flow on a home link with room for 250 packets. Drop-tail fills what it is given; CoDel, PIE and RED keep the
-queue short.
+A CUBIC flow on a home link with a queue of at most 250 packets. With drop-tail the queue fills; CoDel, PIE and RED
+keep it short.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,9 @@
 BBR against CUBIC, by the size of the buffer
 ============================================
 
-Two flows, one of each, share 20 Mbit/s. In a shallow buffer BBR takes nearly everything: it does not mind the losses that
-its bursts cause. In a deep buffer CUBIC fills the queue, and BBR holds back to the window that its model of the path allows.
+Two flows, one of each, share 20 Mbit/s. With a shallow buffer BBR takes nearly everything, because it ignores the
+losses that its bursts cause. With a deep buffer CUBIC fills the queue, and BBR is limited to the window that its
+model of the path allows.
 """
 
 import matplotlib.pyplot as plt

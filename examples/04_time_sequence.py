@@ -3,8 +3,9 @@ One recovery under four rules
 =============================
 
 A sender writes 20 kB at once and loses segments 1 to 4 and 11 to 16. The pictures show what it sent, what was dropped, what the
-receiver reported in SACK blocks, and when the retransmissions left. Rate halving ends the recovery with a small window, which
-delays the next 10 kB that the application writes. The dotted line is where all 30 kB are acknowledged.
+receiver reported in SACK blocks, and when the retransmissions were sent. Rate halving ends the recovery with a small
+window, which delays the next 10 kB that the application writes. The dotted line marks the time at which all 30 kB are
+acknowledged.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Short fetches beside a download
 ===============================
 
-How long 30 KB take while a download fills the same link, with a deep drop-tail buffer and with FQ-CoDel, which gives each flow a
-queue of its own.
+Time to fetch 30 KB while a download fills the same link, with a deep drop-tail buffer and with FQ-CoDel, which gives
+each flow a separate queue.
 """
 
 import matplotlib.pyplot as plt

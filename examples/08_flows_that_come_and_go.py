@@ -2,8 +2,8 @@
 Flows that come and go
 ======================
 
-Four CUBIC flows start 20 s apart and stop in the same order. How quickly do they share, and how quickly do they take
-what becomes free?
+Four CUBIC flows start 20 s apart and stop in the same order. How quickly do they converge to equal shares, and how
+quickly do they use capacity that becomes free?
 """
 
 import matplotlib.pyplot as plt

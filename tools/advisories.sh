@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Licences and sources of the crates, and known vulnerabilities of crates and Python packages. What cannot be looked up from
-# here (a tool that is missing, data that cannot be reached) is said in a line, and is no error; a finding is.
+# Licences and sources of the crates, and known vulnerabilities of crates and Python packages. A look-up that is
+# impossible here (missing tool, unreachable data) is reported in a line and is not an error; a finding is.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 not_checked() { echo "advisories: NOT checked: $*" >&2; }

@@ -1,14 +1,15 @@
-"""The table of the arena: entries that come with us, on the tasks that come with us, over some salts; and its page.
+"""The table of the arena, and its page: the shipped entries on the shipped tasks, over several salts.
 
-    python tools/arena.py measure FOLDER  # make the tables that FOLDER does not hold yet, then record
-    python tools/arena.py record FOLDER   # write measured/arena*.json, measured/arena/ and the page from what FOLDER holds
-    python tools/arena.py costs           # what a score takes, in each tier
-    python tools/arena.py loop FOUND FULL KERNEL  # record what examples/arena/search.py found (--out FOUND), its table on held-out draws (FULL), and one with --kernel
+    python tools/arena.py measure FOLDER  # make the tables missing in FOLDER, then record
+    python tools/arena.py record FOLDER   # write measured/arena*.json, measured/arena/ and the page from FOLDER
+    python tools/arena.py costs           # cost of a score, in each tier
+    python tools/arena.py loop FOUND FULL KERNEL  # record the result of examples/arena/search.py (--out FOUND), its table on held-out draws (FULL), and one with --kernel
     python tools/arena.py                 # write docs/arena.md from these files
-    python tools/arena.py --check         # exit code 1 if it differs from what they say
+    python tools/arena.py --check         # exit code 1 if the page is outdated
 
-FOLDER has the folders of `ackclock arena run`, TASK-SALT for each. The table is that of the first salt; the others, without the files, say how far it can be trusted.
-measured/arena/TASK.json holds the digest of every run of the table: `ackclock arena rerun measured/arena/TASK.json ENTRY` compares them.
+FOLDER has the folders of `ackclock arena run`, TASK-SALT for each. The table is that of the first salt. The other salts, without the files,
+show the table's reliability. measured/arena/TASK.json has the digest of every run of the table: `ackclock arena rerun
+measured/arena/TASK.json ENTRY` compares them.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ OF_PAGES = (
 """Pages with a controller, and the name under which a reader saves it."""
 
 LEFT_OUT = ("pcc-allegro-", "pcc-proteus-h", "quinn:ours-")
-"""Variants of other entries, by the beginnings of their names."""
+"""Prefixes of names that are variants of other entries."""
 
 KNOWN = 0.95
 
@@ -61,7 +62,7 @@ def entries(folder: Path) -> list[str]:
 
 
 def _saved(page: Path, name: str) -> str:
-    """The block of a page that a reader saves under a name."""
+    """The block that a page tells its reader to save under a name."""
     _, _, rest = page.read_text(encoding="utf-8").partition(f" {name}\n")
     text, end, _ = rest.partition("```\n")
     if not end:
@@ -70,7 +71,7 @@ def _saved(page: Path, name: str) -> str:
 
 
 def measure(folder: Path) -> None:
-    """Make the missing runs, and record. Further salts run once: the first one shows what does not repeat."""
+    """Make the missing runs, and record them. Further salts run once, because the first one already shows which runs do not repeat."""
     from ackclock import arena
     from ackclock.arena import files
     from ackclock.cli._arena import entries_of
@@ -147,7 +148,7 @@ def record(folder: Path) -> None:
 
 
 def costs() -> None:
-    """Write measured/arena-costs.json: a module in C, with CUBIC and Reno beside it, as `ackclock arena serve` scores it."""
+    """Write measured/arena-costs.json: a module in C, with CUBIC and Reno for comparison, as `ackclock arena serve` scores it."""
     from tempfile import TemporaryDirectory
 
     from ackclock import _files
@@ -253,7 +254,7 @@ def loop(found: Path, full: Path, kernel: Path) -> None:
 
 
 def _less_than_reno(said: Said) -> str:
-    """Difference of what the winner and Reno leave, with its interval."""
+    """Difference between the shares that the winner and Reno leave to others, with its interval."""
     from ackclock.judge.intervals import paired_difference
 
     left = {
@@ -264,7 +265,7 @@ def _less_than_reno(said: Said) -> str:
 
 
 def _write(name: str, table: Said, **more: Any) -> None:
-    """A record with the build that made the runs, which may be older than the one that is here."""
+    """A record with the build that made the runs, which may be older than the current one."""
     path = book.record(name, command="tools/arena.py measure FOLDER", **more)
     held = json.loads(path.read_text("utf-8"))
     version, _, build = table["engine"].partition("+")
@@ -278,7 +279,7 @@ def _write(name: str, table: Said, **more: Any) -> None:
 
 
 def _ranked(said: Said) -> Said:
-    """The table with ranks and probabilities as `ackclock.arena` has them now."""
+    """The table with the ranks and probabilities of the current `ackclock.arena`."""
     from ackclock.arena import load, rank
 
     starves = load(said["task"]["name"]).starves
@@ -345,7 +346,7 @@ def _row(standing: Said) -> list[book.Cell]:
 
 
 def _beside(said: Said) -> int:
-    """Draws of the families that tell what is left to others."""
+    """Number of draws in the families that measure the share left to others."""
     rows = said["standings"][0]["rows"]
     return sum("others" in row["terms"] for row in rows)
 
@@ -362,7 +363,7 @@ def of_runs(standing: Said) -> str:
 
 
 def _short(standing: Said) -> dict[str, Any]:
-    """Numbers from which the score follows, and the digests."""
+    """Numbers that the score follows from, and the digests."""
     rows = [
         {
             "draw": row["draw"], "seed": row["seed"], "terms": {term: round(v, 4) for term, v in row["terms"].items()}, "digest": row["digest"],
@@ -377,7 +378,7 @@ def _rounded(ahead: Sequence[Sequence[float]]) -> list[list[float]]:
 
 
 def page() -> str:
-    """docs/arena.md."""
+    """Text of docs/arena.md."""
     table = book.read(book.FOLDER / "arena.json")
     told = {task: json.loads((FOLDER / f"{task}.json").read_text("utf-8")) for task in TASKS}
     first = told[TASKS[0]]

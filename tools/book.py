@@ -1,10 +1,10 @@
-"""The book of numbers: programs that measure write measured/NAME.json, and docs/numbers.md is made of these files.
+"""The book of numbers: measuring programs write measured/NAME.json, and docs/numbers.md is generated from these files.
 
     python tools/book.py             # write docs/numbers.md
-    python tools/book.py --check     # exit code 1 if it differs from what the files say
-    python tools/book.py run NAME... # measure anew with a command of ackclock: see COMMANDS
+    python tools/book.py --check     # exit code 1 if the page is outdated
+    python tools/book.py run NAME... # repeat measurements with a command of ackclock: see COMMANDS
 
-A file holds the newest measurement of its name; older ones are in the history. Other programs call `record`.
+A file contains the latest measurement of its name; older ones are in the history. Other programs call `record`.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ def record(
     name
         Name of the file: small letters, digits, hyphens.
     what
-        One sentence: what was measured, of what, over which population.
+        One sentence: the measured quantity, its object, and the population.
     heads, rows
         A table. Numbers stay numbers.
     seeds
-        Which random numbers: "1", "1 to 40"; empty where none are drawn.
+        Seeds of the random numbers: "1", "1 to 40"; empty if none are drawn.
     notes
         Further sentences, such as what was left out.
     command
-        What repeats it; by default, how this program was called.
+        Command that repeats the measurement; by default, that of this program.
     """
     import ackclock
     from ackclock import _engine
@@ -93,16 +93,14 @@ def record_markdown(name: str, text: str, **more: Any) -> Path:
 
 
 def called() -> str:
-    """Return the command line of this program, from the top of the repository; journals and folders of the caller are
-    left out.
-    """
+    """Return the command line of this program, relative to the top of the repository; journals and folders of the caller are left out."""
     program = Path(sys.argv[0]).resolve()
     place = program.relative_to(ROOT).as_posix() if program.is_relative_to(ROOT) else program.name
     return shlex.join([place, *(argument for argument in sys.argv[1:] if "/" not in argument)])
 
 
 class Asked(NamedTuple):
-    """A command of ackclock that measures."""
+    """A measuring command of ackclock."""
 
     what: str
     arguments: tuple[str, ...]
@@ -225,7 +223,7 @@ def measure(name: str) -> int:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A measurement, its keys checked."""
+    """A measurement after a check of its keys."""
     held: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     if set(held) != set(KEYS):
         raise SystemExit(f"{path.name}: found keys {', '.join(held)}; allowed: {', '.join(KEYS)}")
@@ -261,7 +259,7 @@ def section(name: str, held: dict[str, Any]) -> list[str]:
 
 
 def page(folder: Path = FOLDER) -> str:
-    """docs/numbers.md."""
+    """Text of docs/numbers.md."""
     lines = [
         "# The book of numbers",
         "",

@@ -1,6 +1,6 @@
-"""Truth about a capture whose sender's kernel told its state at short intervals: shared by `tools/kernel_captures.py` and `tools/real_captures.py`.
+"""Truth about a capture whose sender's kernel reported its state at short intervals: shared by `tools/kernel_captures.py` and `tools/real_captures.py`.
 
-Both sides are of the time from the handshake to the ACK of the last data: the closing of a connection is no limit.
+Both sides cover the time from the handshake to the ACK of the last data: the closing of a connection is no limit.
 """
 
 from __future__ import annotations
@@ -14,28 +14,29 @@ from typing import Any
 CLASSES = ("application", "rwnd", "sndbuf", "window", "repair")
 
 WRONG, RIGHT = 0.05, 0.8
-"""Shares of the time: at most this much attributed wrongly; at least this much attributed rightly."""
+"""Limits on shares of the time: the maximum attributed wrongly, and the minimum attributed rightly."""
 
 
 def truth(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Seconds by what held the sender back, as its kernel says.
+    """Seconds by the sender's limit, according to its kernel.
 
-    Of each time between two samples, what the clocks of the receiver's window and of the send buffer say is theirs. The rest belongs
+    Each interval between two samples is split. The receiver's window and the send buffer get the time that their clocks count. The rest
+    belongs
 
-    - to the repair of losses in the kernel's states Recovery and Loss, and where a timer had to run out before something was sent again
-      (`waits`): nothing was sent, nothing told to have come, for longer than a round trip. A probe of the tail of a sender that has nothing more is none, as in
-      table `limits` of a run: its kernel stays in Open or Disorder, and the time is the application's;
-    - to the application where less than a segment was left to send at both ends of the time (and cwnd was not full, which holds a short one back, too), or
-      nothing was outstanding (the clock `busy` stood); but to the send
-      buffer where the program waits in a write (`eager`), for the kernel's clock of that does not run while cwnd counts as the limit (`tcp_cwnd_validate`);
-    - to the receiver's window where it has no room for a segment, and cwnd has;
-    - else to the window: cwnd or pacing.
+    - to loss repair, in the kernel's states Recovery and Loss, and where a timer had to expire before a retransmission (`waits`): for
+      longer than a round trip nothing was sent or acknowledged. A tail probe of a sender without further data does not count, as in table
+      `limits` of a run: its kernel stays in Open or Disorder, and the time is the application's;
+    - to the application, if less than a segment was left to send at both ends of the interval (and cwnd was not full, which also holds back
+      a partial segment), or nothing was outstanding (the clock `busy` stood still); but to the send buffer if the program waits in a write
+      (`eager`), because the kernel's clock for that stops while cwnd counts as the limit (`tcp_cwnd_validate`);
+    - to the receiver's window, if a segment does not fit into it but fits into cwnd;
+    - otherwise to the window: cwnd or pacing.
 
     Parameters
     ----------
     rows
-        Of `TCP_INFO`: `t`, `ca_state`, `unacked`, `sacked`, `cwnd`, `mss`, `notsent`, `snd_wnd`, `total_retrans`, `rwnd_limited`, `sndbuf_limited`, `busy`
-        (us); and, where they are told, `bytes_acked`, `outstanding` (bytes), `srtt_us`.
+        Samples of `TCP_INFO`: `t`, `ca_state`, `unacked`, `sacked`, `cwnd`, `mss`, `notsent`, `snd_wnd`, `total_retrans`, `rwnd_limited`,
+        `sndbuf_limited`, `busy` (us); and, where available, `bytes_acked`, `outstanding` (bytes), `srtt_us`.
     """
     made = dict.fromkeys(CLASSES, 0.0)
     for _, _, parts in spells(rows):
@@ -45,7 +46,7 @@ def truth(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def spells(rows: Sequence[Mapping[str, Any]]) -> list[tuple[float, float, dict[str, float]]]:
-    """Beginning, end and seconds of each class, of each time between two samples: `truth` is their sum."""
+    """Start, end and seconds of each class, for each time between two samples: `truth` is their sum."""
     last = len(rows)
     if rows and not rows[-1]["unacked"]:
         last = next(i for i, row in enumerate(rows) if _acked(row) >= _acked(rows[-1]))
@@ -78,14 +79,12 @@ def spells(rows: Sequence[Mapping[str, Any]]) -> list[tuple[float, float, dict[s
 
 
 def _acked(row: Mapping[str, Any]) -> float:
-    """Bytes that have arrived, or, if unknown, a measure of how few are left."""
+    """Bytes that have arrived; if unknown, a number that grows as less data is left."""
     return float(row.get("bytes_acked", -row["unacked"] - row["notsent"]))
 
 
 def waits(rows: Sequence[Mapping[str, Any]]) -> list[bool]:
-    """Return whether each time between two samples belongs to a wait for a timer, after which something was
-    retransmitted.
-    """
+    """Return whether each time between two samples is a wait for a timer that ended in a retransmission."""
     made = [False] * max(len(rows) - 1, 0)
     since = 0
     for i, (before, now) in enumerate(itertools.pairwise(rows)):
@@ -103,7 +102,7 @@ def waits(rows: Sequence[Mapping[str, Any]]) -> list[bool]:
 
 
 def had_more(rows: Sequence[Mapping[str, Any]]) -> tuple[float, float] | None:
-    """Times of the first sample with something left to send and of the last write, s; None if nothing was left at a sample in between."""
+    """Time of the first sample with data left to send and of the last write, s; `None` if a sample in between had none left."""
     first = next((i for i, row in enumerate(rows) if row["notsent"] > 0), len(rows))
     written = [_acked(row) + row.get("outstanding", row["unacked"]) + row["notsent"] for row in rows]
     if rows and "bytes_acked" in rows[0]:
@@ -126,11 +125,9 @@ class Verdict:
     sentence: str
     refused: bool
     wrong_at_times: float = 0.0
-    """Share wrong within the times between two samples: mistakes that make up for each other in the shares of the whole do not here."""
+    """Share wrong within the times between two samples. Mistakes that cancel in the shares of the whole do not cancel here."""
     blamed: float | None = None
-    """Share attributed to the application, of the time up to the last write; None if at one of its samples the kernel
-    had nothing to send.
-    """
+    """Share attributed to the application, of the time up to the last write; `None` if the kernel had nothing to send at one of the samples."""
 
     @property
     def wrong(self) -> float:
@@ -139,9 +136,8 @@ class Verdict:
 
 
 def judged(file: Path, rows: Sequence[Mapping[str, Any]]) -> Verdict:
-    """A diagnosis beside the truth. Causes that a diagnosis cannot tell apart count as one: the send buffer with the
-    window or the application. If it cannot tell pacing, the window, a queue in the host and a program apart, they count
-    as unknown.
+    """A diagnosis compared with the truth. Causes that a diagnosis cannot separate count as one: the send buffer with the window or the
+    application. If it cannot separate pacing, the window, a queue in the host and a program, they count as unknown.
     """
     from ackclock.diagnose import diagnose
 
@@ -196,7 +192,7 @@ def judged(file: Path, rows: Sequence[Mapping[str, Any]]) -> Verdict:
 def _matched(
     real: Mapping[str, float], told: Mapping[str, float], *, level: bool, buffered: bool
 ) -> tuple[float, float]:
-    """Shares that are right, and that are unknown."""
+    """Shares that are right, and shares that are unknown."""
     real, told = dict(real), dict(told)
     whole, said = sum(real.values()) or 1.0, sum(told.values()) or 1.0
     if level or buffered:
@@ -229,7 +225,7 @@ def _between(said: Sequence[tuple[float, float, str]], times: Sequence[tuple[flo
 
 
 def _late(rows: Sequence[Mapping[str, Any]], acked: Sequence[tuple[float, float]]) -> float:
-    """Lead of the kernel's clock over the capture's, s: the sample after an ACK shows its effect, the sample before it does not."""
+    """Lead of the kernel's clock over the capture's, s: the sample after an ACK shows the ACK's effect, the sample before it does not."""
     least, most, at = [], [], 0
     for before, now in itertools.pairwise(rows):
         if _acked(now) > _acked(before):

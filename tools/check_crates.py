@@ -1,4 +1,4 @@
-"""Holds the contract of the crates: dependencies run only downwards (ARCHITECTURE.md), between crates and between the rooms of one, and no file of
+"""Checks the contract of the crates: dependencies run only downwards (ARCHITECTURE.md), between crates and between the rooms of one, and no file of
 tests is forgotten. `--count` prints how many circles and arrows up each crate has, folder by folder.
 """
 
@@ -34,7 +34,7 @@ ALLOWED = {
 }
 
 FLOORS = {
-    # error, cpu and memory: what any room may use
+    # error, cpu and memory, which any room may use
     ("sim", ""): (
         ("error", "cpu", "memory"),
         ("tables", "yardstick"),
@@ -55,7 +55,7 @@ FLOORS = {
         ("recount",),
     ),
 }
-"""Rooms of a crate, or of a folder in it, from the ground up: each uses those on floors below its own."""
+"""Rooms of a crate, or of a folder in it, from the bottom up: each uses only rooms below it."""
 
 CIRCLES = {
     ("cc", "controller/bbr"): 1,
@@ -71,7 +71,7 @@ CIRCLES = {
     ("guest", ""): 1,
     ("guest", "flows"): 1,
 }
-"""Known circles: this many in a folder, and no more."""
+"""Known circles: the maximum number in a folder."""
 
 
 def main() -> int:
@@ -98,7 +98,7 @@ def main() -> int:
 
 
 def manifests(root: Path) -> list[Path]:
-    """All crates."""
+    """All crates of the workspace."""
     return sorted([*root.glob("crates/*/Cargo.toml"), *root.glob("linux/guest/Cargo.toml")])
 
 
@@ -144,7 +144,7 @@ def count(root: Path) -> int:
 
 
 def forgotten(manifest: Path) -> list[Path]:
-    """Files of tests that are not part of the one program that holds those of a crate."""
+    """Files of tests that are missing in the single program with those of a crate."""
     main = manifest.parent / "tests" / "main.rs"
     if not main.exists():
         return []

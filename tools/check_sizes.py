@@ -1,8 +1,8 @@
-"""Holds the size of files and of Python functions: a long one says why it is long (CONTRIBUTING.md, rule 2).
+"""Checks the size of files and of Python functions: a long one gives a reason (CONTRIBUTING.md, rule 2).
 
-A file of more than 500 lines has a line "Length: WHY" in its first 60 lines, in a comment or a docstring; a Python function of
-more than 100 lines, its docstring apart, has one inside. Rust's functions are held to the same bound by clippy
-(`too_many_lines`, with a reason at each `allow`).
+A file of more than 500 lines has a line "Length: WHY" in its first 60 lines, in a comment or a docstring. A Python function of more than
+100 lines, its docstring excluded, has one inside. Rust's functions are held to the same bound by clippy (`too_many_lines`, with a reason at
+each `allow`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SUFFIXES = (".rs", ".py", ".pyi", ".sh", ".js", ".mjs", ".c", ".h")
 
 
 def has_reason(lines: list[str]) -> bool:
-    """Whether one of the lines says why the file or function is long."""
+    """Whether one of the lines gives the reason for the length."""
     return any(REASON.match(line) for line in lines)
 
 

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# The linux backend from nothing, as on a fresh machine: packages that `ackclock doctor` names, a clone of HEAD, `make
-# setup`, the kernel, and twice the same run, all by an ordinary user in a folder that is removed afterwards. As root it
-# installs the packages and goes on as `nobody`. Sources and kernels are taken from the cache and put back there, so
-# that only the first time takes long. Needs an environment made by `make setup`.
+# The linux backend from scratch, as on a fresh machine: the packages that `ackclock doctor` names, a clone of HEAD, `make
+# setup`, the kernel, and the same run twice, all by an ordinary user in a folder that is removed afterwards. As root it
+# installs the packages and continues as `nobody`. Sources and kernels are taken from the cache and put back there, so
+# that only the first run takes long. Needs an environment made by `make setup`.
 #
-# Exit code 0 without a test, and a line that says so, only where packages are missing and their archive cannot be
-# reached; with ACKCLOCK_CI_LINUX=require that is an error, too.
+# If packages are missing and their archive is unreachable, nothing is tested: a line says so, and the exit code is 0, or 1
+# with ACKCLOCK_CI_LINUX=require.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 top=$PWD
 since=$SECONDS
 say() { echo "ci_linux: $* ($((SECONDS - since)) s)"; }
 
-give_up() { # give_up WHY: nothing can be learned here
+give_up() { # give_up WHY: the test is impossible here
   say "$*; the linux backend was NOT tested" >&2
   [ "${ACKCLOCK_CI_LINUX:-}" = require ] && exit 1
   exit 0
@@ -22,7 +22,7 @@ as_user=()
 python=${PYTHON:-python3}
 if [ "$(id -u)" = 0 ]; then
   as_user=(runuser -u nobody --)
-  python=/usr/bin/python3 # root's own may be out of reach
+  python=/usr/bin/python3 # root's own may be unreadable
 fi
 
 # Packages.
@@ -37,7 +37,7 @@ if [ -n "$packages" ]; then
   apt-get -qq install -y --no-install-recommends $packages >/dev/null
 fi
 
-# A place of the user's own, with the toolchain if it lies where only root may look.
+# A folder owned by the user, with the toolchain if only root can read it.
 place=$(mktemp -d "${TMPDIR:-/tmp}/ackclock-ci.XXXXXX")
 trap 'rm -rf "$place"' EXIT
 chmod 755 "$place"
@@ -78,7 +78,7 @@ say "the same run twice: equal digests"
 XDG_CACHE_HOME=$place/cache .venv/bin/pytest tests/python/linux -m "not long"
 say "tests against this kernel"
 
-# One of the older kernels, by the day of the commit: it builds, and most of two drawn scenarios of each family run on it.
+# One of the older kernels, chosen by the day of the commit: it builds, and most of two drawn scenarios of each family run on it.
 day=$(git log -1 --format=%cd --date=format:%d)
 [ $((10#$day % 2)) = 0 ] && older=6.1 || older=6.12
 if user .venv/bin/ackclock linux build --source "linux-source-$older" --name older; then
@@ -96,7 +96,7 @@ else
   say "Linux $older could not be built; it was NOT tested" >&2
 fi
 
-# Sources and kernels are worth keeping; the tree is not.
+# Keep sources and kernels, but not the tree.
 mkdir -p "$cache"
 for kept in "$place"/cache/ackclock/linux/{sources,kernel-*}; do
   [ -e "$cache/$(basename "$kept")" ] || cp -r "$kept" "$cache/"

@@ -1,6 +1,6 @@
-"""Writes what the contract of a controller is in other languages than Rust, from the tables of `crates/cc/src/controller/contract.rs` as the
-engine describes them: the header of C, the file of Rust for users, the names in the page, the types and the table of Python's classes, and the
-page docs/reference/controller-contract.md. `--check`: says which of them are not what this version gives.
+"""Writes the contract of a controller for languages other than Rust, from the tables of `crates/cc/src/controller/contract.rs` as the engine
+describes them: the header of C, the file of Rust for users, the names in the page, the types and the table of Python's classes, and the
+page docs/reference/controller-contract.md. `--check` reports which of them are outdated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HOOKS: list[Row] = TABLES["hooks"]
 EVENTS = [row for row in HOOKS if row["is_event"]]
 FIELDS: list[Row] = TABLES["fields"]
 NEEDS: list[Row] = TABLES["needs"]
-for _row in FIELDS:  # the compiler writes a type with spaces
+for _row in FIELDS:  # the compiler puts spaces into the text of a type
     _row["kind"] = _row["kind"].replace(" ", "")
 for _row in HOOKS:
     _row["arguments"] = [(name, kind.replace("& ", "&")) for name, kind in _row["arguments"]]
@@ -51,7 +51,7 @@ PYTHON = {
     "Option<RateSample>": "Rate | None",
 }  # fmt: skip
 SAYS = {"needs": "`wants_...`, `buffer_windows`, `slow_packets`", "vars": "`variables`"}
-"""Attributes of Python and JavaScript that stand in for hooks without a method."""
+"""Attributes of Python and JavaScript that replace hooks without a method."""
 
 
 def about(row: Row) -> str:
@@ -64,12 +64,12 @@ def part(*names: str) -> list[Row]:
 
 
 def without(text: str) -> str:
-    """Text of a comment of C."""
+    """Text of a C comment."""
     return text.replace("`", "").replace("*/", "")
 
 
 def header() -> str:
-    """`ackclock_controller.h`."""
+    """Text of `ackclock_controller.h`."""
     flags = [row for row in NEEDS if row["bit"] is not None and row["name"] != "seed"]
     needs = [
         f"#define ACKCLOCK_NEEDS_{row['name'].upper()} {1 << row['bit']}u /* {without(about(row))} */" for row in flags
@@ -96,7 +96,7 @@ def c_fields(*parts: str) -> str:
 
 
 def filled(name: str, **texts: str) -> str:
-    """A template with its places filled."""
+    """A template with its placeholders filled."""
     whole = (TEMPLATE / name).read_text(encoding="utf-8")
     for place, text in texts.items():
         whole = whole.replace(f"@{place.upper()}@", text)
@@ -104,7 +104,7 @@ def filled(name: str, **texts: str) -> str:
 
 
 def rust() -> str:
-    """`ackclock_contract.rs`, which `ackclock_controller.rs` includes."""
+    """Text of `ackclock_contract.rs`, which `ackclock_controller.rs` includes."""
     flags = [row for row in NEEDS if row["bit"] is not None and row["name"] != "seed"]
     needs = [f"    /// {about(row)}\n    pub const {row['name'].upper()}: u32 = {1 << row['bit']};" for row in flags]
     methods, calls, fields, filling = [], [], [], []
@@ -140,7 +140,7 @@ def rust() -> str:
 
 
 def rust_default(row: Row) -> str:
-    """Substitute for a hook that a user leaves out."""
+    """Default for a hook that a user leaves out."""
     if row["name"] == "on_ack":
         return " {\n        window.grow_as_reno(ack);\n    }"
     if row["required"]:
@@ -160,7 +160,7 @@ def rust_read(name: str, kind: str) -> str:
 
 
 def is_asked(row: Row) -> bool:
-    """Return whether a field is read by a method, because it is no plain number."""
+    """Return whether a field is read by a method, because it is not a plain number."""
     return row["kind"] not in ("u32", "u64", "Time", "Span") or row["name"] == "min_rtt"
 
 
@@ -188,7 +188,7 @@ def rust_asked(*parts: str) -> str:
 
 
 def javascript() -> str:
-    """`web/contract.js`."""
+    """Text of `web/contract.js`."""
     kinds = {"Option<Span>": "known", "bool": "flag", "CaState": "state", "Option<RateSample>": "rate"}
     methods = [*EVENTS, *(row for row in HOOKS if row["own"] in ("seed", "copy"))]
     hooks = []
@@ -229,7 +229,7 @@ def wanted() -> list[Row]:
 
 
 def stub() -> str:
-    """Ack and Rate in `_engine.pyi`."""
+    """Text of Ack and Rate in `_engine.pyi`."""
     lines = []
     for name, says, of in (
         ("Rate", "A sample of the delivery rate: times in seconds, counts in segments.", ("rate",)),
@@ -264,14 +264,14 @@ def methods() -> str:
 
 
 def attributes() -> str:
-    """The needs in `Controller`'s docstring."""
+    """The needs in the docstring of `Controller`."""
     rows = [(f"wants_{row['name']}", row) for row in wanted()]
     rows += [(row["name"], row) for row in NEEDS if row["bit"] is None]
     return "\n".join(f"    {name}\n        {about(row)}" for name, row in rows)
 
 
 def page() -> str:
-    """`docs/reference/controller-contract.md`."""
+    """Text of `docs/reference/controller-contract.md`."""
     called = set(re.findall(r"\brule\.(\w+)\(", QUINN.read_text(encoding="utf-8")))
     hooks = [
         f"| `{row['name']}` | {about(row)} | {', '.join(f'`{name}`' for name in row['after'] if name != 'begin') or '–'} | {row['linux'] or '–'} | "
@@ -305,7 +305,7 @@ def inside(path: Path, *texts: str) -> str:
 
 
 def in_docstring(whole: str) -> str:
-    """The table of hooks and the attributes of needs, which stand before those of the class alone."""
+    """The table of hooks and the attributes of needs, before those of the class alone."""
     whole = re.sub(r"    \| hook \| when \|\n(    \|[^\n]*\n)*", lambda _: methods() + "\n", whole)
     place = re.compile(r"(    Attributes\n    -+\n).*?(    every\n)", re.DOTALL)
     return place.sub(lambda found: f"{found[1]}{attributes()}\n{found[2]}", whole, count=1)

@@ -1,5 +1,5 @@
-"""Writes docs/controllers.md: every controller on one path, and the kernel's rows where there are some. `--check`: says whether
-the page is what this version gives.
+"""Writes docs/controllers.md: every controller on one path, with the kernel's rows where available. `--check` reports whether the page is up
+to date.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Record how often the judge's intervals hold the truth, in measured/interval-coverage.json; print how often looking again decides by mistake, a table in Markdown.
+"""Record how often the judge's intervals contain the truth, in measured/interval-coverage.json; print how often repeated looks decide wrongly,
+as a table in Markdown.
 
 python tools/coverage.py
 """
@@ -16,7 +17,7 @@ WHAT = (
 
 
 def main() -> None:
-    """Record the first table, print the second."""
+    """Record the first table, and print the second."""
     rows: list[list[str | int | float]] = []
     for case in cases():
         for n in case.sizes:

@@ -1,8 +1,9 @@
-"""Findings of `ackclock diagnose` in captures of runs, beside the truth that the runs know. Prints its tables, of which the book of numbers has the first.
+"""Findings of `ackclock diagnose` in captures of runs, compared with the truth that the runs know. Prints its tables, the first of which is in
+the book of numbers.
 
-`tools/diagnosed.py SEED EACH [JOURNAL]`: EACH drawn scenarios of three kinds (`ackclock.fidelity.drawn`), then the shipped ones, each captured
-at the sender whole and cut to 96 bytes, at the receiver, with offload, and with 1 % of its packets taken out of the file. The first table goes into measured/diagnosed.json. With JOURNAL, a line
-of JSON for each is appended, and those that are there are not run again.
+`tools/diagnosed.py SEED EACH [JOURNAL]`: EACH drawn scenarios of three kinds (`ackclock.fidelity.drawn`), then the shipped ones, each
+captured at the sender whole and cut to 96 bytes, at the receiver, with offload, and with 1 % of its packets taken out of the file. The
+first table goes into measured/diagnosed.json. With JOURNAL, a line of JSON for each is appended, and recorded ones are not run again.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ from book import record_markdown
 
 SECONDS = "6 s"
 LONGEST = "10 s"
-"""Greatest duration of a shipped scenario."""
+"""Maximum duration of a shipped scenario."""
 
 WAYS = ("cut to 96 bytes", "whole", "receiver", "offload", "1 % taken out")
 
 TAKEN_OUT = 0.01
 
 FINE = "5 ms"
-"""Between readings of the causes: a capture does not show the whole life of its sender."""
+"""Interval between readings of the causes, which are needed because a capture does not cover the whole life of its sender."""
 
 Row = dict[str, Any]
 
 
 def scenarios(seed: int, each: int) -> Iterator[tuple[str, str, ackclock.Scenario]]:
-    """Kind, name, scenario: the kinds in turn, so that a part of the work says something of all."""
+    """Kind, name and scenario, with the kinds in turn, so that a partial run covers all of them."""
     kinds = [
         list(drawn(seed, **{"transfers": 0, "bulks": 0, "lossy": 0, kind: each}))
         for kind in ("transfers", "bulks", "lossy")
@@ -62,7 +63,7 @@ def scenarios(seed: int, each: int) -> Iterator[tuple[str, str, ackclock.Scenari
 
 
 def thinned(path: Path, seed: int) -> None:
-    """Take packets out of the file, as a capturing program does that is too slow; its head stays."""
+    """Remove packets from the file, like a capturing program that is too slow; the file header stays."""
     draw = random.Random(f"thinned {seed}").random
     raw, kept, at, number = path.read_bytes(), bytearray(), 0, 0
     while at < len(raw):
@@ -115,9 +116,7 @@ def one(kind: str, name: str, scenario: ackclock.Scenario, way: str, seed: int) 
 
 
 def _as_far(run: ackclock.Run, flow: int, found: Diagnosis, whole: dict[str, float]) -> dict[str, float]:
-    """The causes up to the capture's last packet; at the receiver, packets of the last round trip had not arrived by
-    then.
-    """
+    """The causes up to the capture's last packet; at the receiver, packets of the last round trip had not arrived by then."""
     assert found.replay is not None
     instants = found.replay.instants
     life = instants[-1].t - instants[0].t
@@ -125,7 +124,7 @@ def _as_far(run: ackclock.Run, flow: int, found: Diagnosis, whole: dict[str, flo
     if (found.connection["captured_at"], found.connection["way"]) == (
         "server",
         "server",
-    ):  # the server does not see what its client waits for first
+    ):  # the server does not see the first event that its client waits for
         unseen = max(whole["handshake"] - found.replay.seconds["handshake"], 0.0)
         life += unseen
     if sum(whole.values()) <= life:
@@ -141,13 +140,13 @@ def _as_far(run: ackclock.Run, flow: int, found: Diagnosis, whole: dict[str, flo
 
 
 def _alone(file: Path, found: Diagnosis) -> bool:
-    """Whether the flow has no other connection, of which the run tells together."""
+    """Whether the flow has no other connection, because the run reports all of them together."""
     own = read_capture(file).connections.filter(pl.col("from_address") == found.connection["from_address"])
     return own.filter(pl.col("bytes") > 0).height <= 1
 
 
 def _again(file: Path, found: Diagnosis) -> dict[int, int]:
-    """How often the capture shows a segment again, by the offset of its first byte: short ones are not counted with others."""
+    """Number of retransmissions of each segment in the capture, by the offset of its first byte; short segments are not counted with others."""
     packets = read_capture(file, connection=found.connection["connection"]).packets
     assert packets is not None
     own = (pl.col("from_server") == (found.connection["way"] == "server")) & (pl.col("length") > 0)
@@ -166,7 +165,7 @@ def _flow(run: ackclock.Run, found: Diagnosis) -> Row:
 
 
 def _losses(run: ackclock.Run, found: Diagnosis, flow: int, again: dict[int, int]) -> Row:
-    """Losses in the capture that the network did not make, and the other way round, if a retransmission makes them visible."""
+    """Losses in the capture that did not happen in the network, and the reverse, restricted to losses that a retransmission makes visible."""
     assert found.sent is not None
     mine = run.drops.filter(pl.col("forward") & (pl.col("seg_no") > 0) & (pl.col("flow") == flow))
     sizes = {(n, which): size for n, which, size in mine.select("seg_no", "rexmit", "bytes").iter_rows()}
@@ -177,8 +176,8 @@ def _losses(run: ackclock.Run, found: Diagnosis, flow: int, again: dict[int, int
 
 
 def _segments(run: ackclock.Run, flow: int, mss: int, packets: dict[tuple[int, int], int]) -> set[tuple[int, int]]:
-    """Packets of several segments as single segments, by offset, each with the number of its transmission: lost as a
-    whole, or behind a card that cut them.
+    """Packets of several segments as single segments, by offset, each with the number of its transmission: lost as a whole, or behind a
+    card that split them.
     """
     sent = run.acks.filter((pl.col("flow") == flow) & pl.col("event").is_in(["send", "rtx"]))
     times: dict[int, int] = {}
@@ -201,7 +200,7 @@ def _path(run: ackclock.Run, found: Diagnosis, name: str) -> Row:
     if path.wire_bps is not None:
         made["rate_off"] = path.wire_bps / (mbps * 1e6) - 1
     link = max(run.rows("links"), key=lambda link: link["dropped_queue"])
-    if path.queue_s is not None and link["max_wait_s"]:  # never full: what it says is wrong, unless it is a bound
+    if path.queue_s is not None and link["max_wait_s"]:  # never full: any value is wrong unless it is a bound
         off = path.queue_s / (link["max_wait_s"] if link["dropped_queue"] else math.inf) - 1
         made["queue_bound_off" if path.queue_bound else "queue_off"] = off
     made["full"] = link["dropped_queue"]
@@ -209,7 +208,7 @@ def _path(run: ackclock.Run, found: Diagnosis, name: str) -> Row:
 
 
 def tables(rows: list[Row]) -> str:
-    """Markdown."""
+    """Report in Markdown."""
     lines = [
         "| captured | captures | refused | causes within 1 % | losses as dropped | rate within 2 % | base RTT within 2 % | queue within 2 % | 10 % |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
@@ -252,7 +251,7 @@ def tables(rows: list[Row]) -> str:
 
 
 def main() -> int:
-    """All ways of a scenario, then the next."""
+    """Run all ways of a scenario, then the next."""
     seed, each = int(sys.argv[1]), int(sys.argv[2])
     journal = Path(sys.argv[3]) if len(sys.argv) > 3 else None
     rows = [json.loads(line) for line in journal.read_text().splitlines()] if journal and journal.exists() else []

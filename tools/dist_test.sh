@@ -40,13 +40,13 @@ test -s "$work/run.html" -a -s "$work/run/flows.parquet"
 plot=$(empty "$work/venv/bin/ackclock" run first --plot cwnd.png 2>&1) && code=0 || code=$?
 [ "$code" = 2 ] && [ "${plot%install it with: pip install \'ackclock\[figures\]\'}" != "$plot" ] && [ ! -e "$work/cwnd.png" ] ||
   { echo "dist-test: a figure without the extra that draws it: exit code $code, $plot" >&2; exit 1; }
-key='from ackclock.linux import _cache; print(_cache.guest_key())' # of the sources that the wheel holds packed
+key='from ackclock.linux import _cache; print(_cache.guest_key())' # of the sources packed in the wheel
 [ "$(empty "$work/venv/bin/python" -c "$key")" = "$(.venv/bin/python -c "$key")" ] ||
   { echo "dist-test: $wheel: other sources of the linux backend than here" >&2; exit 1; }
 for study in prr iw10 large-pipes pcc slow-start; do empty "$work/venv/bin/ackclock" study show "$study" >/dev/null; done
 
-# The profile that builds quickly: what is tested is that the archive has everything. Files of the archive have one old time, so cargo would take
-# what an earlier build left in a shared folder for fresh.
+# The profile that builds quickly, because the test is about the archive's completeness. Files of the archive share one old time, so
+# cargo would treat the results of an earlier build in a shared folder as fresh.
 CARGO_TARGET_DIR=$work/target MATURIN_PEP517_ARGS="--profile ${SDIST_PROFILE:-quick}" \
   PATH="$top/.venv/bin:$PATH" .venv/bin/python -m pip --quiet --disable-pip-version-check wheel --no-deps --no-build-isolation -w "$work/wheels" "$sdist"
 "${pip[@]}" install --no-compile --no-deps --force-reinstall "$work"/wheels/*.whl

@@ -1,8 +1,8 @@
-"""Runs the examples of the prose docs: `--check` says which printed outputs are no longer true, without it they are renewed.
+"""Runs the examples of the prose docs. `--check` reports outdated outputs; without it they are renewed.
 
-A block ```` ```toml name ```` or ```` ```python name ```` becomes a file; the lines of a ```` ```console ```` block that start with `$ ` are run,
-in order, in a folder that holds these files, the scenarios and the examples. Blocks that need a program which is not installed are left alone. A
-```` ```python ```` block without a name is run too, and must not fail; one of ```` ```toml ```` must be TOML.
+A block ```` ```toml name ```` or ```` ```python name ```` becomes a file. The lines of a ```` ```console ```` block that start with `$ `
+are run in order, in a folder with these files, the scenarios and the examples. Blocks that need a program which is not installed are
+skipped. A ```` ```python ```` block without a name is also run, and must not fail; one of ```` ```toml ```` must be TOML.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def main() -> int:
 
 
 def run(text: str) -> str:
-    """The page with the outputs that its commands give now."""
+    """The page with the current outputs of its commands."""
     environment = {
         **os.environ,
         "PATH": f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",

@@ -44,7 +44,7 @@ CONFORM: dict[str, tuple[str, dict[str, str]]] = {
     "cubic": ("cubic", {}),
     "reno": ("reno", {}),
 }
-"""Columns: controllers whose outcomes are shown, with their options."""
+"""Columns: controllers whose results are shown, with their options."""
 
 
 def main() -> int:

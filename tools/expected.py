@@ -1,12 +1,12 @@
-"""Exact expectations of `ackclock prove` beside the mean of as many seeds as asked; writes measured/expectations.json.
+"""Exact expectations of `ackclock prove` compared with the mean over seeds; writes measured/expectations.json.
 
     python tools/expected.py            # 100,000 seeds for each link and loss
-    python tools/expected.py 5000       # so many
+    python tools/expected.py 5000       # this many
 
-Twice: a link that loses first transmissions of data alone, whose enumeration leaves nothing out, so the exact mean lies within the interval of
-the seeds; and a link that loses every packet of both directions alike, where more than so many losses are left out, so the mean of the seeds lies
-between the bounds, their error taken into account. Four rows are looked at, so a row disagrees from 2.5 standard errors on: one false alarm in
-twenty for all four together. Exit code 1 if one disagrees.
+There are two links. The first loses first transmissions of data only, and its enumeration is complete, so the exact mean lies within the
+interval of the seeds. The second loses packets of both directions alike, and cases with more than a fixed number of losses are left out, so
+the mean of the seeds lies between the bounds, within its standard error. There are four rows, so a row disagrees from 2.5 standard errors
+on: one false alarm in twenty for all four together. Exit code 1 if a row disagrees.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST = 5  # losses in a case of the link that loses every packet
 
 
 def seeded(scenario: Scenario, seeds: int) -> tuple[float, float, float]:
-    """Mean of completion, its standard error, CPU in seconds. A run that did not complete counts as long as it was."""
+    """Mean completion time, its standard error, CPU time in seconds. A run that did not complete counts with its duration."""
     found, began = [], time.process_time()
     for first in range(1, seeds + 1, BLOCK):
         made = batch(scenario, range(first, min(first + BLOCK, seeds + 1)), jobs=os.cpu_count() or 1)

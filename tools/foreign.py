@@ -2,8 +2,8 @@
 
 tools/foreign.py [PROCESSOR ...] [--drawn N]
 
-Processors: aarch64, and s390x, which is big-endian. Each needs Rust's target and three packages of Debian; what is missing is told and left
-out, with exit code 3 if nothing was left to do. A digest that differs: exit code 1.
+Processors: aarch64, and s390x, which is big-endian. Each needs Rust's target and three packages of Debian. Processors with missing parts
+are reported and skipped, with exit code 3 if none is left. Exit code 1 if a digest differs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PROFILE = "quick"
 
 
 class Processor(NamedTuple):
-    """Build and run commands of programs for it."""
+    """Processor -> commands that build and run programs for it."""
 
     name: str
     order: str
@@ -43,7 +43,7 @@ class Processor(NamedTuple):
 
     @property
     def root(self) -> Path:
-        """Location of its C library."""
+        """Location of the processor's C library."""
         return Path(f"/usr/{self.name}-linux-gnu")
 
     def missing(self) -> list[str]:
@@ -52,7 +52,7 @@ class Processor(NamedTuple):
         sysroot = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True).stdout
         if not (Path(sysroot.strip()) / "lib" / "rustlib" / self.target).is_dir():
             lacks.append(f"rustup target add {self.target}")
-        # start files come with the C library's package for developers, which the compiler's package only recommends
+        # start files come with the C library's development package, which the compiler's package only recommends
         start = self.root / "lib" / "crti.o"
         if not (shutil.which(self.linker) and shutil.which(self.emulator) and start.is_file()):
             lacks.append(f"apt-get install {' '.join(self.packages)}")
@@ -68,13 +68,13 @@ PROCESSORS = (
 
 
 def jobs(drawn: int) -> list[tuple[str, int, str]]:
-    """Runs to play: a name, the seed, the scenario as the engine reads it."""
+    """Runs to play: a name, the seed, the scenario as engine text."""
     import ackclock
     from ackclock._link import runs_in_page
 
     folder = ROOT / "python" / "ackclock" / "_scenarios"
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.toml"))}
-    shipped = [name for name, text in texts.items() if runs_in_page(text)]  # stacks of others promise no bits elsewhere
+    shipped = [name for name, text in texts.items() if runs_in_page(text)]  # foreign stacks promise no equal bits
     found = [(name, SEED, ackclock.load(name).to_engine_json()) for name in shipped]
     if drawn:
         sys.path.insert(0, str(ROOT / "tests" / "python"))
@@ -85,7 +85,7 @@ def jobs(drawn: int) -> list[tuple[str, int, str]]:
 
 
 def built(processor: Processor) -> Path:
-    """The program, for that processor."""
+    """The engine's program, built for that processor."""
     command = ["cargo", "build", "--package", "ackclock-sim", "--example", "digests", "--locked", "--quiet"]
     variable = f"CARGO_TARGET_{processor.target.upper().replace('-', '_')}_LINKER"
     environment = {**os.environ, variable: processor.linker}

@@ -1,7 +1,7 @@
 """FRCC's grid: `python tools/frcc.py FOLDER` makes the sweeps of examples/frcc, writes measured/frcc.json and the figure of docs/frcc.md.
 
-The module is its authors' own file, which they publish; fetch it and lay it beside the sweeps as `tcp_frcc.c`. Runs that FOLDER holds are not
-made again.
+The module is the file that its authors publish; fetch it and put it next to the sweeps as `tcp_frcc.c`. Runs already in FOLDER are not
+repeated.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def main() -> int:
 
 
 def measured(name: str, folder: Path) -> pl.DataFrame:
-    """Make a sweep: controller, place on the axis, Jain's index, ratio, mean RTT in ms, share of the rate; means over the seeds."""
+    """Run a sweep, and return the controller, place on the axis, Jain's index, ratio, mean RTT in ms and share of the rate, as means over the seeds."""
     sweep = sweeps.load(HERE / f"{name}.toml", own_code=True)
     threads = sweeps.Threads(1)
     try:

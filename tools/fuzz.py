@@ -1,4 +1,4 @@
-"""Fuzzes what reads from outside: `python tools/fuzz.py [TARGET...]`, each for FUZZ_SECONDS (default 60), or for --runs.
+"""Fuzzes readers of external input: `python tools/fuzz.py [TARGET...]`, each for FUZZ_SECONDS (default 60), or for --runs.
 
 | target | input | tool |
 | --- | --- | --- |
@@ -8,9 +8,9 @@
 | frames | captures whose layers fit together: link layers, tags, tunnels, a talk of two ends | the same |
 | scenario, mahimahi, blocks, store, measured, run | tests/fuzz/<target>.py | Atheris; with --drawn inputs drawn from a seed, many more a second |
 
-The engine is built with overflow checks and debug assertions (profile `fuzz`). Inputs that were new are kept in
-target/fuzz/<target>; a finding lies in target/fuzz as <target>-crash-..., and ends the program with exit code 1. How many
-inputs each target has had is added up in target/fuzz/counts.json; --counts prints it.
+The engine is built with overflow checks and debug assertions (profile `fuzz`). New inputs are kept in target/fuzz/<target>; a finding is
+stored in target/fuzz as <target>-crash-..., and ends the program with exit code 1. The number of inputs of each target is added up in
+target/fuzz/counts.json; --counts prints it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "target" / "fuzz"
 NATIVE = {"segments": 512, "script": 2000, "capture": 3000, "frames": 2000}
 PYTHON = {"scenario": 64, "mahimahi": 256, "blocks": 512, "store": 64, "measured": 512, "run": 128}
-"""Longest input that is drawn, bytes."""
+"""Longest drawn input, bytes."""
 
 COVERAGE = [
     "-Cpasses=sancov-module",
@@ -41,8 +41,9 @@ COVERAGE = [
     "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
     "-Cllvm-args=-sanitizer-coverage-pc-table",
 ]
-"""Coverage that libFuzzer listens to: passes of LLVM, which need no nightly compiler. Operands of comparisons are left out: they take two
-thirds of the time, and the inputs are drawn from lists, or are of words that the kept scripts hold."""
+"""Coverage instrumentation that libFuzzer reads: passes of LLVM, which need no nightly compiler. Operands of comparisons are not
+instrumented: they would take two thirds of the time, and inputs are drawn from lists, or consist of words in the kept scripts.
+"""
 
 
 def main() -> int:
@@ -84,7 +85,7 @@ def main() -> int:
 
 
 def fed(command: list[str], target: str, *, drawn: bool) -> bool:
-    """Run the target, and add up its inputs; returns whether it found nothing."""
+    """Run the target, and add up its inputs; return whether it found nothing."""
     inputs, before = 0, resource.getrusage(resource.RUSAGE_CHILDREN)
     with subprocess.Popen(command, cwd=WORK, stderr=subprocess.PIPE, text=True, errors="replace") as process:
         assert process.stderr is not None
@@ -130,11 +131,11 @@ def seeds(target: str) -> list[str]:
 
 
 def native(target: str) -> list[str]:
-    """The program that libFuzzer drives."""
+    """The program driven by libFuzzer."""
     folder = ROOT / "target" / "fuzzing"
     host = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
     triple = next(line.removeprefix("host: ") for line in host.splitlines() if line.startswith("host: "))
-    # with --target the flags are not for build scripts
+    # with --target the flags do not apply to build scripts
     command = [
         "cargo",
         "build",
@@ -153,7 +154,7 @@ def native(target: str) -> list[str]:
 
 
 def python(target: str) -> list[str]:
-    """This program again, with the checked engine and Atheris."""
+    """Restart this program with the checked engine and Atheris."""
     folder = ROOT / "target" / "checked"
     command = ["cargo", "build", "--quiet", "--locked", "-p", "ackclock-python", "--profile", "fuzz"]
     env = {**os.environ, "PYO3_PYTHON": sys.executable}
@@ -162,7 +163,7 @@ def python(target: str) -> list[str]:
 
 
 def within_python(target: str, options: list[str], *, drawn: bool) -> int:
-    """Give the target to Atheris, with our imported modules instrumented; or to inputs drawn from a seed."""
+    """Give the target to Atheris, with our imported modules instrumented, or to inputs drawn from a seed."""
     import importlib
     from contextlib import nullcontext
     from importlib.machinery import ExtensionFileLoader
@@ -190,7 +191,7 @@ def within_python(target: str, options: list[str], *, drawn: bool) -> int:
 
 
 def draw(module: Any, target: str, options: dict[str, str]) -> int:
-    """Draw inputs for this many seconds, or this many of them; each run draws others."""
+    """Draw inputs for this many seconds, or this many inputs; each run draws others."""
     from draw import drawn
 
     most = int(options["runs"]) if "runs" in options else sys.maxsize

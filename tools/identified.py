@@ -1,8 +1,8 @@
-"""Which congestion control a capture shows, measured: drawn paths with a queue, every controller on each of its own. Prints the
-tables, of which the book of numbers has one.
+"""Accuracy in naming a capture's congestion control: each controller on its own drawn paths with a queue. Prints the tables, one of which is
+in the book of numbers.
 
-`tools/identified.py SEED RUNS [JOURNAL]`: RUNS captures of each controller; the table goes into measured/identified.json. With JOURNAL, a line of JSON for each is appended, and those
-that are there are not run again.
+`tools/identified.py SEED RUNS [JOURNAL]`: RUNS captures of each controller; the table goes into measured/identified.json. With JOURNAL, a
+line of JSON for each is appended, and recorded ones are not run again.
 
 `--kernel` takes captures of the real kernel instead, of each of its modules, at a sender that leaves packets to a card or not; measured/identified-kernel.json.
 """
@@ -28,11 +28,11 @@ SECONDS = 20
 LEAST_QUEUE = 20
 
 WITHOUT = 5
-"""One of this many captures of a controller is also examined without it among the candidates."""
+"""One in this many captures of a controller is also examined with that controller removed from the candidates."""
 
 
 def drawn(seed: int, controller: str, number: int) -> ackclock.Scenario:
-    """A bulk flow alone: 2 to 20 Mbit/s, 20 to 120 ms, a queue of half to twice the BDP; one in three has random losses, too."""
+    """A bulk flow alone: 2 to 20 Mbit/s, 20 to 120 ms, a queue of half to twice the BDP; one in three also has random losses."""
     draw = random.Random(f"which {seed} {controller} {number}").random
     rate = round(2 * 10 ** draw(), 2)
     rtt_ms = round(20 * 6 ** draw(), 1)
@@ -62,7 +62,7 @@ MODULES = (
 """Congestion controls of Linux; `lp` is not among the candidates."""
 
 OURS = {"westwood": "westwood-plus", "lp": "reno"}
-"""Candidates that do what a module does under another name: `lp` is reno until the delay grows, and the answer says so."""
+"""Candidates that do the same as a module under another name: `lp` is reno until the delay grows, and the answer says so."""
 
 BUILT_IN = ("reno", "cubic", "bbr")
 
@@ -114,7 +114,7 @@ def of_kernel(seed: int, module: str, number: int, file: Path) -> str:
 
 
 def one(seed: int, controller: str, number: int, *, kernel: bool) -> dict[str, Any]:
-    """Capture and identify; then once more without the right candidate, and those that behave the same."""
+    """Capture and identify; then repeat without the right candidate and those that behave the same."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "a"
         if kernel:
@@ -147,7 +147,7 @@ def one(seed: int, controller: str, number: int, *, kernel: bool) -> dict[str, A
 
 
 def outcome(row: dict[str, Any]) -> str:
-    """`named`, `tie`, `undecided`, `none`, `refused` or `wrong`."""
+    """Outcome: `named`, `tie`, `undecided`, `none`, `refused` or `wrong`."""
     if row["refused"]:
         return "refused"
     if not row["names"]:
@@ -167,7 +167,7 @@ KINDS = ("named", "tie", "undecided", "none", "wrong", "refused")
 
 
 def tables(rows: list[dict[str, Any]]) -> str:
-    """Markdown."""
+    """Report in Markdown."""
     lines = [
         "| controller | captures | named | one of those that do the same | undecided | none of these | wrong | refused | what else was said |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
@@ -201,7 +201,7 @@ def tables(rows: list[dict[str, Any]]) -> str:
 
 
 def main() -> int:
-    """Run all controllers in turn, so that a part of the work covers all of them."""
+    """Run all controllers in turn, so that a partial run covers all of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seed", type=int)
     parser.add_argument("runs", type=int)

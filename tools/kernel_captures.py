@@ -1,11 +1,12 @@
-"""Drawn captures of the real Linux kernel in virtual time, with its own clocks beside them: what `ackclock diagnose` is judged by.
+"""Drawn captures of the real Linux kernel in virtual time, with the kernel's clocks as the reference for `ackclock diagnose`.
 
-`tools/kernel_captures.py SEED COUNT [FOLDER]` draws COUNT transfers, each captured at three places: at the sender above its card (`sender`), behind a switch
-that sees what the card has cut (`switch`), at the receiver (`receiver`); so COUNT of 100 is 300 captures. It prints a table by kind and place with the
-shares of captures that are right, not told, wrong (`tools/capture_truth.py` says what is right), and each capture that is wrong. With a folder the captures
-and what the kernel said (JSON lines) stay there, and a second call judges what it finds without making it again.
+`tools/kernel_captures.py SEED COUNT [FOLDER]` draws COUNT transfers, each captured at three places: at the sender above its card
+(`sender`), at a switch that sees the packets split by the card (`switch`), and at the receiver (`receiver`); so COUNT of 100 gives 300
+captures. It prints a table by kind and place with the shares of captures that are right, undecided and wrong (`tools/capture_truth.py`
+defines them), and each wrong capture. With a folder the captures and the kernel's reports (JSON lines) are kept, and a second call judges
+them without making them again.
 
-`--kernel NAME` takes another kernel that was built (`ackclock linux build --name`). `--record` writes measured/kernel-captures.json.
+`--kernel NAME` uses another kernel that was built (`ackclock linux build --name`). `--record` writes measured/kernel-captures.json.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ KINDS = (
 OTHERS = ("reno", "htcp", "westwood", "illinois", "scalable", "veno", "yeah", "bic")
 
 SAMPLE_MS = 5
-"""Between two looks at the kernel's clocks, at most: twice as often as a user of `ss` would look. A tenth of a round trip, where that is shorter."""
+"""Maximum interval between two readings of the kernel's clocks: half of that of a user of `ss`. A tenth of a round trip, if that is shorter."""
 
 
 def drawn(seed: int, number: int) -> tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """A transfer: its kind, scenario and program, and further activity of the hosts."""
+    """A transfer: its kind, scenario and program, and additional activity of the hosts."""
     draw = random.Random(f"{seed}.{number}")
     kind = KINDS[number % len(KINDS)]
 
@@ -92,7 +93,7 @@ def drawn(seed: int, number: int) -> tuple[str, dict[str, Any], dict[str, Any], 
             program["receive_buffer"] = int(between(30_000, 200_000))
     elif kind == "short":
         program["total"] = int(between(0.2, 3) * pipe) + 30_000
-    if program["paced"]:  # bytes that the pace makes in some seconds
+    if program["paced"]:  # bytes that the pace produces in a few seconds
         writes = draw.uniform(3, 6) * 1e9 / program["pause"]
         program["total"] = int(writes * program["block"])
     slow = program["total"] * 8 / (rate * 1e6)
@@ -137,7 +138,7 @@ def made(
     place: Path,
     kernel: str | None,
 ) -> None:
-    """Run it; `place` is the stem of the three captures and of the kernel's report."""
+    """Run the transfer; `place` is the stem of the three captures and of the kernel's report."""
     import numpy as np
 
     from ackclock.linux import _cache, _guest, _translate
@@ -180,7 +181,7 @@ def made(
 
 
 def of_interface(data: bytes, number: int) -> bytes:
-    """A capture with the packets of one interface alone."""
+    """A capture with the packets of one interface only."""
     out, at, interfaces = [], 0, 0
     while at < len(data):
         kind, length = struct.unpack_from("<II", data, at)
@@ -260,7 +261,7 @@ HEADS = (
 
 
 def table(found: Mapping[tuple[str, str], list[Verdict]]) -> list[list[str | int]]:
-    """By kind and capture point, and for all."""
+    """Table by kind and capture point, and for all."""
 
     def line(kind: str, at: str, all_of: list[Verdict]) -> list[list[str | int]]:
         n = len(all_of)

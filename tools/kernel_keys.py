@@ -1,8 +1,8 @@
-"""Keys of a scenario that the linux backend carries out: `--run` shows for each that the kernel behaves differently with it.
+"""Keys of a scenario that the linux backend supports: `--run` shows for each that it changes the kernel's behaviour.
 
-Each row is a small scenario and a change of one key. Both run in the kernel with the same seed; a kernel that does not heed the key
-leaves the same tables bit for bit. `tests/python/linux/test_linux_keys.py` runs the rows, and checks that every key that has no row
-is refused. Without `--run` the table in docs/reference/linux-backend.md is renewed; `--check` says whether it is stale.
+Each row is a small scenario and a change of one key. Both run in the kernel with the same seed; a kernel that ignores the key produces the
+same tables, bit for bit. `tests/python/linux/test_linux_keys.py` runs the rows, and checks that every key that has no row is refused.
+Without `--run` the table in docs/reference/linux-backend.md is renewed; `--check` says whether it is stale.
 
 Length: a row for each key.
 """
@@ -19,7 +19,7 @@ PAGE = ROOT / "docs" / "reference" / "linux-backend.md"
 BEGIN, END = "<!-- keys of the kernel: tools/kernel_keys.py -->\n", "<!-- end of the keys -->\n"
 
 TABLES = ("flows", "acks", "datagrams", "transactions", "fetches", "conversations")
-"""Tables of the hosts' view; the links' own tables may repeat the scenario."""
+"""Tables of the hosts' view; the links' tables may repeat the scenario."""
 
 Changes = dict[str, Any]
 
@@ -35,7 +35,7 @@ class Row(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Key and value."""
+        """The row's key and value."""
         return f"{self.key} = {shown(self.value)}{'' if self.network == 'relay' else f', {self.network}'}"
 
 
@@ -59,7 +59,7 @@ def lost(*segments: int, again: int = 0) -> Changes:
 
 
 def work(kind: str, **keys: Any) -> Changes:
-    """A workload."""
+    """A workload of this kind."""
     return {FLOW + "workload": {"kind": kind, **keys}}
 
 
@@ -111,7 +111,7 @@ def of_kind(queue: Changes, network: str, given: Changes, **keys: Any) -> Iterat
 
 
 def rows() -> list[Row]:
-    """All rows."""
+    """All rows of the table."""
     # Length: a table, one entry for each key.
     controllers = (
         "reno", "bic", "htcp", "illinois", "westwood-plus", "highspeed", "scalable", "vegas", "hybla", "veno", "yeah",
@@ -170,8 +170,7 @@ def rows() -> list[Row]:
         Row(
             key=FLOW + "recovery",
             value="prr-rfc9937",
-            # where cwnd limits, the kernel has this rule itself; packets that overtake end one recovery and begin the
-            # next in one ACK
+            # where cwnd limits, the kernel applies this rule itself; reordered packets end one recovery and start the next in one ACK
             given={
                 LINK + "loss": {"kind": "bernoulli", "p": "5 %"},
                 LINK + "rate": "2 Mbit/s",
@@ -460,7 +459,7 @@ def rows() -> list[Row]:
             label="hosts.gro",
         ),
         Row(
-            key="hosts.1.gro_flush_timeout",  # 1 us against 300: without it no interrupt may be put off
+            key="hosts.1.gro_flush_timeout",  # 1 us against 300: without it no interrupt can be delayed
             value="300 us",
             given={**GRO, "hosts.1.gro_flush_timeout": "1 us", "hosts.1.napi_defer_hard_irqs": 5},
             network="qdisc",
@@ -486,7 +485,7 @@ def rows() -> list[Row]:
 
 
 def scenario(row: Row, *, changed: bool) -> Any:
-    """Without or with the change."""
+    """The row's scenario, with or without the change."""
     import ackclock
 
     told = ackclock.Scenario.from_dict(
@@ -520,7 +519,7 @@ def differs(row: Row) -> bool:
 
 
 def page() -> str:
-    """The table."""
+    """The table of the page."""
     keys: dict[str, dict[str, list[str]]] = {}
     for row in rows():
         key = row.key.replace("flows.0.", "flows.").replace("hosts.0.", "hosts.").replace("hosts.1.", "hosts.")
@@ -542,7 +541,7 @@ def page() -> str:
 
 
 def main() -> int:
-    """See above."""
+    """Run the command line (see the module)."""
     if "--run" in sys.argv[1:]:
         same = 0
         for row in rows():

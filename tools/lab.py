@@ -1,4 +1,4 @@
-"""Puts the lab's page together: python/ackclock/_lab/lab.html, one file that holds everything, from web/, the module and the scenarios.
+"""Assembles the lab's page: python/ackclock/_lab/lab.html, one file that contains everything, from web/, the module and the scenarios.
 
 tools/lab.py MODULE.wasm
 """
@@ -48,15 +48,15 @@ const post = globalThis.postMessage.bind(globalThis);
 const listen = globalThis.addEventListener.bind(globalThis);
 {}}})();
 """
-"""One function, so that what stands behind it sees nothing of it; it keeps what it needs before that is taken from everybody."""
+"""One function, so that code behind it sees none of its variables. It keeps references to the globals that it needs before they are removed."""
 
 MOST_MODULE = 760_000
 MOST_PAGE = 1_000_000
-"""Bytes after compression."""
+"""Limits in bytes, after compression."""
 
 
 def scenarios() -> list[tuple[str, str, str]]:
-    """Name, one line and text of each shipped scenario that runs in the page, the first one first."""
+    """Name, summary line and text of each shipped scenario that runs in the page; the default one is first."""
     from ackclock._link import runs_in_page
     from ackclock.scenario._shipped import shipped
 
@@ -65,13 +65,13 @@ def scenarios() -> list[tuple[str, str, str]]:
 
 
 def traces() -> list[tuple[str, str]]:
-    """Files that scenarios name, and their bytes in base64."""
+    """Files that scenarios name, with their bytes in base64."""
     found = sorted((SCENARIOS / "traces").iterdir())
     return [(f"traces/{file.name}", base64.b64encode(file.read_bytes()).decode()) for file in found]
 
 
 def conformance() -> dict[str, object]:
-    """Rules of the test that controllers have to pass, in words, and its runs in closed loop, with the packets that their path holds."""
+    """Rules, in words, of the test that controllers have to pass, and its runs in closed loop, with the packets that their path holds."""
     from ackclock._agents import controllers
 
     paths = []
@@ -89,7 +89,7 @@ def lessons() -> list[dict[str, Any]]:
 
 
 def schema() -> dict[str, object]:
-    """Completions of a scenario: by table its keys, by key one line, the tables that it may hold and the values that it may have."""
+    """Completions of a scenario: for each table its keys; for each key one line, the tables that it may contain and its allowed values."""
     from ackclock.scenario import Scenario
 
     whole = Scenario.json_schema()
@@ -117,12 +117,12 @@ def offered(value: dict[str, Any]) -> list[object]:
 
 
 def digest(text: str) -> str:
-    """Name of a script or a style in a content-security policy."""
+    """Hash source of a script or a style in a content-security policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def policy(script: str, style: str) -> str:
-    """Nothing but what the page itself holds: no request leaves it, not even to where it came from."""
+    """Policy that allows only the page's own contents: no request leaves it, not even to its origin."""
     return "; ".join(
         [
             "default-src 'none'",

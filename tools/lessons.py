@@ -10,7 +10,7 @@ NOTEBOOK = ROOT / "examples" / "lessons.ipynb"
 
 
 def notebook() -> str:
-    """The file."""
+    """The notebook's file."""
     from ackclock import _course
 
     return _course.notebook(_course.shipped())

@@ -1,7 +1,8 @@
-"""Holds the crates to `deny.toml` without cargo-deny: every package that Cargo resolves for one of its targets, those of tests and build scripts
-among them, has a licence of its list and comes from the registry; and the page's module has nothing that only native builds may have.
+"""Checks the crates against `deny.toml` without cargo-deny: every package that Cargo resolves for one of its targets, including those of
+tests and build scripts, has a licence of its list and comes from the registry, and the page's module has no package reserved for native
+builds.
 
-What cargo-deny does beyond that, asking a database of advisories, needs the network and is not done here.
+The other checks of cargo-deny query a database of advisories over the network, and are not made here.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 REGISTRY = "registry+https://github.com/rust-lang/crates.io-index"
 NATIVE_ONLY = ("quinn-proto", "ackclock-quinn", "ackclock-stack", "libloading")
-"""Packages that the page must not have: stacks of others, and their loaders."""
+"""Packages that the page must not contain: foreign stacks, and their loaders."""
 
 
 def main() -> int:
@@ -56,7 +57,7 @@ def judged(package: dict[str, Any], allow: set[str]) -> list[str]:
 
 
 def fits(expression: str, allow: set[str]) -> bool:
-    """Whether an SPDX expression can be met with these licences: of OR one side, of AND both; AND binds closer.
+    """Whether an SPDX expression can be satisfied with these licences: for OR one side, for AND both; AND binds tighter.
 
     Examples
     --------
@@ -99,9 +100,7 @@ def fits(expression: str, allow: set[str]) -> bool:
 
 
 def linked_into(name: str, target: str) -> set[str]:
-    """Crates in the build of one of our crates for a target, ours included; without those used only to build or test
-    it.
-    """
+    """Crates in the build of one of our crates for a target, ours included, except those used only to build or test it."""
     command = [
         "cargo",
         "tree",

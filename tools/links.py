@@ -1,6 +1,6 @@
-"""Checks the built site: every link inside it leads to a page and a place that exist, and no page loads anything from the network.
+"""Checks the built site: every link inside it leads to an existing page and anchor, and no page loads anything from the network.
 
-Links to other sites are left alone: nothing here looks at the network.
+Links to other sites are not checked, because nothing here accesses the network.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ KINDS = {"canonical", "author", "search", "next", "prev", "index", "top", "up"}
 
 
 class Page(HTMLParser):
-    """Anchors in a page, links out of it, and the resources that it loads."""
+    """Anchors of a page, its outgoing links, and the resources that it loads."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ def check(root: Path, path: Path, page: Page, pages: dict[Path, Page]) -> list[s
             kind, _, name = parts.fragment.partition("=")
             if kind in ("name", "lesson") and f'"{unquote(name)}"' not in pages[target].text:
                 wrong.append(f"{url}: the lab has no such {'scenario' if kind == 'name' else kind}")
-            # otherwise the fragment holds a scenario
+            # otherwise the fragment is a scenario
         elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].places:
             wrong.append(f"{url}: there is no such place in it")
     return wrong

@@ -1,7 +1,7 @@
 """Lints the JavaScript of web/: ESLint, of the version in tools/eslint/package-lock.json, installed into .venv/eslint from the npm registry.
 
-Files of the page are scripts that share one scope, joined in the order of `SCRIPTS` and `WORKERS` (tools/lab.py). Each is linted with the names that
-the files before it hand out, and no others: a name of a later file is an error. A name that no file uses is one, too.
+Files of the page are scripts that share one scope, joined in the order of `SCRIPTS` and `WORKERS` (tools/lab.py). Each is linted with the
+names that the files before it export, and no others: the use of a later file's name is an error, and so is a name that no file uses.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ FILES = ("package.json", "package-lock.json", "eslint.config.mjs")
 LANGUAGE = "AbortController Blob CompressionStream DecompressionStream TextDecoder TextEncoder URL URLSearchParams WebAssembly Worker atob btoa clearTimeout performance setTimeout"
 PAGE = f"{LANGUAGE} Image InputEvent Option ReadableStream ResizeObserver XMLSerializer addEventListener cancelAnimationFrame devicePixelRatio document getComputedStyle history innerHeight innerWidth location matchMedia navigator requestAnimationFrame"
 WORKER = "TextDecoder TextEncoder WebAssembly listen performance post structuredClone"
-"""Names of a browser that scripts use; a worker keeps those that `WORKER` of tools/lab.py keeps."""
+"""Browser globals that scripts use; a worker keeps those that `WORKER` of tools/lab.py keeps."""
 
 DECLARED = re.compile(r"^(?:async )?(?:const|let|function\*?|class) (?:(\w+)|\{([^}]*)\})", re.MULTILINE)
 
 
 def handed(text: str) -> list[str]:
-    """Names that a script declares for later ones."""
+    """Names that a script declares for later scripts."""
     found = []
     for one, several in DECLARED.findall(text):
         found += [one] if one else re.findall(r"(\w+)\s*(?:,|$)", several.strip())
@@ -39,7 +39,7 @@ def handed(text: str) -> list[str]:
 
 
 def visible(web: Path, order: Sequence[str], given: str) -> dict[str, list[str]]:
-    """File -> foreign names that it may use."""
+    """File -> names of other files that it may use."""
     names, found = given.split(), {}
     for name in order:
         found[name] = list(names)

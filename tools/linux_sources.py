@@ -1,6 +1,6 @@
-"""Packs what `ackclock linux build` compiles beside the kernel, for wheels: python/ackclock/linux/sources.tar.xz.
+"""Packs the sources that `ackclock linux build` compiles with the kernel, for wheels: python/ackclock/linux/sources.tar.xz.
 
-The guest program is built of this workspace, whose members Cargo wants to see all: their manifests and sources, and the folder linux/. The
+The guest program is built from this workspace, and Cargo needs all of its members: their manifests and sources, and the folder linux/. The
 same files give the same bytes.
 """
 
@@ -26,13 +26,13 @@ PATTERNS = (
 
 
 def files() -> list[Path]:
-    """Relative to the root, in order."""
+    """Packed paths, relative to the root, in order."""
     found = {path for pattern in PATTERNS for path in ROOT.glob(pattern) if path.is_file()}
     return sorted(path.relative_to(ROOT) for path in found)
 
 
 def pack(place: Path = PLACE, *, preset: int = 9) -> None:
-    """Write the archive; a preset of 0 is quick, and 9 small."""
+    """Write the archive; a preset of 0 is fast, and 9 gives the smallest file."""
     place.parent.mkdir(parents=True, exist_ok=True)
     part = place.with_name(f".{place.name}")
     with lzma.open(part, "wb", preset=preset) as packed, tarfile.open(fileobj=packed, mode="w") as archive:

@@ -23,7 +23,7 @@ def main() -> None:
         *extras["cluster"],
         *extras["agents"],
         *extras["mcp"],
-    ]  # the tests run a cluster of their own, environments, and a server for agents
+    ]  # the tests run a local cluster, environments, and a server for agents
     compile_lock("requirements.lock", [*run, *build])
     compile_lock("requirements-dev.lock", ["-c requirements.lock", *dev])
     compile_lock("requirements-docs.lock", ["-c requirements.lock", "-c requirements-dev.lock", *extras["docs"]])

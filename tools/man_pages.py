@@ -1,6 +1,6 @@
-"""Writes a manual page for each command, of its own help, for wheels: share/man/man1 below the folder that maturin takes as a wheel's data.
+"""Writes a manual page for each command, from the command's help, for wheels: share/man/man1 below the folder that maturin uses as a wheel's data.
 
-Nothing of it is committed. Pages hold no date, so that the same commands give the same bytes.
+None of the pages is committed. They contain no date, so that the same commands give the same bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ackclock.cli._app import SECTIONS, app
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / "ackclock._engine.data" / "data" / "share" / "man" / "man1"
-"""Maturin looks for a folder of the module's name with `.data`, and needs none."""
+"""Folder of the pages. Maturin packs a folder with the module's name and `.data` if there is one."""
 
 STATUS = (
     ("0", "The command ran; what it found is in its output."),
@@ -28,7 +28,7 @@ STATUS = (
     ("130", "Stopped by Ctrl-C or SIGTERM; finished runs of sweeps and evaluations are kept."),
 )
 WIDE = 78
-"""Columns of a synopsis."""
+"""Width of a synopsis, columns."""
 
 
 def main(place: Path = PLACE) -> int:
@@ -41,20 +41,20 @@ def main(place: Path = PLACE) -> int:
 
 
 def pages() -> dict[str, str]:
-    """Name -> page, of all commands and of those below them."""
+    """Name -> page, for all commands and their subcommands."""
     names = [name for name, _ in commands()]
     return {name: page(name, command, names) for name, command in commands()}
 
 
 def commands(command: Any = app, name: str = "ackclock") -> Iterator[tuple[str, Any]]:
-    """Each command with the name of its page, the one above before those below."""
+    """Each command with the name of its page, parents before their subcommands."""
     yield name, command
     for below in getattr(command, "commands", {}):
         yield from commands(command.commands[below], f"{name}-{below}")
 
 
 def page(name: str, command: Any, names: list[str]) -> str:
-    """The page in the man macros of roff."""
+    """The page in roff's man macros."""
     import click
 
     words = name.split("-")
@@ -63,7 +63,7 @@ def page(name: str, command: Any, names: list[str]) -> str:
     brief = about[0].split(". ")[0].rstrip(".")
     out = [
         f'.TH "{name.upper()}" "1" "" "ackclock {__version__}" "ackclock"',
-        ".nh",  # options and names are no words to be hyphenated
+        ".nh",  # options and names must not be hyphenated
         ".ad l",
         ".SH NAME",
         f"{roff(name)} \\- {roff(brief[:1].lower() + brief[1:])}",
@@ -87,7 +87,7 @@ def page(name: str, command: Any, names: list[str]) -> str:
 
 
 def related(name: str, names: list[str]) -> list[str]:
-    """The command above, those beside a subcommand, and those below."""
+    """The parent command, a subcommand's siblings, and its own subcommands."""
     above = name.rpartition("-")[0]
     beside = [one for one in names if above not in ("", "ackclock") and one.rpartition("-")[0] == above and one != name]
     below = [one for one in names if one.rpartition("-")[0] == name]
@@ -99,7 +99,7 @@ def short(command: Any) -> str:
 
 
 def told(argument: Any) -> str:
-    """Help of an argument, and whether it is needed."""
+    """Help of an argument, and whether it is required."""
     text = " ".join((argument.help or "").split())
     return f"{text} Required.".strip() if argument.required else text
 
@@ -109,13 +109,13 @@ def paragraphs(texts: list[str]) -> list[str]:
 
 
 def listed(title: str, rows: Any) -> list[str]:
-    """A section with a list; nothing without rows."""
+    """A section with a list; empty without rows."""
     out = [line for head, text in rows for line in (".TP", f".B {roff(head)}", roff(text))]
     return [f".SH {roff(title)}", *out] if out else []
 
 
 def roff(text: str) -> str:
-    """The text without what roff takes for a request or an escape; hyphens stay the character that is typed."""
+    """The text with escapes for the characters that roff interprets; hyphens stay the character that is typed."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{text}" if text[:1] in (".", "'") else text
 

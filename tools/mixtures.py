@@ -2,8 +2,9 @@
 
     tools/mixtures.py SEED COUNT [--jobs N]
 
-Writes measured/mixtures.json and measured/mixtures-apart.json for the book of numbers. A scenario is identical if every event of every flow is, and its numbers in
-the tables. `first flow` is the older count: the events of flow 0. A seed is fresh until causes were looked for in it.
+Writes measured/mixtures.json and measured/mixtures-apart.json for the book of numbers. A scenario is identical if every event of every flow
+and the numbers in the tables are identical. `first flow` is the older count: the events of flow 0. A seed is fresh until the causes of its
+differences have been examined.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def row_of(features: str, flows: str, some: Sequence[Judged]) -> list[book.Cell]
 
 
 def rows(judged: Sequence[Judged]) -> Iterable[list[book.Cell]]:
-    """A row for each kind of mixture, then the sums."""
+    """A row for each kind of mixture, then the totals."""
 
     def parted(one: Judged) -> tuple[str, str]:
         features, _, several = one.kind.partition(", ")
@@ -79,7 +80,7 @@ def rows(judged: Sequence[Judged]) -> Iterable[list[book.Cell]]:
 
 
 def main() -> None:
-    """Measure and record."""
+    """Measure and record the comparison."""
     about = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     about.add_argument("seed", type=int)
     about.add_argument("count", type=int)

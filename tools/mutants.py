@@ -1,10 +1,10 @@
-"""Plants faults in the lines that a change touches, and says which of them no test notices.
+"""Plants faults in the changed lines, and reports those that no test detects.
 
     python tools/mutants.py [--base COMMIT] [--minutes N] [--seed N]
 
-Rust: cargo-mutants with the tests of the crate that holds the fault. Python: comparisons, arithmetic, `and`/`or`, `min`/`max`, numbers, truth
-values and conditions of changed lines of the package, in a copy of it, each with the tests that name its module. It stops after N minutes (10), half
-of them for each language if both changed, and says how many faults were not tried. Exit code 1 if one was not noticed.
+Rust: cargo-mutants with the tests of the mutated crate. Python: comparisons, arithmetic, `and`/`or`, `min`/`max`, numbers, truth values and
+conditions in changed lines of the package, in a copy of it, each with the tests that name its module. The run stops after N minutes (10),
+half of them for each language if both changed, and reports the number of untried faults. Exit code 1 if a fault was not detected.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Fault(NamedTuple):
 
 
 def changed(diff: str) -> dict[str, set[int]]:
-    """Lines by file that a unified diff adds."""
+    """Line numbers that a unified diff adds, by file."""
     found: dict[str, set[int]] = {}
     name, at = "", 0
     for line in diff.splitlines():
@@ -64,7 +64,7 @@ def changed(diff: str) -> dict[str, set[int]]:
 
 
 def planted(node: ast.AST) -> Iterator[ast.AST]:
-    """The node with a fault in it, one at a time."""
+    """The node with a fault in it, one fault at a time."""
     made = copy.deepcopy(node)
     match made:
         case ast.Compare(ops=[op]) if type(op) in SWAPS:
@@ -120,7 +120,7 @@ def tests_of(name: str) -> list[str]:
 
 
 def passes(files: list[str], env: dict[str, str], until: float) -> bool:
-    """Return whether these tests pass; `TimeoutExpired` if there is no time left."""
+    """Return whether these tests pass; raise `TimeoutExpired` if no time is left."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *files]
     left = max(0.0, until - time.monotonic())
     return subprocess.run(command, cwd=ROOT, env=env, timeout=left, capture_output=True, check=False).returncode == 0
@@ -142,7 +142,7 @@ def python(lines: dict[str, set[int]], until: float, seed: int) -> tuple[int, li
         target = place / Path(name).relative_to("python")
         own = target.read_text(encoding="utf-8")
         try:
-            if name not in sound:  # a test that fails without a fault notices none
+            if name not in sound:  # a test that fails without a fault detects none
                 files = tests_of(name)
                 sound[name] = [file for file in files if passes([file], env, until)]
                 if left := len(files) - len(sound[name]):
@@ -166,7 +166,7 @@ def python(lines: dict[str, set[int]], until: float, seed: int) -> tuple[int, li
 
 
 def rust(diff: str, until: float) -> tuple[int, list[str], int]:
-    """Do the same with cargo-mutants."""
+    """Test the Rust lines with cargo-mutants."""
     OUT.mkdir(parents=True, exist_ok=True)
     (OUT / "changed.diff").write_text(diff, encoding="utf-8")
     common = ["cargo", "mutants", "--in-diff", str(OUT / "changed.diff")]

@@ -1,9 +1,9 @@
-"""Writes what wheels carry of the crates that are linked into the engine: THIRD-PARTY.txt, their notices, and sbom.cyclonedx.json, the list
-of them (CycloneDX 1.5), in which the drawing library of reports stands, too. `--check` only compares.
+"""Writes the documents in wheels about the crates that are linked into the engine: THIRD-PARTY.txt, their notices, and sbom.cyclonedx.json,
+their list (CycloneDX 1.5), which includes the drawing library of reports. `--check` only compares.
 
-maturin could write the list too, but with the time, a random number and the folder in it, so that no two wheels would be equal.
+maturin could write the list too, but includes the time, a random number and the folder, so that no two wheels would be equal.
 
-Every crate that `cargo metadata` resolves for the extension on Linux counts, without what only builds it (procedural macros, build
+Every crate that `cargo metadata` resolves for the extension on Linux counts, except those needed only to build it (procedural macros, build
 scripts, tests). Texts are those in the crates' own archives.
 """
 
@@ -86,7 +86,7 @@ def packages() -> set[str]:
 
 
 def linked() -> tuple[list[dict[str, Any]], set[str], dict[str, list[str]]]:
-    """Crates of others in the engine; the names of those that our own manifests name; and what each needs, by id ("" stands for us)."""
+    """Foreign crates in the engine; the names of those that our manifests name; and each crate's dependencies, by id ("" stands for ours)."""
     command = ["cargo", "metadata", "--format-version=1", "--locked", "--offline", f"--filter-platform={TARGET}"]
     found = json.loads(subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout)
     of = {package["id"]: package for package in found["packages"]}
@@ -111,7 +111,7 @@ def linked() -> tuple[list[dict[str, Any]], set[str], dict[str, list[str]]]:
 
 
 def bill(crates: list[dict[str, Any]], needs: dict[str, list[str]]) -> str:
-    """The list, with the hash of each crate's archive. Nothing in it depends on where or when it is made."""
+    """The list, with the hash of each crate's archive. Its contents do not depend on where or when it is made."""
     lock = tomllib.loads((ROOT / "Cargo.lock").read_text(encoding="utf-8"))["package"]
     hashes = {(p["name"], p["version"]): p.get("checksum") for p in lock}
     version = next(p["version"] for p in lock if p["name"] == "ackclock-python")
@@ -160,7 +160,7 @@ def bill(crates: list[dict[str, Any]], needs: dict[str, list[str]]) -> str:
 
 
 def notices(crates: list[dict[str, Any]]) -> str:
-    """The text."""
+    """Text of THIRD-PARTY.txt."""
     texts: dict[str, list[str]] = {}
     lines = [
         "Notices of third parties",
@@ -183,7 +183,7 @@ def notices(crates: list[dict[str, Any]]) -> str:
 
 
 def macro(package: dict[str, Any]) -> bool:
-    """Whether it runs in the compiler alone."""
+    """Whether the crate runs in the compiler only."""
     return any("proc-macro" in target["kind"] for target in package["targets"])
 
 

@@ -1,5 +1,5 @@
-"""Draws the picture of README.md with a script of the gallery, and the pictures of study `slow-start`; `--check` says whether the
-pictures, and the numbers that README.md names beside its own, are what this version gives.
+"""Draws the picture of README.md with a script of the gallery, and the pictures of study `slow-start`; `--check` reports whether the pictures,
+and the numbers that README.md gives with its own, are up to date.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PICTURE = ROOT / "docs" / "images" / "recovery.png"
 STUDY = "slow-start"
 DPI = 150
 NEAR = 2
-"""Levels of 255 by which a pixel may differ: another processor may round another way."""
+"""Levels of 255 by which a pixel may differ, because another processor may round differently."""
 
 
 def main() -> int:
@@ -61,7 +61,7 @@ def draw(script: Path) -> tuple[bytes, str]:
     printed = io.StringIO()
     picture = io.BytesIO()
     shown = plt.show
-    # drawn when it is shown, within the style of the script
+    # drawn on display, in the style of the script
     plt.show = lambda *_, **__: plt.gcf().savefig(picture, format="png", dpi=DPI, metadata={"Software": None})
     try:
         with contextlib.redirect_stdout(printed):

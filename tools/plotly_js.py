@@ -1,8 +1,8 @@
-"""Writes the library that draws the interactive figures of reports, packed as pages hold it, with its notices: from the package of npm with the
-edition that knows lines, points and bars. Reports draw nothing else, and the whole library, with maps and surfaces, is four times as large.
+"""Writes the library that draws the interactive figures of reports, packed as in pages, with its notices. Its source is the npm package
+with the edition for lines, points and bars. Reports draw nothing else, and the whole library, with maps and surfaces, is four times as large.
 
     python tools/plotly_js.py TARBALL   # npm pack plotly.js-basic-dist-min@VERSION
-    python tools/plotly_js.py --check   # the packed library is the one whose hash stands here
+    python tools/plotly_js.py --check   # check that the packed library has the hash below
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def member(archive: tarfile.TarFile, name: str) -> str:
 
 
 def notices(script: str, licence: str) -> str:
-    """The library's head and licence, and those that its build keeps of the parts that are bundled in it."""
+    """The library's header and licence, and those that its build keeps for bundled parts."""
     head = script[: script.index("*/") + 2]
     return "\n\n".join(text.strip() for text in (head, licence, *parts(script))) + "\n"
 

@@ -1,12 +1,12 @@
-"""Sentences about short responses, proven or refuted by all patterns of losses, on a path and on its neighbours; and their pages.
+"""Sentences about short responses, proven or refuted over all patterns of losses, on a path and on its neighbours; and their pages.
 
-    python tools/proofs.py            # look at every case, write measured/proofs/sentences.json and the pages
-    python tools/proofs.py --replay   # add what the Linux kernel does in worst, median and drawn cases of the path
+    python tools/proofs.py            # evaluate every case, write measured/proofs/sentences.json and the pages
+    python tools/proofs.py --replay   # add the Linux kernel's results in worst, median and drawn cases of the path
     python tools/proofs.py --pages    # only the pages: docs/proofs.md, and a table in the page of each study
     python tools/proofs.py --check    # exit code 1 if a page differs from the record, or the path's cases from the engine
 
-In the page of a study the table stands between two comments: `<!-- proofs prr -->` and `<!-- . -->`. What the kernel did belongs to the cases
-of its day, and is dropped when these change.
+In the page of a study the table is between two comments: `<!-- proofs prr -->` and `<!-- . -->`. The kernel's results belong to the cases
+they were made with, and are dropped when these change.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ NEIGHBOURS: dict[str, dict[str, Any]] = {
     "no TLP": {"tlp": False},
     "no RACK": {"detection": "dupthresh"},
 }
-"""Changes to the path, by name."""
+"""Neighbours of the path: name -> changes."""
 
 
 def path(change: dict[str, Any]) -> Scenario:
@@ -97,29 +97,29 @@ class Sentence:
     text: str
     arms: Sequence[tuple[str, dict[str, Any]]]
     breaks: Callable[[Sequence[prove.Cases]], Any]
-    """Which cases break it, as an array of flags; by the cases of the arms."""
+    """Function from the cases of the arms to an array of flags: the cases that break the claim."""
     magnitude: Callable[[Sequence[prove.Cases]], str]
     without: Sequence[str] = ()
-    """Neighbours that make no sense for it."""
+    """Neighbours for which the claim makes no sense."""
 
 
 def slower(cases: Sequence[prove.Cases]) -> Any:
-    """The first is slower than the second."""
+    """Whether the first arm is slower than the second, case by case."""
     return prove.numbers.times(cases[0]) > prove.numbers.times(cases[1])
 
 
 def faster(cases: Sequence[prove.Cases]) -> Any:
-    """The first is faster than the second."""
+    """Whether the first arm is faster than the second, case by case."""
     return prove.numbers.times(cases[0]) < prove.numbers.times(cases[1])
 
 
 def timeouts(cases: Sequence[prove.Cases]) -> Any:
-    """A timeout strikes."""
+    """Whether a timeout occurs, case by case."""
     return cases[0]["timeouts"] > 0
 
 
 def more_timeouts(cases: Sequence[prove.Cases]) -> Any:
-    """The first has more timeouts than the second."""
+    """Whether the first arm has more timeouts than the second, case by case."""
     return cases[0]["timeouts"] > cases[1]["timeouts"]
 
 
@@ -135,7 +135,7 @@ def one_more_is_faster(cases: Sequence[prove.Cases]) -> Any:
 
 
 def earlier_costs_more(cases: Sequence[prove.Cases]) -> Any:
-    """Cases with one loss in which a loss of the segment before costs more."""
+    """Cases with one loss in which a loss of the previous segment costs more."""
     took, single = prove.numbers.times(cases[0]), np.flatnonzero(cases[0].yes == 1)
     single = single[np.argsort(cases[0]["answers"][single])]
     broken = np.zeros(len(took), dtype=bool)
@@ -144,33 +144,33 @@ def earlier_costs_more(cases: Sequence[prove.Cases]) -> Any:
 
 
 def last_is_not_worst(cases: Sequence[prove.Cases]) -> Any:
-    """Cases with one loss that cost more than a loss of the last segment."""
+    """Cases with one loss that costs more than a loss of the last segment."""
     took, single = prove.numbers.times(cases[0]), cases[0].yes == 1
     last = took[single & (cases[0]["answers"] == cases[0]["answers"].max() // 2 + 1)]
     return single & (took > last.max())
 
 
 def compared(cases: Sequence[prove.Cases]) -> str:
-    """Return how often and by how much."""
+    """Return how often and by how much the arms differ."""
     found = prove.compare(("a", "b"), cases[0], cases[1])
     assert found is not None
     return f"faster in {found.faster}, slower in {found.slower} of {found.cases}, by up to {found.most_faster_s * 1e3:.4g} and {found.most_slower_s * 1e3:.4g} ms"
 
 
 def counted(cases: Sequence[prove.Cases]) -> str:
-    """Return the number of cases with a timeout, for each."""
+    """Return the number of cases with a timeout, for each arm."""
     return (
         f"timeouts in {(cases[0]['timeouts'] > 0).sum()} and in {(cases[1]['timeouts'] > 0).sum()} of {len(cases[0])}"
     )
 
 
 def by_one(cases: Sequence[prove.Cases]) -> str:
-    """Return in how many cases one loss less takes longer."""
+    """Return the number of cases in which one loss less takes longer."""
     return f"in {one_more_is_faster(cases).sum()} of {len(cases[0])} some loss less takes longer"
 
 
 def singles(cases: Sequence[prove.Cases]) -> str:
-    """Costs of a single loss, by its place."""
+    """Cost of a single loss, by position."""
     took, single = prove.numbers.times(cases[0]), np.flatnonzero(cases[0].yes == 1)
     single = single[np.argsort(cases[0]["answers"][single])]
     none = took[cases[0].yes == 0][0]
@@ -178,7 +178,7 @@ def singles(cases: Sequence[prove.Cases]) -> str:
 
 
 def spread(cases: Sequence[prove.Cases]) -> str:
-    """From the fastest case to the worst."""
+    """Range from the fastest case to the worst."""
     found = prove.summary(cases[0])
     return f"{found.least_s:.4g} to {found.worst_s:.4g} s, timeouts in {found.with_timeouts} of {found.cases}"
 
@@ -343,7 +343,7 @@ def judged(sentence: Sentence, change: dict[str, Any]) -> dict[str, Any]:
 
 
 def cannot(sentence: Sentence) -> str:
-    """Why no kernel replays a sentence; empty if one does."""
+    """Reason why no kernel replays a sentence; empty if one does."""
     if any(arm.get("profile", "linux-6") != "linux-6" for _, arm in sentence.arms):
         return "no kernel that builds has this stack: none replays it"
     if any("detection" in arm for _, arm in sentence.arms):
@@ -360,7 +360,7 @@ def replayed(sentence: Sentence) -> list[dict[str, Any]]:
 
 
 def measure() -> None:
-    """Look at every case of every sentence."""
+    """Evaluate every case of every sentence."""
     before = read() if RECORD.exists() else {"sentences": {}}
     record: dict[str, Any] = {"engine": engine_identity(), "sentences": {}}
     record.update({key: before[key] for key in before if key not in record})
@@ -381,7 +381,7 @@ def measure() -> None:
 
 
 def replay() -> None:
-    """Test each sentence in the kernel that can be tested there and has not been yet."""
+    """Test each sentence in the kernel that can be tested there and was not tested before."""
     for sentence in SENTENCES:
         record = read()
         if not cannot(sentence) and not record["sentences"][sentence.id].get("kernel"):
@@ -391,13 +391,13 @@ def replay() -> None:
 
 
 def read() -> dict[str, Any]:
-    """The record."""
+    """The stored record."""
     found: dict[str, Any] = json.loads(RECORD.read_text())
     return found
 
 
 def write(record: dict[str, Any]) -> None:
-    """Keep the record."""
+    """Store the record."""
     RECORD.write_text(json.dumps(record, indent=1) + "\n")
 
 
@@ -447,7 +447,7 @@ def table(record: dict[str, Any], study: str | None = None) -> str:
 
 
 def pages(record: dict[str, Any]) -> dict[Path, str]:
-    """Each page in the form of the record."""
+    """Each page in the form that follows from the record."""
     made = {PAGE: TABLE.sub(lambda _: f"<!-- proofs all -->\n{table(record)}<!-- . -->", PAGE.read_text())}
     for place in sorted(STUDIES.glob("*.md")):
         made[place] = TABLE.sub(
@@ -457,7 +457,7 @@ def pages(record: dict[str, Any]) -> dict[Path, str]:
 
 
 def check() -> int:
-    """Hold pages against the record, and the cases of the path against the engine."""
+    """Compare pages with the record, and the cases of the path with the engine."""
     record, wrong = read(), []
     for place, text in pages(record).items():
         if place.read_text() != text:

@@ -1,7 +1,8 @@
-"""Public captures that others made: what `ackclock diagnose` reads, refuses and concludes of each. None of the files is part of this project.
+"""Public captures of others: whether `ackclock diagnose` reads or refuses each, and its conclusion. None of the files is part of this project.
 
-`tools/public_captures.py FOLDER ...` looks for the files of the list `tools/public_captures.txt` in the folders, by their hash whatever they are called, and
-prints a line for each and a count. The list names repository, path, size and SHA-256 of each file of 240 kB and more; a clone of these repositories has them.
+`tools/public_captures.py FOLDER ...` looks for the files of the list `tools/public_captures.txt` in the folders, by hash under any name,
+and prints a line for each and a count. The list has the repository, path, size and SHA-256 of each file of 240 kB and more; a clone of
+these repositories contains them.
 
 `tools/public_captures.py --add OWNER/NAME CLONE FOLDER` (a clone, or a bare repository) adds a repository's captures to the list, and puts the files there.
 """
@@ -21,11 +22,11 @@ from ackclock.errors import InputError
 LIST = Path(__file__).with_suffix(".txt")
 ENDINGS = (".pcap", ".pcapng", ".cap", ".dump", ".trace")
 LEAST_FILE, LEAST_DATA = 240_000, 250_000
-"""Bytes of a file that is listed, and of one direction of a connection, from which on an answer is asked for."""
+"""Minimum size of a listed file, and of one direction of a connection for which an answer is expected, bytes."""
 
 
 def listed() -> list[tuple[str, int, str, str]]:
-    """Hash, size, repository, path."""
+    """An entry of the list: hash, size, repository, path."""
     rows = [line.split(maxsplit=3) for line in LIST.read_text(encoding="utf-8").splitlines()] if LIST.exists() else []
     return [(row[0], int(row[1]), row[2], row[3]) for row in rows]
 
@@ -44,7 +45,7 @@ def add(repository: str, clone: Path, folder: Path) -> None:
             continue
         data = subprocess.run([*command, "cat-file", "blob", name], check=False, capture_output=True).stdout
         if len(data) != int(size):
-            continue  # the clone lacks it
+            continue  # missing in the clone
         digest = hashlib.sha256(data).hexdigest()
         rows.setdefault(digest, (digest, len(data), repository, path))
         (folder / f"{digest[:16]}{Path(path).suffix}").write_bytes(data)
@@ -53,7 +54,7 @@ def add(repository: str, clone: Path, folder: Path) -> None:
 
 
 def found(folders: list[Path]) -> Iterator[tuple[str, str, Path]]:
-    """Repository, path and place of each file that is there."""
+    """Repository, path and location of each file that is present."""
     rows = listed()
     sizes = {size for _, size, _, _ in rows}
     here: dict[str, Path] = {}
@@ -82,7 +83,7 @@ def told(file: Path) -> tuple[str, str]:
 
 
 def main() -> int:
-    """A line each, and the counts."""
+    """A line for each file, and the counts."""
     if sys.argv[1:2] == ["--add"]:
         add(sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]))
         return 0

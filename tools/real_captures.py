@@ -1,12 +1,13 @@
-"""Captures of this machine's kernel, in real time, with its own clocks beside them: what `ackclock diagnose` is judged by.
+"""Captures of this machine's kernel, in real time, with the kernel's clocks as the reference for `ackclock diagnose`.
 
-`tools/real_captures.py make FOLDER [KIND ...]` (as root, Linux with namespaces, TUN, `tcpdump`): a sender, a router and a receiver in namespaces of their
-own, a link of a given rate, delay, queue and loss between the last two. Each kind is captured at three places: at the sender, above a card that cuts packets
-(`sender`), behind it, as a switch's mirror port sees it (`mirror`), and at the receiver (`receiver`). Beside them stands what the kernel says each
-10 ms (`TCP_INFO`: bytes not sent, in flight, the window, its three clocks), as lines of JSON.
+`tools/real_captures.py make FOLDER [KIND ...]` (as root, Linux with namespaces, TUN, `tcpdump`): a sender, a router and a receiver in
+separate namespaces, with a link of given rate, delay, queue and loss between the last two. Each kind is captured at three places: at the
+sender, above a card that splits packets (`sender`), after the card, like a switch's mirror port (`mirror`), and at the receiver
+(`receiver`). The kernel's state every 10 ms (`TCP_INFO`: bytes not sent, in flight, the window, its three clocks) is recorded with them, as
+lines of JSON.
 
-`tools/real_captures.py judge FOLDER`: a table of captures with the share of time told rightly, not told, told wrongly. What is right is defined in
-`tools/capture_truth.py`.
+`tools/real_captures.py judge FOLDER`: a table of captures with the share of time attributed rightly, undecided, and attributed wrongly. The
+definition of right is in `tools/capture_truth.py`.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Kind:
     read_bytes: int = 0
     read_pause_s: float = 0.0
     card: bool = True
-    """The sender's card cuts packets."""
+    """Whether the sender's card splits packets."""
 
 
 KINDS = {
@@ -90,14 +91,14 @@ def run(command: str) -> None:
 
 
 def enter(name: str) -> None:
-    """Go into a namespace."""
+    """Enter a network namespace."""
     with Path(f"/run/netns/{name}").open() as file:
         if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), CLONE_NEWNET) != 0:
             raise OSError(ctypes.get_errno(), f"setns {name}")
 
 
 def child(work: Callable[[], None], namespace: str = "") -> int:
-    """Run in a process of its own."""
+    """Run a function in a separate process."""
     number = os.fork()
     if number:
         return number
@@ -118,7 +119,7 @@ def tun(name: str) -> int:
 
 
 def link(a: int, b: int, kind: Kind) -> None:
-    """The link: packets from `a` pass a queue at its rate; those from `b` take half the round trip."""
+    """The link: packets from `a` pass a queue at its rate; those from `b` are delayed by half the round trip."""
     draw = random.Random(1).random
     watch = selectors.DefaultSelector()
     watch.register(a, selectors.EVENT_READ, (a, b, True))
@@ -183,7 +184,7 @@ def told(sock: socket.socket) -> dict[str, Any]:
 
 
 def serve(kind: Kind, port: int, journal: Path) -> None:
-    """Listen, and send; the application's writes and the kernel's clocks go into the journal."""
+    """Listen, and send; the application's writes and the kernel's clocks are written to the journal."""
     listener = socket.create_server(("10.77.0.1", port))
     listener.setsockopt(socket.IPPROTO_TCP, 13, kind.controller.encode())  # TCP_CONGESTION
     if kind.send_buffer:
@@ -323,7 +324,7 @@ def make(folder: Path, name: str, kind: Kind) -> None:
 
 
 def judge(folder: Path) -> None:
-    """A table."""
+    """Table of the results."""
     print("| capture | right | not told | wrong | truth | told | sentence |")
     print("| --- | ---: | ---: | ---: | --- | --- | --- |")
     for journal in sorted(folder.glob("*.jsonl")):

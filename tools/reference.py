@@ -1,5 +1,6 @@
-"""Writes docs/reference/scenario.md from the JSON Schema of a scenario and docs/reference/tables.md from what the engine says of its
-tables, or checks that they are up to date (--check)."""
+"""Writes docs/reference/scenario.md from the JSON Schema of a scenario and docs/reference/tables.md from the engine's description of its
+tables, or checks that they are up to date (--check).
+"""
 
 from __future__ import annotations
 
@@ -73,7 +74,7 @@ def page(schema: dict[str, Any]) -> str:
     tables = schema["$defs"]
     order = ["Scenario"]
     entries = {**tables, "Scenario": schema}
-    for name in order:  # grows as tables are met
+    for name in order:  # grows as further tables are found
         order += [n for n in dict.fromkeys(met(entries[name])) if n not in order]
     return HEAD + "".join(section(name, entries[name]) for name in order)
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Builds the wheel twice, in two folders of different names and with empty target folders, and compares them byte for byte.
-# REPRODUCIBLE_PROFILE (quick) is Cargo's profile; `release` also trains, whose counts differ from run to run unless they are kept.
+# REPRODUCIBLE_PROFILE (quick) is Cargo's profile; `release` also trains, with counts that differ between runs unless they are kept.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 top=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-commit=$(git rev-parse HEAD) # of both, whatever is committed meanwhile
+commit=$(git rev-parse HEAD) # for both builds, even if HEAD moves meanwhile
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export PYO3_PYTHON=$top/.venv/bin/python
 for name in one another/deeper; do
@@ -14,7 +14,7 @@ for name in one another/deeper; do
   git archive "$commit" | tar -x -C "$work/$name/source"
   (
     cd "$work/$name/source"
-    # paths of the sources are in messages of panics
+    # panic messages contain source paths
     export RUSTFLAGS="--remap-path-prefix=$PWD=. --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo"
     "$top/.venv/bin/python" tools/linux_sources.py
     "$top/.venv/bin/python" tools/man_pages.py

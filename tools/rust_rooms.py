@@ -1,7 +1,7 @@
-"""Rooms inside a crate: which modules use which, read from the paths in the sources, and whether arrows point up.
+"""Rooms inside a crate: the dependencies between modules, read from the paths in the sources, and the arrows that point up.
 
-A node is a module directly below a folder's own module, with all that stands below it. What a module has in `#[cfg(test)]` does not count, nor do arrows
-between a module and the one that it stands in.
+A node is a module directly below a folder's own module, with everything below it. Code in `#[cfg(test)]` does not count, nor do arrows
+between a module and its parent.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def arrows(src: Path) -> dict[str, Graph]:
 
 
 def circles(graph: Graph) -> list[list[str]]:
-    """Return the sets of modules that use each other round and round."""
+    """Return the sets of modules that use each other in a circle."""
     reached = {node: _reached(graph, node) for node in graph}
     rings = {
         tuple(sorted(other for other in graph if other in reached[node] and node in reached[other])) for node in graph

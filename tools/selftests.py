@@ -1,7 +1,8 @@
 """Play the packet scripts of Linux's own self-tests on both backends: `make selftests`.
 
-They are taken from the source package of the kernel that `ackclock linux build` fetched, and stay in the cache beside it: nothing
-of them is part of this project. Exit code 1 if the simulator's verdict on a script that it plays, or a packet that it sends, is not the kernel's.
+The scripts are taken from the source package of the kernel that `ackclock linux build` fetched, and stay in the cache next to it: none of
+them is part of this project. Exit code 1 if the simulator's verdict on a script that it plays, or a packet that it sends, is not the
+kernel's.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ DEFINES = [
 
 
 def scripts() -> Path:
-    """Folder of the scripts, unpacked once for each source.
+    """Folder of the scripts, unpacked once per source.
 
     Raises
     ------
     UnavailableError
-        If there is no kernel, or its source is not in the cache.
+        If the kernel is missing, or its source is not in the cache.
     """
     about = linux.installed().about
     digest = str(about["source_sha256"])

@@ -1,6 +1,6 @@
-"""Fill the numbers of studies into the documents from the studies' records, or check that they are those of the records.
+"""Fill the numbers of studies into the documents from the studies' records, or check that both agree.
 
-A number stands between two comments, which no reader of the page sees:
+A number stands between two comments, which are invisible on the page:
 
     gains <!-- prr.P5.large_high@paper:i -->6.0 % (5.8 to 6.2)<!-- . --> there
 
@@ -11,13 +11,13 @@ out. The verdicts of a study are a table:
     ...
     <!-- . -->
 
-Every sentence of its publications, with claims, verdicts and causes, is another:
+Every sentence of its publications, with claims, verdicts and causes, is a second table:
 
     <!-- sentences prr -->
     ...
     <!-- . -->
 
-Verdicts that differ from those of an earlier version, each with a sentence why, are a third:
+Verdicts that differ from those of an earlier version, each with a sentence that gives the reason, are a third:
 
     <!-- changed pcc -->
     ...
@@ -116,7 +116,7 @@ def changed(match: re.Match[str]) -> str:
 
 
 def paths(match: re.Match[str]) -> str:
-    """The sentences over a study's population of paths, of the larger scale that has them."""
+    """The sentences over a study's population of paths, at the largest scale that has them."""
     study = studies.get(match[1])
     for scale in reversed(SCALES):
         found = population.recorded(study.recorded(scale), [claim.id for claim in study.claims])

@@ -122,7 +122,7 @@ def typed(takes: Mapping[str, Any]) -> str:
 
 
 def entry(key: str, kind: str) -> str:
-    """Return one line, or as many as the formatter would make of it."""
+    """Return one line, or as many as the formatter would use."""
     line = f"    {key}: {kind}"
     if len(line) <= 120:
         return line

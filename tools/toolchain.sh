@@ -1,7 +1,7 @@
 #!/bin/sh
-# Says in one line what is missing to build ackclock, if anything is.
+# Reports in one line the missing tools for building ackclock, if any.
 set -u
-rust_needed=1.88 # the most that a locked crate asks for
+rust_needed=1.88 # the newest version that a locked crate requires
 say() {
   echo "ackclock needs $*" >&2
   exit 3

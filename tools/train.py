@@ -1,10 +1,10 @@
-"""Profile-guided optimisation of the profile `release`: what rustc is told about where a run spends its instructions.
+"""Profile-guided optimisation of the profile `release`: rustc gets counts of the instructions that a run executes.
 
     python tools/train.py PROFILE COMMAND...    runs the command, a build; trains first if the profile is release and a source has changed
 
-Training builds the engine with counters in it, and runs the scenarios of the repository and the smaller cells of the
-benchmark. A run is deterministic, so the same sources give the same counts, but for how often a signal was looked for. Digests
-do not depend on it. Other profiles are built without.
+Training builds the engine with counters in it, and runs the scenarios of the repository and the smaller cells of the benchmark. A run is
+deterministic, so the same sources give the same counts, apart from the number of checks for a signal. Digests do not depend on the profile.
+Other cargo profiles are built without it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def asked(flag: str, folder: str, host: str) -> dict[str, str]:
-    """Environment for Cargo. With a target, names of functions are the same in both builds, and programs that run during the build do not count."""
+    """Environment for Cargo. With a target, function names are equal in both builds, and programs that run during the build do not count."""
     return {
         "RUSTFLAGS": f"{os.environ.get('RUSTFLAGS', '')} {flag}".strip(),
         "CARGO_TARGET_DIR": str(FOLDER / folder),
@@ -55,7 +55,7 @@ def asked(flag: str, folder: str, host: str) -> dict[str, str]:
 
 
 def key(version: str) -> str:
-    """Names everything that the counts depend on."""
+    """Name from a hash of everything that the counts depend on."""
     sources = [
         Path(__file__),
         ROOT / "Cargo.toml",
@@ -71,7 +71,7 @@ def key(version: str) -> str:
 
 
 def tool(host: str) -> Path | None:
-    """`llvm-profdata` of this compiler: Debian's may be older than the counts. None, and a line that says so, without it."""
+    """`llvm-profdata` of this compiler, because Debian's may be older than the counts. `None` if it is missing, with a line that says so."""
     merger = Path(said("rustc", "--print", "sysroot"), "lib", "rustlib", host, "bin", "llvm-profdata")
     if not merger.exists() and shutil.which("rustup"):
         subprocess.run(["rustup", "component", "add", "llvm-tools"], cwd=ROOT, check=False, stdout=sys.stderr)
@@ -85,7 +85,7 @@ def tool(host: str) -> Path | None:
 
 
 def train(trained: Path, merger: Path, host: str) -> bool:
-    """Build, run, and write `trained`. Uses of an older profile are deleted."""
+    """Build, run, and write `trained`. Builds that used an older profile are deleted."""
     print("release: counting where runs spend their instructions, a minute or two", file=sys.stderr)
     shutil.rmtree(FOLDER / "using", ignore_errors=True)
     for old in FOLDER.glob("*.profdata"):

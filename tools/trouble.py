@@ -1,8 +1,8 @@
 """A simulation of trouble: `python tools/trouble.py --seed S --steps N`, or `--seed S --story K` for one of its stories again.
 
-Commands are killed, refused by the disk, met by a second writer, by clocks that jump and by damaged bytes, all drawn from the seed; then
-what is there is compared with what an undisturbed command leaves, bit for bit. `tests/python/trouble/stories.py` says what is drawn.
-Needs a C compiler, and for full disks `unshare`. Exit code 1 if anything is wrong.
+Commands are killed, or meet a failing disk, a second writer, jumping clocks or damaged bytes, all drawn from the seed. The final files are
+compared with those of an undisturbed command, bit for bit. `tests/python/trouble/stories.py` lists the troubles. Needs a C compiler, and
+for full disks `unshare`. Exit code 1 if anything is wrong.
 """
 
 from __future__ import annotations

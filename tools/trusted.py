@@ -1,10 +1,11 @@
-"""Can I trust your X? Each built-in controller beside its own code in Linux, on drawn paths: how many are equal in every segment and window.
+"""Can I trust your X? Each built-in controller against its own code in Linux, on drawn paths: how many are equal in every segment and window.
 
     tools/trusted.py SEED COUNT [--family NAME]... [--only CONTROLLER]... [--kernel3 NAME] [--beside CONTROLLER=FILE.c]...
 
-COUNT scenarios of each family (default: all), with the controller in the first flow. `--kernel3` names a kernel that was built with a patch of BBR's version 3, which
-judges `bbr3`. A controller without code in the kernel may have what its authors published, compiled (`--beside copa=tcp_copa.c`): that is another program, so the
-two are compared as statistics over the scenarios. Writes measured/trusted.json for the book of numbers.
+COUNT scenarios of each family (default: all), with the controller in the first flow. `--kernel3` names a kernel built with a patch of BBR's
+version 3, the reference for `bbr3`. A controller without code in the kernel may be compared with its authors' published code, compiled
+(`--beside copa=tcp_copa.c`). Those are different programs, so the comparison uses statistics over the scenarios. Writes
+measured/trusted.json for the book of numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ackclock.fidelity.families import FAMILIES, family
 from ackclock.linux import _cache, kernel_controller
 
 OPTIONS: dict[str, dict[str, Any]] = {"bbr3": {"flavour": "linux-v3"}}
-"""Options of a controller whose default is not the kernel's."""
+"""Options of controllers whose default differs from the kernel's."""
 HEADS = ("controller", "beside", "drawn", "identical", "draws shared", "refused", "worst goodput", "first difference")
 
 
@@ -40,7 +41,7 @@ def scenarios(controller: str, seed: int, count: int, families: Sequence[str]) -
 
 
 def row_of(controller: str, judged: Sequence[Judged]) -> list[book.Cell]:
-    """Outcomes, one for each."""
+    """Cells of a row, one for each heading."""
     ran = [one for one in judged if not one.refused]
     differ = [one for one in ran if not one.identical]
     worst = max((one.effect for one in ran if one.effect is not None), key=abs, default=None)
@@ -59,7 +60,7 @@ def row_of(controller: str, judged: Sequence[Judged]) -> list[book.Cell]:
 
 
 def beside(controller: str, file: Path, todo: Sequence[Drawn]) -> list[book.Cell]:
-    """Ours and what its authors published, as statistics: where the median of the ratios of goodput lies, and the worst."""
+    """Our controller and its authors' published code, as statistics: the interval of the median ratio of goodput, and the worst case."""
     ratios: list[float] = []
     refused = 0
     for one in todo:
@@ -80,7 +81,7 @@ def beside(controller: str, file: Path, todo: Sequence[Drawn]) -> list[book.Cell
 
 
 def main() -> None:
-    """Measure and record."""
+    """Measure and record the table."""
     about = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     about.add_argument("seed", type=int)
     about.add_argument("count", type=int)

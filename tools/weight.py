@@ -1,8 +1,8 @@
-"""Measures what an installation takes: megabytes of each package that pip installs with a wheel, and the CPU time of the first commands.
+"""Measures the cost of an installation: megabytes of each package that pip installs with a wheel, and the CPU time of the first commands.
 
     python tools/weight.py [WHEEL]    # default: the one in dist/; writes measured/weight.json
 
-Without a wheel, ours is what a wheel packs of the checkout, and is said to be so.
+Without a wheel, the files that a wheel would pack are measured in the checkout, and the output says so.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def main() -> int:
 
 
 def installed(venv: Path, given: Sequence[str]) -> Path:
-    """The interpreter of an environment with the wheel, or only with what it depends on, in the versions of the lock."""
+    """The interpreter of an environment with the wheel, or only with its dependencies, in the versions of the lock."""
     subprocess.run([sys.executable, "-m", "venv", venv], check=True)
     versions = venv / "versions.txt"
     locked = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
@@ -95,7 +95,7 @@ def pip(python: Path, wanted: Sequence[str]) -> None:
 
 
 def by_package(site: Path) -> dict[str, int]:
-    """Bytes that the files of each package take on the disk."""
+    """Bytes on disk of each package's files."""
     found = {}
     for package in metadata.distributions(path=[str(site)]):
         files = {Path(str(package.locate_file(f))) for f in package.files or ()}
@@ -128,7 +128,7 @@ def on_disk(path: Path) -> int:
 
 
 def cpu_ms(python: Path, words: Sequence[str], folder: Path) -> float:
-    """Minimum CPU time of a command, ms; the first one, which compiles bytecode, does not count."""
+    """Minimum CPU time of a command, ms; the first run, which compiles bytecode, does not count."""
     env = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "LANG": "C.UTF-8"}
     taken = []
     for _ in range(REPEATS + 1):

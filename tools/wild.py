@@ -1,9 +1,9 @@
-"""Tries modules of Linux that others have written: each file of C that is named, or lies in a folder that is named, is compiled and run for 2 s.
+"""Tries Linux modules by other authors: each C file that is named, or is in a named folder, is compiled and run for 2 s.
 
     tools/wild.py FOLDER|FILE... [--flag -DNAME=VALUE] [--json]
 
-Prints a row for each: what it delivered on a path of 10 Mbit/s, or why it is refused. It fetches nothing and holds nothing of others: the files
-are the user's.
+Prints a row for each file: its goodput on a path of 10 Mbit/s, or the reason why it is refused. The tool fetches nothing and includes no
+foreign code: the files are the user's.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LINK = {"rate": "10 Mbit/s", "delay": "20 ms", "queue": {"kind": "drop-tail", "l
 
 
 def tried(file: Path, flags: dict[str, Any]) -> dict[str, Any]:
-    """A file."""
+    """Result for one file."""
     flow = {"congestion_control": str(file), "congestion_control_options": flags}
     told = {"duration": "2 s", "network": {"bottleneck": LINK}, "flows": [flow]}
     try:
@@ -38,7 +38,7 @@ def tried(file: Path, flags: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Try them, and print a table."""
+    """Try the files, and print a table."""
     about = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     about.add_argument("where", nargs="+", type=Path, metavar="FOLDER|FILE")
     about.add_argument("--flag", action="append", default=[], metavar="-DNAME=VALUE")

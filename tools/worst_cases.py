@@ -1,7 +1,7 @@
-"""Write docs/worst-cases.md: known worst cases found again, the zoo, and the worst case of every built-in controller, alone and beside others.
+"""Write docs/worst-cases.md: known worst cases found again, the zoo, and the worst case of every built-in controller, alone and against others.
 
-Usage: worst_cases.py [FOLDER] [--without-kernel], which keeps the journals (default: build/worst-cases), so that an interrupted one goes
-on. Takes about ten minutes of CPU. Without the kernel of the linux backend its answers are left out, and the page says so.
+Usage: worst_cases.py [FOLDER] [--without-kernel]. FOLDER keeps the journals (default: build/worst-cases), so that an interrupted run can
+continue. A run takes about ten minutes of CPU time. Without the kernel of the linux backend its results are left out, and the page says so.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ SEED = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """A worst case known from elsewhere.
+    """A worst case known from the literature.
 
     Parameters
     ----------
     id, about, source
-        What it is.
+        Number, description and source of the worst case.
     attack
-        What finds it.
+        Attack that finds it.
     """
 
     id: str
@@ -68,10 +68,10 @@ CASES: Sequence[Known] = (
     known("A8", "the low-rate attack", "Kuzmanovic, Knightly, SIGCOMM 2003", "cubic", "cross", evaluations=300),
     known("A14", "PCC under chosen loss", "of the kind of NDSS 2018", "pcc-allegro", "chosen", references=("cubic",), evaluations=60),
 )  # fmt: skip
-"""Numbers as in the sheet that this project began with: A9 to A13 are bugs, and in the zoo."""
+"""Known worst cases, numbered as in the project's first fact sheet: A9 to A13 are bugs, and in the zoo."""
 
 ALONE, BESIDE = 100, 40
-"""Environments of each cell of the tables."""
+"""Environments in each cell of the tables."""
 
 
 class Page:
@@ -85,7 +85,7 @@ class Page:
         self.began = time.process_time()
 
     def searched(self, wanted: attack.Attack, name: str, *, simplify: bool = True) -> attack.Found:
-        """Result of an attack; from its journal, if this engine has made it before."""
+        """Result of an attack; from its journal, if this engine has made it already."""
         place = self.folder / engine_identity() / name
         place.mkdir(parents=True, exist_ok=True)
         found = attack.run(wanted, self.executor, folder=place, simplify=simplify)
@@ -93,12 +93,12 @@ class Page:
         return found
 
     def say(self, *lines: str) -> None:
-        """Lines of the page."""
+        """Text of the page, line by line."""
         self.lines += lines
 
 
 def main(folder: Path, *, kernel: bool) -> None:
-    """Search for all, and write the page."""
+    """Run all searches, and write the page."""
     page = Page(folder, kernel)
     page.say(
         "# Worst cases",
@@ -163,7 +163,7 @@ def bugs(page: Page) -> None:
     """The zoo: the score of each bug, and of the same controller without it."""
     rows = []
     for name, bug in zoo.ZOO.items():
-        if not bug.budget:  # shown otherwise
+        if not bug.budget:  # detected in another way
             how = f"`ackclock.controllers.check`, rule {bug.rule}" if bug.rule else "`ackclock evaluate`"
             rows.append(f"| `zoo:{name}` | {bug.about} | {bug.reference} | {how} | – | – |")
             continue
@@ -221,7 +221,7 @@ def alone(page: Page) -> None:
 
 
 def pairs(page: Page) -> None:
-    """Regret of each against each, alone on the path."""
+    """Regret of each controller against each other one, alone on the path."""
     names = controllers()
     rows = []
     for name in names:
@@ -247,7 +247,7 @@ def pairs(page: Page) -> None:
 
 
 def beside(page: Page) -> None:
-    """Harm of each controller to each other one: how much less it leaves than a flow of the victim's own kind would."""
+    """Harm of each controller to each other one: the loss of goodput compared with a second flow of the victim's kind."""
     names = controllers()
     rows = []
     for name in names:

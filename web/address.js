@@ -1,4 +1,5 @@
-// Sources and destinations of a scenario: addresses, and files. `begun(mistaken)`: called when the text is in place, with the link's error or nothing.
+// Sources and destinations of a scenario: addresses and files. `begun(mistaken)` is called once the text is in place,
+// with the link's error or no argument.
 "use strict";
 
 function addresses({ at, state, mine, source, scenarios, lessons, own: given, longest, coded, decoded, squeezed, unsqueezed, teach, put, begun }) {
@@ -20,7 +21,7 @@ function addresses({ at, state, mine, source, scenarios, lessons, own: given, lo
     return `#s=${await packed(at("text").value)}${own}&seed=${at("seed").value}${lesson}`;
   }
 
-  // The scenario that the address carries, or the page's own, or the first.
+  // Scenario of the address, else of the page, else the first one.
   async function begin(hash = location.hash) {
     clearTimeout(addressing);
     addressing = 0;
@@ -59,7 +60,7 @@ function addresses({ at, state, mine, source, scenarios, lessons, own: given, lo
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
   }
 
-  // This page as one file that contains the scenario. In a script, "<" could end it.
+  // Return this page as one file that contains the scenario. "<" is escaped because it could end a script.
   function whole() {
     const copy = source.cloneNode(true);
     const own = JSON.stringify({ text: at("text").value, seed: at("seed").value, controller: mine.value, lessons: given?.lessons });

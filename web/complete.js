@@ -1,12 +1,13 @@
-// Completion at the cursor in a scenario: keys of the surrounding table, names that a key takes. From the schema of scenarios.
+// Completion at the cursor in a scenario: keys of the surrounding table and names that a key accepts, read from the
+// schema of scenarios.
 "use strict";
 
 const WORD = /[A-Za-z0-9_.-]/;
 const MOST_OFFERS = 12;
 
 // Position in a TOML text: {mode: "key" | "value" | "header", path, prefix, start, quoted, table}. `start` is the
-// beginning of the prefix, `table` the range [from, to] of the surrounding table's text. Null if nothing can be
-// completed there.
+// offset of the prefix, `table` the range [from, to] of the surrounding table's text. Null if nothing can be completed
+// there.
 function contextOf(text, caret) {
   let path = [];
   let table = 0;
@@ -90,7 +91,7 @@ function nextHeader(text, from) {
   return found ? from + found.index : text.length;
 }
 
-// The text directly in a table, with nested parts left out.
+// Text of a table without its nested tables and lists.
 function shallow(text, [from, to]) {
   let depth = 0;
   let kept = "";
@@ -102,14 +103,14 @@ function shallow(text, [from, to]) {
   return kept;
 }
 
-// Offers at the cursor, as [{text, about}], from a schema {table: {key: [about, tables, values]}}.
+// Completions at the cursor, as [{text, about}], from a schema {table: {key: [about, tables, values]}}.
 function offersAt(schema, text, caret) {
   const at = contextOf(text, caret);
   if (!at) return null;
   const known = (names) => names.filter((name) => schema[name]).map((name) => schema[name]);
   const below = (tables, key) => known([...new Set(tables.flatMap((table) => table[key]?.[1] ?? []))]);
   const own = shallow(text, at.table);
-  // tables of the kind that the text names, if there are several
+  // if there are several tables, only those of the kind named in the text
   const fitting = (tables) => {
     for (const key of ["kind", "topology"]) {
       const kind = new RegExp(`\\b${key}\\s*=\\s*"([^"]+)"`).exec(own)?.[1];
@@ -142,7 +143,7 @@ function offersAt(schema, text, caret) {
   return { ...at, offers: [...found].map(([name, about]) => ({ name, put: at.mode === "key" ? `${name} = ` : name, about })), about: "" };
 }
 
-// List of offers below the cursor; arrow keys choose, Enter or Tab takes, Escape closes.
+// List of completions below the cursor: arrow keys choose, Enter or Tab accepts, Escape closes.
 class Completer {
   constructor(text, list, schema) {
     Object.assign(this, { text, list, schema, found: null, chosen: 0 });
@@ -152,7 +153,7 @@ class Completer {
     text.addEventListener("keydown", (event) => this.key(event));
     text.addEventListener("blur", () => this.close());
     text.addEventListener("click", () => this.close());
-    text.addEventListener("scroll", () => { if (this.found) this.show(); }); // the list moves with the text
+    text.addEventListener("scroll", () => { if (this.found) this.show(); }); // the list moves with the text when it scrolls
   }
 
   open(asked = false) {

@@ -1,7 +1,7 @@
-// A text field with line numbers, and marks under the text in question.
+// A text field with line numbers, and marks under parts of the text.
 "use strict";
 
-// Offset in the text of a line and column, both counted from 1 in characters.
+// Offset in the text of a line and column, both counted from 1, columns in characters.
 function offset(text, line, column) {
   let start = 0;
   for (let i = 1; i < line; i += 1) {
@@ -19,7 +19,7 @@ class Paper {
     text.addEventListener("scroll", () => this.scrolled());
   }
 
-  // `bad`: numbers of lines; `places`: [{from, length, kind}], the kind being a class.
+  // `bad` are line numbers, `places` ranges [{from, length, kind}] whose kind is a CSS class.
   paint(bad, places) {
     const { value } = this.text;
     const lines = value.split("\n").length;

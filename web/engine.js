@@ -1,11 +1,12 @@
-// The simulator's module, for the page's worker and for Node. Values at the boundary: crates/wasm/src/abi.rs.
+// The simulator's WebAssembly module, for the page's worker and for Node. Values at the boundary:
+// crates/wasm/src/abi.rs.
 "use strict";
 
 const ARRAYS = { f8: Float64Array, i8: BigInt64Array, u4: Uint32Array, n4: Uint32Array, u1: Uint8Array, bool: Uint8Array, str: Uint32Array };
 
 class Engine {
-  // An instance of a compiled module. `tell(part)` receives the fraction of a run that is done, and returns whether to stop. `classes`: controllers in
-  // JavaScript, by name.
+  // An instance of a compiled module. `tell(part)` receives the completed fraction of a run, and returns whether to
+  // stop. `classes` are controllers in JavaScript, by name.
   static async open(module, tell = () => false, classes = {}) {
     const engine = new Engine();
     const hooks = new Hooks();
@@ -26,7 +27,7 @@ class Engine {
     return new TextDecoder().decode(new Uint8Array(this.wasm.memory.buffer, address, length));
   }
 
-  // Bytes in the module's memory: address and length.
+  // Copy bytes into the module's memory; returns address and length.
   give(bytes) {
     const address = this.wasm.room(bytes.length);
     new Uint8Array(this.wasm.memory.buffer, address, bytes.length).set(bytes);
@@ -42,18 +43,18 @@ class Engine {
     return JSON.parse(this.text(this.wasm.answered() >>> 0, length >>> 0));
   }
 
-  // Errors of a scenario, or its needs; see `Lab::read`.
+  // Check a scenario: its errors, or its needs; see `Lab::read`.
   read(text) {
     return this.answer(this.wasm.read(...this.give(new TextEncoder().encode(text))));
   }
 
-  // Whether a controller keeps the rules of all controllers; see `Lab::conform`.
+  // Check a controller against the rules of all controllers; see `Lab::conform`.
   conform(name) {
     return this.answer(this.wasm.conform(...this.give(new TextEncoder().encode(name))));
   }
 
-  // Run the scenario read last; see `Lab::run`. Tables stay in the module's memory: `column` reads one, until the next
-  // run. `whole`: with all columns of the trace, not only those of the figures.
+  // Run the scenario read last; see `Lab::run`. Tables stay in the module's memory until the next run, and `column`
+  // reads one. `whole`: record all columns of the trace, not only those of the figures.
   run(seed, { watch = true, whole = false, memory = 2 ** 30 } = {}) {
     return this.answer(this.wasm.run(BigInt(seed), watch ? 1 + whole : 0, memory));
   }
@@ -63,17 +64,17 @@ class Engine {
     return this.answer(this.wasm.film(BigInt(seed), from, most, memory));
   }
 
-  // A column of a table as a typed array over linear memory; of text, the codes.
+  // Return a column of a table as a typed array over linear memory; for a text column, its codes.
   column(table, name) {
     const [, kind, address] = table.columns.find(([own]) => own === name);
     return new ARRAYS[kind](this.wasm.memory.buffer, table.rows === 0 ? 0 : address, table.rows);
   }
 
-  // A table as CSV, floats as JavaScript writes them: the shortest that reads back as the same.
+  // Return a table as CSV. Floats have JavaScript's shortest form that reads back as the same value.
   csv(table) {
     const columns = table.columns.map(([name, kind, , names]) => {
       const values = this.column(table, name);
-      // a text that a spreadsheet would take for a formula begins with an apostrophe
+      // an apostrophe keeps spreadsheets from reading a text as a formula
       if (kind === "str") return (row) => (names[values[row]] ?? "").replace(/^(?=[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])/, "'");
       if (kind === "bool") return (row) => (values[row] ? "true" : "false");
       if (kind === "n4") return (row) => (values[row] === 0xffffffff ? "" : values[row]);

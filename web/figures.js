@@ -1,4 +1,4 @@
-// Figures over one axis of time: lines, points and bands on canvas, with a common cursor and zoom.
+// Figures with a common time axis: lines, points and bands on canvas, with a common cursor and zoom.
 "use strict";
 
 const LEFT = 52;
@@ -8,7 +8,8 @@ const BOTTOM = 18;
 const LEGEND_ROW = 17;
 const FONT = "12px system-ui, sans-serif";
 
-// Colours of Okabe and Ito, in an order in which neighbours differ; on dark ground blue and black give way to lighter ones.
+// Colours of Okabe and Ito, ordered so that neighbours differ; on a dark background lighter ones replace blue and
+// black.
 const COLOURS = {
   light: ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B37B00", "#3A8FC0", "#000000", "#7A6F00"],
   dark: ["#56B4E9", "#FF8A3D", "#2ECC9A", "#E79AC4", "#E69F00", "#9AD0F0", "#FFFFFF", "#F0E442"],
@@ -21,7 +22,7 @@ function palette() {
     : { text: "#1a1a1a", quiet: "#5f6368", grid: "#e3e5e8", ground: "#ffffff", series: COLOURS.light };
 }
 
-// The first place in a sorted array whose value is not below x.
+// Index of the first value in a sorted array that is not below x.
 function lower(values, x) {
   let low = 0;
   let high = values.length;
@@ -33,7 +34,7 @@ function lower(values, x) {
   return low;
 }
 
-// Return round steps of an axis, at most `most` of them.
+// Return round tick values of an axis, at most `most` of them.
 function ticks(low, high, most) {
   const raw = (high - low) / Math.max(most, 1);
   if (!(raw > 0) || !Number.isFinite(raw)) return [low];
@@ -47,13 +48,13 @@ function ticks(low, high, most) {
 function short(value) {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
-  if (size < 1e-6) return "0"; // a mean of whole nanoseconds can be less than any single value
+  if (size < 1e-6) return "0"; // below the resolution of a nanosecond: only a mean can be this small
   if (size >= 1e6) return `${+(value / 1e6).toPrecision(4)} M`;
   if (size >= 1e4) return `${+(value / 1e3).toPrecision(4)} k`;
   return String(+value.toPrecision(4));
 }
 
-// A canvas context that writes SVG: the methods that `Panel.draw` uses.
+// A canvas context that writes SVG, with the methods that `Panel.draw` uses.
 class SvgContext {
   constructor() { this.out = []; this.path = ""; this.dash = []; this.clips = 0; this.lineWidth = 1; this.globalAlpha = 1; }
   static escaped(text) { return String(text).replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`); }
@@ -90,7 +91,7 @@ class Panel {
     let high = -Infinity;
     for (const one of this.series) {
       if (one.kind === "bands") continue;
-      const beside = one.kind === "line" ? 1 : 0; // a line enters from outside
+      const beside = one.kind === "line" ? 1 : 0; // a line may enter from outside the window
       const first = Math.max(lower(one.x, from) - beside, 0);
       const last = Math.min(lower(one.x, to) + beside, one.x.length);
       for (let i = first; i < last; i += 1) {
@@ -160,7 +161,7 @@ class Panel {
     this.legend(context, legend, colours);
   }
 
-  // Draw the title, and each series with its value at the cursor; entries continue on further lines.
+  // Draw the title and each series with its value at the cursor; entries that do not fit continue on further lines.
   entries(context, width, cursor) {
     const title = this.unit ? `${this.title}, ${this.unit}` : this.title;
     const found = [];
@@ -200,7 +201,7 @@ class Panel {
     }
   }
 
-  // The value of a line at a time.
+  // Value of a line at a time.
   at(one, x) {
     if (one.kind !== "line") return undefined;
     const place = lower(one.x, x);
@@ -218,7 +219,7 @@ class Panel {
     const last = Math.min(lower(x, to) + 1, x.length);
     let pen = false;
     let before = 0;
-    // points in one column of pixels are drawn as four: first, minimum, maximum, last
+    // points in the same pixel column are drawn as four: first, minimum, maximum, last
     for (let i = first; i < last;) {
       const column = Math.floor(across(x[i]));
       let least = Infinity;
@@ -250,7 +251,7 @@ class Panel {
     context.strokeStyle = context.fillStyle = one.colour;
     context.lineWidth = 1.4;
     const last = lower(one.x, to);
-    const seen = new Set(); // one mark per pixel
+    const seen = new Set(); // draw one mark per pixel
     for (let i = lower(one.x, from); i < last; i += 1) {
       const px = Math.round(across(one.x[i]));
       const py = Math.round(up(one.y[i]));
@@ -281,7 +282,7 @@ class Panel {
   }
 }
 
-// Panels below one another.
+// A stack of panels.
 class Figures {
   constructor(holder, said) {
     Object.assign(this, { holder, said, panels: [], canvases: [], whole: [0, 1], window: null, cursor: null, asked: false });
@@ -354,7 +355,7 @@ class Figures {
     });
     canvas.addEventListener("pointerleave", () => { if (!this.drag) { this.cursor = null; this.ask(); } });
     canvas.addEventListener("pointerdown", (event) => {
-      if (event.pointerType === "touch") return; // a finger scrolls; a tap puts the cursor
+      if (event.pointerType === "touch") return; // a drag with a finger scrolls; a tap places the cursor
       this.drag = [px(event), px(event)];
       canvas.setPointerCapture(event.pointerId);
     });
@@ -390,7 +391,7 @@ class Figures {
     this.ask();
   }
 
-  // Values at the cursor in words, for readers who cannot see it.
+  // Values at the cursor in words, for screen readers.
   describe() {
     if (this.cursor === null) return "";
     const values = this.panels.flatMap((panel) => panel.series
@@ -399,7 +400,7 @@ class Figures {
     return `${short(this.cursor)} s: ${values.join("; ")}`;
   }
 
-  // All panels as one picture.
+  // Draw all panels into one picture.
   svg() {
     const width = this.holder.clientWidth;
     let top = 0;

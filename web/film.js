@@ -1,15 +1,16 @@
-// The path as teachers draw it: packets wait, cross links and come back as ACKs, at a speed that the viewer chooses, at the time of the figures' cursor.
-// The source is the engine's record of each link (crates/sim/src/runs/film.rs); only the steady move along a link is interpolated. Packets that an
-// AQM drops from the head of its queue appear when they fall, not while they wait.
+// Animation of the path as teachers draw it: packets wait, cross links and return as ACKs, at a speed that the viewer
+// chooses, at the time of the figures' cursor. The source is the engine's record of each link
+// (crates/sim/src/runs/film.rs); only the position along a link is interpolated. Packets that an AQM drops from the
+// head of its queue appear when they are dropped, not while they wait.
 "use strict";
 
-const LEGS = 300_000; // legs of one film at most
+const LEGS = 300_000; // maximum number of legs in one film
 const MARGIN = 14;
-const LANE = 9; // distance of each direction from the middle of a link
-const BOX = 6; // size of a waiting packet
-const FALL_S = 0.7; // time for which a dropped packet is visible, in seconds of the viewer
+const LANE = 9; // distance of each direction from the centre of a link, pixels
+const BOX = 6; // size of a waiting packet, pixels
+const FALL_S = 0.7; // time for which a dropped packet stays visible, seconds of the viewer's time
 
-// Index of the last value that is not above x in a sorted array; -1 if there is none.
+// Index of the last value in a sorted array that is not above x; -1 if there is none.
 function upto(values, x) {
   let low = 0;
   let high = values.length;
@@ -22,7 +23,7 @@ function upto(values, x) {
 }
 
 class Reel {
-  // `film`: the worker's answer.
+  // `film` is the worker's answer.
   constructor(film) {
     Object.assign(this, { from: film.from, until: film.until_s, names: film.names, ways: film.ways });
     const columns = Object.fromEntries(Object.entries(film.tables.legs.columns).map(([name, { values }]) => [name, values]));
@@ -39,14 +40,14 @@ class Reel {
       link.crossing = 0;
       link.delay = Infinity;
       link.longest = 0;
-      link.data = 0; // packets with data, to identify the links
+      link.data = 0; // packets with data, used to identify the links
       for (let i = 0; i < link.count; i += 1) {
         const takes = link.delivery_s[i] - link.leaves_s[i];
         link.crossing = Math.max(link.crossing, takes);
         link.delay = Math.min(link.delay, takes);
       }
       if (!link.count) link.delay = 0;
-      // departures are in order, arrivals need not be: count them in an order of their own
+      // departures are in order, arrivals need not be: they get a separate order
       link.order = Uint32Array.from({ length: link.count }, (_, i) => i);
       let sorted = true;
       for (let i = 1; i < link.count; i += 1) if (link.arrived_s[i] < link.arrived_s[i - 1]) sorted = false;
@@ -58,7 +59,8 @@ class Reel {
     this.falls = { t_s: falls.t_s.values, link: falls.link.values, flow: falls.flow.values };
   }
 
-  // Packets on a link at a time: waiting, and in flight with the fraction of the link that they have crossed.
+  // Packets on a link at a time: those that wait, and those in flight with the fraction of the link that they have
+  // crossed.
   on(number, t) {
     const link = this.links[number];
     const waiting = [];
@@ -74,7 +76,7 @@ class Reel {
     return { waiting, underway };
   }
 
-  // The maximum that waits at a link, sampled from time to time.
+  // Longest queue of a link, found by sampling.
   deepest(number) {
     const link = this.links[number];
     if (link.deepest !== undefined) return link.deepest;
@@ -85,7 +87,7 @@ class Reel {
   }
 }
 
-// Positions of links: [{link, column, x0, x1, y, back, queue}] for the paths of these flows.
+// Positions of links on the canvas, [{link, column, x0, x1, y, back, queue}], for the paths of these flows.
 function layout(reel, flows, width, height) {
   const columns = Math.max(...flows.map((flow) => reel.ways[flow][0].length));
   const placed = new Map();
@@ -93,7 +95,7 @@ function layout(reel, flows, width, height) {
     const y = height * (row + 0.5) / flows.length;
     reel.ways[flow].forEach((way, back) => {
       way.forEach((link, i) => {
-        // a way that has fewer links ends where the others end
+        // a path with fewer links spans the same columns
         const step = Math.round(way.length > 1 ? (i * (columns - 1)) / (way.length - 1) : 0);
         const column = back ? columns - 1 - step : step;
         const known = placed.get(link) ?? { link, column, back: back === 1, rows: [], wide: way.length === 1 ? columns : 1 };
@@ -123,7 +125,7 @@ function layout(reel, flows, width, height) {
 }
 
 class FilmView {
-  // `ask(from)` requests a film from that time on; `moved(t)` reports a time that play has changed.
+  // `ask(from)` requests a film from that time on; `moved(t)` reports that playing has changed the time.
   constructor(canvas, { ask, moved, said }) {
     Object.assign(this, { canvas, ask, moved, said, reel: null, flows: [], t: 0, whole: [0, 1], speed: 0.01, playing: false, wanted: null, before: 0 });
     new ResizeObserver(() => this.draw()).observe(canvas);
@@ -138,7 +140,7 @@ class FilmView {
     this.draw();
   }
 
-  // Go to a time; a film that does not contain it is requested.
+  // Go to a time; a film that contains it is requested if the present one does not.
   at(t) {
     this.t = Math.min(Math.max(t, this.whole[0]), this.whole[1]);
     const outside = !this.reel || this.t < this.reel.from || (this.t > this.reel.until && this.reel.until < this.whole[1]);
@@ -165,7 +167,7 @@ class FilmView {
 
   tell() { this.said.textContent = this.describe(); }
 
-  // The picture in words.
+  // Describe the picture in words.
   describe() {
     if (!this.reel || !this.flows.length) return "";
     const parts = layout(this.reel, this.flows, 1000, 100).all.map(({ link, back }) => {
@@ -230,7 +232,7 @@ class FilmView {
     const [start, end] = back ? [x1 - room, x0] : [x0 + room, x1];
     for (const packet of underway) this.packet(context, packet, start + packet.part * (end - start), lane, colours);
     if (!room) { waiting.slice(0, 1).forEach((packet) => this.packet(context, packet, start, lane, colours)); return; }
-    // the head of the queue is next to the link; rows grow away from it
+    // the head of the queue is next to the link; further packets are drawn in rows away from it
     const row = Math.max(1, Math.floor((room - 6) / (BOX + 1)));
     const rows = 4;
     const away = back ? 1 : -1;

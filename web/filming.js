@@ -1,4 +1,4 @@
-// The animation of the path beside the figures: its buttons, and the cursor of both.
+// Animation of the path beside the figures: its controls, and the cursor that both share.
 "use strict";
 
 function filmingOf({ at, state, figures, cameraman, memory, chosenFlows }) {
@@ -25,7 +25,7 @@ function filmingOf({ at, state, figures, cameraman, memory, chosenFlows }) {
   });
   let filmed = 0;
 
-  // Film again after another run or a choice of other flows.
+  // Request a film again after another run or another choice of flows.
   function refilm() {
     const { result } = state;
     if (!at("film-box").open || !result) { filming.forget(); return; }

@@ -1,12 +1,12 @@
-// Controllers in JavaScript: the functions that the module calls (crates/wasm/src/controller.rs), and the arguments of
-// their hooks; contract.js holds the contract.
+// Controllers in JavaScript: functions that the module calls (crates/wasm/src/controller.rs), and the arguments of the
+// hooks. contract.js holds the contract.
 "use strict";
 
 const STATE_NAMES = ["Open", "Disorder", "CWR", "Recovery", "Loss"];
-// Numbers that cross with a call: the window, the hook's result, its arguments; for an ACK, followed by the rate
-// sample.
+// Layout of the numbers passed with a call: the window, the hook's result, its arguments; for an ACK the rate sample
+// follows.
 const WINDOW = ["cwnd", "ssthresh", "pacing_rate", "cwnd_cnt", "prior_cwnd", "cwnd_clamp"];
-const SET = 4; // values of the window that a hook may set: the first ones
+const SET = 4; // number of window fields that a hook may set: the first ones
 const RETURNED = WINDOW.length;
 const FIRST = RETURNED + 1;
 const BEHIND = FIRST + ACK.length;
@@ -17,7 +17,7 @@ class OwnWindow {
   get in_slow_start() { return this.cwnd < this.ssthresh; }
 }
 
-// A value of a slot as a hook gets it.
+// Convert the value of a slot to the form that a hook receives.
 function fromSlot(kind, slots, at) {
   if (kind === "flag") return slots[at] !== 0;
   if (kind === "state") return STATE_NAMES[slots[at]];
@@ -26,21 +26,21 @@ function fromSlot(kind, slots, at) {
   return slots[at];
 }
 
-// Values of these names and kinds, from a place of the slots on.
+// Read values of these names and kinds, starting at a slot.
 function record(fields, slots, from) {
   const made = {};
   fields.forEach(([name, kind], i) => { made[name] = fromSlot(kind, slots, from + i); });
   return made;
 }
 
-// Arguments of a hook after the window.
+// Arguments of a hook besides the window.
 function argumentsOf(hook, slots) {
   if (hook.ack) return [record(ACK, slots, FIRST)];
   if (hook.name === "seed") return [(BigInt(slots[FIRST]) << 32n) | BigInt(slots[FIRST + 1])];
   return hook.told.map((kind, i) => fromSlot(kind, slots, FIRST + i));
 }
 
-// Type that a hook must return, and its name in a message; other hooks may return anything but a promise.
+// Type that a hook must return, and its description in messages; other hooks may return anything except a promise.
 function ruleOf(hook) {
   if (hook.answer === "bool") return ["boolean", "true, false"];
   if (hook.answer === "u32") return ["number", hook.name === "undo_cwnd" ? "a window in segments" : "the target window in segments"];
@@ -58,7 +58,7 @@ function explained(error) {
 class Hooks {
   constructor() { this.classes = []; this.instances = new Map(); this.made = 0; this.wasm = null; this.view = null; }
 
-  // Classes by name; the module learns of them from `open` on.
+  // Add classes by name; the module reads them when `open` is called.
   add(classes) {
     for (const [name, own] of Object.entries(classes)) this.classes.push({ name, own });
   }
@@ -79,24 +79,25 @@ class Hooks {
     return this.view;
   }
 
-  // Store a text, whose address is in two slots.
+  // Store a text in the module's memory, and its address and length in two slots.
   say(address, from, text) {
     const bytes = new TextEncoder().encode(text.slice(0, 2000));
     const place = bytes.length ? this.wasm.room(bytes.length) >>> 0 : 0;
     if (bytes.length) new Uint8Array(this.wasm.memory.buffer, place, bytes.length).set(bytes);
-    const slots = this.slots(address); // room may have moved the memory
+    const slots = this.slots(address); // the allocation may have moved the memory
     slots[from] = place;
     slots[from + 1] = bytes.length;
   }
 
-  // Return the number of an object, with its needs in the slots; below 0: it is not a controller, with the reason.
+  // Create an object and return its number, with its needs in the slots; a negative number means that it is not a
+  // controller, with the reason in the slots.
   take(address, made) {
     try {
       const object = made();
       const methods = [];
       for (const { name, place } of HOOKS) {
         const method = object[name];
-        // an attribute may have the name of a hook that is no event
+        // an attribute that is no event may have a hook's name
         if (typeof method === "function") methods[place] = method;
         else if (method !== undefined && name.startsWith("on_")) throw new TypeError(`${name} is ${written(method)}; allowed: a method`);
       }
@@ -132,7 +133,7 @@ class Hooks {
     return this.take(address, () => new this.classes[number].own());
   }
 
-  // Copy by its method `copy`, else its properties, which must be of types that a page can copy.
+  // Copy an object by its method `copy`, else by its properties, whose types the page must be able to copy.
   copy(number, address) {
     const { object } = this.instances.get(number);
     return this.take(address, () => (typeof object.copy === "function" ? object.copy() : Object.assign(Object.create(Object.getPrototypeOf(object)), structuredClone({ ...object }))));

@@ -1,16 +1,17 @@
-// The page: an editor, a worker that runs its text, and the results. Foreign text enters the page as text only. This file joins the
-// parts, each a function in a file of its own: its arguments are what it needs, its result what other parts use.
+// The page: an editor, a worker that runs its text, and the results. Foreign text is inserted as text only, never as
+// HTML. This file connects the parts. Each part is a function in a separate file, which receives what it needs as
+// arguments and returns what other parts use.
 "use strict";
 
 const at = (id) => document.getElementById(id);
-const SOURCE = document.documentElement.cloneNode(true); // unchanged, for "this page"
+const SOURCE = document.documentElement.cloneNode(true); // untouched copy, for "this page"
 const DATA = JSON.parse(at("data").textContent);
 const OWN = JSON.parse(at("own").textContent);
 const LESSONS = lessonsOf(OWN?.lessons ?? DATA.lessons);
-const LONGEST = 2 ** 20; // characters of a scenario
-const MEMORY = 2 ** 30; // bytes of a run
-const PAUSE_MS = 0; // pause in typing after which a run starts; newer text replaces the older
-const CHECK_MS = 60_000; // longest check of a controller
+const LONGEST = 2 ** 20; // maximum length of a scenario, characters
+const MEMORY = 2 ** 30; // maximum memory of a run, bytes
+const PAUSE_MS = 0; // pause in typing after which a run starts; newer text replaces older
+const CHECK_MS = 60_000; // time limit of a controller check
 
 const state = { beside: [], lesson: null, done: new Set(), places: [], sliders: [], result: null, kept: null, refusals: [] };
 const figures = new Figures(at("figures"), at("cursor"));
@@ -24,7 +25,7 @@ const { paint, refusals, places, sliders, slideHere } = slidersOf({ at, state, p
 
 const runner = new Runner(heard);
 const further = new Seeds(() => runner.address, () => runner.opening);
-const cameraman = new Seeds(() => runner.address, () => runner.opening); // a separate worker, so that the tables of the run stay in the first
+const cameraman = new Seeds(() => runner.address, () => runner.opening); // a separate worker, so that the run's tables stay in the first one
 const mine = new OwnController({ text: at("mine-text"), gutter: at("mine-gutter"), marks: at("mine-marks"), state: at("mine-state"), trust: at("mine-trust"), example: at("mine-example"), box: at("mine") }, (own) => {
   runner.use(own);
   if (runner.module) changed(0);
@@ -53,7 +54,7 @@ function ask() {
   runner.ask({ text, seed, budget_ms: 1000 * Number(at("budget").value), memory: MEMORY, asked: performance.now() });
 }
 
-// The request cannot be run.
+// Report that a request cannot be run.
 function refuse(text) {
   runner.forget();
   busy(false);
@@ -61,7 +62,8 @@ function refuse(text) {
 }
 
 function say(text, bad = false) {
-  // Text of a link, untrusted: control characters, and marks that turn the direction of writing, are shown as text.
+  // Text from a link is untrusted: control characters and marks that change the writing direction are shown in readable
+  // form.
   // eslint-disable-next-line no-control-regex
   at("state").textContent = text.replace(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
   at("state").classList.toggle("bad", bad);
@@ -124,7 +126,7 @@ function heard(data) {
   address();
 }
 
-// Run the requested further seeds, and show what they have in common with the first.
+// Run the requested further seeds, and show their results beside those of the first.
 function besides(job) {
   const count = Number(at("seeds").value);
   at("beside").replaceChildren();
@@ -159,7 +161,7 @@ function teach(lesson) {
   changed(0);
 }
 
-// Judge the tasks by the last run; a task that was done stays done.
+// Judge the tasks by the last run; a completed task stays completed.
 function judge() {
   if (!state.lesson) return;
   state.lesson.tasks.forEach(({ holds }, i) => {
@@ -180,16 +182,16 @@ function put(text, seed = at("seed").value) {
   at("sliders").replaceChildren();
 }
 
-// Show a text in the editor, with the errors of the link that brought it.
+// Start with the text that is now in the editor, or show the error of the link that brought it.
 function begun(mistaken) {
-  clearTimeout(pause); // the lesson's scenario does not start by itself
+  clearTimeout(pause); // a lesson's scenario must not start on its own
   if (mistaken) refuse(mistaken);
   else ask();
 }
 
 // --- a controller of the reader's
 
-// Put the first class in place of the first flow's controller.
+// Make the first class of the text the first flow's controller.
 at("mine-give").addEventListener("click", () => {
   const [name] = classesIn(mine.value);
   if (!name) { mine.say("found no class; allowed: class NAME { ... } at the beginning of a line", true); return; }
@@ -254,7 +256,7 @@ at("save-page").addEventListener("click", () => save(new Blob([whole()], { type:
 at("save-csv").addEventListener("click", () => { if (at("csv").value) runner.worker.postMessage({ csv: at("csv").value }); });
 at("lessons").append(...LESSONS.map(({ id, title }) => new Option(title, id)));
 at("lessons").addEventListener("change", () => teach(LESSONS.find(({ id }) => id === at("lessons").value) ?? null));
-addEventListener("hashchange", ({ newURL }) => begin(new URL(newURL).hash)); // the fragment of the event: `address` may have set a newer one at the end of a run
+addEventListener("hashchange", ({ newURL }) => begin(new URL(newURL).hash)); // from the event: `address` may have set a newer fragment since
 figures.recolour = () => { show(); filming.draw(); };
 new Completer(at("text"), at("offers"), DATA.schema);
 say("opens the simulator");

@@ -1,5 +1,6 @@
-// Conditions of the lessons' tasks on the reader's own run: {text, flow(i, column), places, values(table, column)}. The lessons are files
-// (python/ackclock/_lessons, or a teacher's own), and python/ackclock/_course judges by the same conditions.
+// Conditions of the lessons' tasks on the reader's own run: {text, flow(i, column), places, values(table, column)}.
+// Lessons are files (python/ackclock/_lessons, or a teacher's own); python/ackclock/_course evaluates the same
+// conditions.
 "use strict";
 
 const COMPARED = { "<": (a, b) => a < b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, ">=": (a, b) => a >= b, "==": (a, b) => a === b };
@@ -10,8 +11,8 @@ const OVER = {
   mean: (values) => OVER.sum(values) / values.length,
 };
 
-// One side of a condition: a number, or that multiple of a value of the run. A missing value is NaN, for which nothing
-// holds.
+// One side of a condition: a number, or a multiple of a value of the run. A missing value is NaN, with which every
+// comparison fails.
 function side(run, [factor, table, row, column]) {
   if (!table) return factor;
   const values = run.values(table, column);
@@ -20,13 +21,13 @@ function side(run, [factor, table, row, column]) {
   return known.length ? factor * OVER[row](known) : NaN;
 }
 
-// A value in normal form.
+// Normal form of a value, for comparison.
 const told = (written) => {
   const bare = written.replace(/^(["'])(.*)\1$/s, "$2").replace(/\s/g, "");
   return bare === written && /^[0-9]/.test(bare) ? String(Number(bare.replaceAll("_", ""))) : bare;
 };
 
-// Keys whose values differ from the lesson's.
+// Keys whose values differ from those of the lesson.
 function changes(run, { written }) {
   const lines = run.text.split("\n");
   const leaves = run.places.filter(([key]) => !run.places.some(([other]) => other.startsWith(`${key}.`)));
@@ -44,5 +45,5 @@ function done(run, lesson, { holds, change, keep }) {
   return holds.every(([left, sign, right]) => COMPARED[sign](side(run, left), side(run, right)));
 }
 
-// The lessons with their tasks. `solved`: replacements, for the test that applies them.
+// Lessons with their tasks. `solved` holds replacements for the test that applies them.
 const lessonsOf = (data) => data.map((lesson) => ({ ...lesson, tasks: lesson.tasks.map((task) => ({ ...task, holds: (run) => done(run, lesson, task) })) }));

@@ -1,5 +1,5 @@
-// Walls around a reader's controller. The controller reaches its arguments and the plain language: nothing that sends a request, waits, tells the
-// time or draws random numbers, and nothing that could change the behaviour of the page's own code. Runs first in every worker.
+// Confines a reader's controller to its arguments and the plain language. It cannot send requests, wait, read the time
+// or draw random numbers, and cannot change the behaviour of the page's own code. This file runs first in every worker.
 "use strict";
 
 const KEPT = ["Object", "Array", "Number", "Boolean", "String", "Symbol", "BigInt", "Math", "JSON", "Map", "Set", "WeakMap", "WeakSet", "Reflect", "RegExp",
@@ -7,7 +7,7 @@ const KEPT = ["Object", "Array", "Number", "Boolean", "String", "Symbol", "BigIn
   "Int8Array", "Uint8Array", "Uint8ClampedArray", "Int16Array", "Uint16Array", "Int32Array", "Uint32Array", "Float32Array", "Float64Array", "BigInt64Array", "BigUint64Array",
   "Infinity", "NaN", "undefined", "isFinite", "isNaN", "parseFloat", "parseInt", "globalThis"];
 
-// Names that remain although they should not.
+// Remove everything else from a scope; returns names that could not be removed.
 function lockdown(scope) {
   const refuse = (what) => function refused() { throw new Error(`${what}: found in a controller; allowed: a generator of its own, so that a run can be repeated`); };
   scope.Math.random = refuse("Math.random");
@@ -15,7 +15,7 @@ function lockdown(scope) {
   const nobody = function nobody() { throw new Error("found code made of text; allowed: code that stands in the editor"); };
   for (const shape of shapes) Object.defineProperty(shape, "constructor", { value: nobody, writable: false, configurable: false });
 
-  // Make everything constant that can be reached from the remaining names.
+  // Freeze everything that can be reached from the remaining names.
   const seen = new Set();
   const freeze = (value) => {
     if (value === null || (typeof value !== "object" && typeof value !== "function") || value === scope || seen.has(value)) return;
@@ -40,7 +40,7 @@ function lockdown(scope) {
       if (Reflect.deleteProperty(holder, key)) continue;
       if (Reflect.defineProperty(holder, key, { value: undefined, writable: false, configurable: false })) continue;
       const { value, writable } = Reflect.getOwnPropertyDescriptor(holder, key);
-      if (writable !== false || Object(value) === value) left.push(key); // a constant number is harmless
+      if (writable !== false || Object(value) === value) left.push(key); // a constant primitive is harmless
     }
   }
   return left;

@@ -1,7 +1,8 @@
-// A controller of the reader's: a text in JavaScript, whose classes flows name as custom:NAME. It runs in the worker, behind lockdown.js.
+// A reader's own controller: JavaScript text whose classes flows name as custom:NAME. It runs in the worker, behind
+// lockdown.js.
 "use strict";
 
-const OWN_LONGEST = 2 ** 16; // characters
+const OWN_LONGEST = 2 ** 16; // maximum length, characters
 const EXAMPLES = {
   Wary: `// A Reno that looks at the queue before it halves: if the latest RTT shows
 // fewer than three of its packets waiting, it takes the loss for random.
@@ -57,10 +58,10 @@ class Steady {
 `,
 };
 
-// Names of the classes in the text, at the beginning of lines.
+// Names of the classes in the text; declarations must start a line.
 const classesIn = (text) => [...new Set(Array.from(text.matchAll(/^class[ \t]+([A-Za-z_]\w*)/gm), ([, name]) => name))];
 
-// The worker's text followed by a controller's, and the number of lines before that.
+// Worker's text followed by a controller's, and the number of lines before the controller.
 function workerWith(worker, own) {
   if (!own) return [worker, 0];
   const given = classesIn(own).map((name) => `${name}: typeof ${name} === "function" ? ${name} : undefined`).join(", ");
@@ -68,13 +69,13 @@ function workerWith(worker, own) {
 }
 
 class OwnController {
-  // `changed(text)`: called with the text that flows may use from then on.
+  // `changed(text)` is called with the text that flows may use from then on.
   constructor(parts, changed) {
     Object.assign(this, { ...parts, changed, used: "", trusted: true, bad: new Set() });
     this.paper = new Paper(parts.text, parts.gutter, parts.marks);
     let pause = 0;
     parts.text.addEventListener("input", () => {
-      this.trusted = true; // a user who changes it has seen it
+      this.trusted = true; // a user who edits the text has seen it
       this.bad = new Set();
       this.paint();
       clearTimeout(pause);
@@ -88,7 +89,7 @@ class OwnController {
 
   get value() { return this.text.value; }
 
-  // Another text; one from a link waits for the user's consent.
+  // Set another text; a text from a link needs the user's consent.
   put(text, trusted = true) {
     this.text.value = text;
     this.trusted = trusted;

@@ -1,4 +1,4 @@
-// Bytes of the page's parts and of addresses: base64 and compression.
+// Byte encodings of the page's parts and of addresses: base64 and compression.
 "use strict";
 
 function packing() {
@@ -17,7 +17,7 @@ function packing() {
     return new Uint8Array(await new Blob(parts).arrayBuffer());
   }
 
-  // Inflated bytes arrive in slices, each counted before the next one: 1 KiB becomes 1 MiB at most.
+  // Compressed bytes are inflated in slices, and the output is counted after each: 1 KiB becomes at most 1 MiB.
   const SLICE = 1024;
   function sliced(data) {
     let at = 0;

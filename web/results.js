@@ -1,4 +1,4 @@
-// Results of a run, and the lines, points and bands of the figures that show them.
+// Results of a run, and the lines, points and bands that figures draw of them.
 "use strict";
 
 function results() {
@@ -20,7 +20,7 @@ function results() {
       return found;
     }
 
-    // The rows of a table that belong to a flow, or to a link, in order of time.
+    // Rows of a table that belong to a flow or a link, in time order.
     of(name, key, number, time) {
       const label = `${name} ${number}`;
       if (this.memo.has(label)) return this.memo.get(label);
@@ -50,7 +50,7 @@ function results() {
       return found;
     }
 
-    // In the form that tasks of lessons use.
+    // Values in the form that the lessons' tasks read.
     get places() { return this.read.places; }
     values(table, column) { return Array.from(this.columns(table)[column] ?? [], Number); }
 
@@ -77,7 +77,7 @@ function results() {
   const STATES = ["below ssthresh", "Open", "Disorder", "CWR", "Recovery", "Loss"];
   const STATE_COLOURS = { light: ["#56B4E9", "#dfe3e7", "#F0E442", "#E69F00", "#D55E00", "#000000"], dark: ["#3A8FC0", "#3a4047", "#F0E442", "#E69F00", "#FF6B2B", "#FFFFFF"] };
 
-  // Runs of equal states: when each begins and ends.
+  // Intervals of constant state: begin, end and code of each.
   function bands({ t_s: time, ca_state: states, cwnd, ssthresh }, end) {
     const found = { x0: [], x1: [], code: [] };
     const codes = states.names.map((name) => STATES.indexOf(name));
@@ -95,7 +95,8 @@ function results() {
     return found;
   }
 
-  // CUBIC's curve (RFC 9438 §4.2, with the fast convergence of §4.7) computed from the windows before and after each reduction alone, and its point at K.
+  // CUBIC's curve (RFC 9438 §4.2, with the fast convergence of §4.7), computed only from the windows before and after
+  // each reduction, and its point at K.
   function curve(result, flow, whole) {
     const { series: colours } = palette();
     const rows = result.of("recoveries", "flow", flow, "t_enter_s");
@@ -157,7 +158,7 @@ function results() {
     return lines;
   }
 
-  // The links with the longest queues.
+  // Links with the longest queues.
   function busiest(result) {
     const { link, max_packets: most } = result.columns("links");
     return Array.from(link).filter((i) => most[i] > 0).sort((a, b) => most[b] - most[a]).slice(0, 2);

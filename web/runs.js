@@ -1,9 +1,9 @@
-// Runs, one at a time, in a worker; a worker that does not answer is ended and replaced.
+// Runs scenarios one at a time in a worker; a worker that does not answer is terminated and replaced.
 "use strict";
 
 function runs({ at, files, bytes, unsqueezed }) {
-  const OPENS_MS = 5000; // time that a worker with a controller may take to begin
-  const PATIENCE_MS = 250; // time that a run may last once a newer one waits
+  const OPENS_MS = 5000; // time limit for a worker with a controller to start
+  const PATIENCE_MS = 250; // time that a run may still take once a newer one waits
 
   class Runner {
     constructor(heard) {
@@ -11,7 +11,7 @@ function runs({ at, files, bytes, unsqueezed }) {
       this.take("");
     }
 
-    // Give this controller to all later workers.
+    // Use this controller in all later workers.
     take(own) {
       const [text, before] = workerWith(at("worker").textContent, own);
       Object.assign(this, { own, before });
@@ -51,14 +51,14 @@ function runs({ at, files, bytes, unsqueezed }) {
       this.heard({ refused: message, line });
     }
 
-    // Another controller; workers with the previous one are ended.
+    // Switch to another controller; the worker with the previous one is terminated.
     use(own) {
       if (own === this.own) return;
       this.take(own);
       if (this.module) this.drop();
     }
 
-    // Run this as soon as possible; a current run finishes first, or is ended.
+    // Run this job as soon as possible. A current run finishes first, or is stopped.
     ask(job) {
       this.number += 1;
       this.next = { ...job, number: this.number };
@@ -77,13 +77,13 @@ function runs({ at, files, bytes, unsqueezed }) {
       this.guard = setTimeout(() => { if (this.job?.number === number) this.end(why); }, budget + 3000);
     }
 
-    // Cancel the request: its late answer would cover later messages.
+    // Cancel the request, so that a late answer does not replace later messages.
     forget() {
       this.next = null;
       if (this.job && !this.job.check) this.drop();
     }
 
-    // End the current run: its worker is replaced.
+    // Stop the current run and replace its worker.
     drop() {
       this.worker.terminate();
       clearTimeout(this.guard);

@@ -4,10 +4,10 @@
 const MOST_WORKERS = 8;
 
 class Seeds {
-  // `address` returns the worker's address, `opening` its first message.
+  // `address` returns the worker's URL, `opening` its first message.
   constructor(address, opening) { Object.assign(this, { address, opening, workers: [], number: 0 }); }
 
-  // Run `job` with each of these seeds; `heard(data, done)` after each, with `done` the number of finished ones.
+  // Run `job` with each of these seeds. `heard(data, done)` is called after each, with the number of finished runs.
   run(job, seeds, heard) {
     this.stop();
     const number = this.number;
@@ -47,7 +47,8 @@ class Seeds {
   }
 }
 
-// Mean, half of its 95 % interval (Student's t), minimum and maximum of finite values; with fewer than two no interval.
+// Mean, half width of its 95 % interval (Student's t), minimum and maximum of finite values; no interval with fewer
+// than two.
 function summed(values) {
   const finite = values.filter(Number.isFinite);
   const n = finite.length;
@@ -57,7 +58,8 @@ function summed(values) {
   return { n, mean, half: n > 1 ? student(n - 1) * Math.sqrt(square / (n - 1) / n) : NaN, least: Math.min(...finite), most: Math.max(...finite) };
 }
 
-// The 97.5 % quantile of Student's t: exact for 1 and 2 degrees of freedom, else by the series of Fisher and Cornish (error below 0.8 %).
+// 97.5 % quantile of Student's t: exact for 1 and 2 degrees of freedom, otherwise by the series of Fisher and Cornish
+// (error below 0.8 %).
 function student(v) {
   if (v === 1) return 12.7062;
   if (v === 2) return 4.30265;

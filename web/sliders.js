@@ -1,4 +1,5 @@
-// The text of the scenario: marks under its mistakes, and sliders for its numbers. `changed(wait)`: called after each change of the text.
+// Text of the scenario: marks under its errors, and sliders for its numbers. `changed(wait)` is called after each
+// change of the text.
 "use strict";
 
 function slidersOf({ at, state, paper, changed }) {
@@ -40,7 +41,7 @@ function slidersOf({ at, state, paper, changed }) {
 
   const NUMBER = /^("?\s*)([0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(\s*[A-Za-z%/]*\s*"?)$/;
 
-  // The number at a position of the text: the text before, the number, the text after.
+  // Number at a position of the text, with the text before and after it.
   function numberAt([, line, column, length]) {
     const { value } = at("text");
     const from = offset(value, line, column);
@@ -58,7 +59,7 @@ function slidersOf({ at, state, paper, changed }) {
     return true;
   }
 
-  // A slider for each requested number: a tenth to ten times of its value, or 0 to 10.
+  // Show a slider for each requested number: from a tenth to ten times its value, or from 0 to 10.
   function sliders() {
     if (!state.places.length) return;
     const known = new Map(state.places.map((place) => [place[0], place]));
@@ -102,12 +103,12 @@ function slidersOf({ at, state, paper, changed }) {
 
   const COUNTED = /^\s*(packets?|segments?|bytes?|B)?\s*"?$/;
 
-  // Put a value in place of a number that was `number` when its slider was made.
+  // Replace a number that was `number` when its slider was created.
   function slid(key, wanted, { number, whole }) {
     const place = state.places.find(([own]) => own === key);
     const found = place && numberAt(place);
     if (!found) return;
-    const least = whole && COUNTED.test(found.behind) ? 0 : 10; // least value from which a whole number stays whole
+    const least = whole && COUNTED.test(found.behind) ? 0 : 10; // smallest value that is still rounded to a whole number
     const rounded = Number(wanted.toPrecision(3));
     const text = String(whole && rounded >= least ? Math.max(Math.round(rounded), number > 0 ? 1 : 0) : rounded);
     const written = `${found.before}${text}${found.behind}`;

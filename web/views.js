@@ -1,9 +1,9 @@
-// Views of the last run, of the kept one and of further seeds: figures, tables, and the choices of the controls.
+// Views of the last run, of the kept run and of further seeds: figures, tables, and the choices in the controls.
 "use strict";
 
 function views({ at, state, figures, STATES, STATE_COLOURS, bands, linesOf, sequence }) {
-  const SHOWN = 8; // flows in the figures
-  const LISTED = 50; // rows of a table
+  const SHOWN = 8; // maximum number of flows in the figures
+  const LISTED = 50; // maximum number of rows of a table
 
   function chosenFlows(result) {
     const value = at("flows").value;
@@ -46,7 +46,7 @@ function views({ at, state, figures, STATES, STATE_COLOURS, bands, linesOf, sequ
     numbers();
   }
 
-  // A table: heads, then rows; the first cell of each is its name.
+  // Fill a table with headings and rows; the first cell of each row is its name.
   function table(id, caption, heads, rows) {
     const made = at(id);
     made.replaceChildren();
@@ -93,7 +93,7 @@ function views({ at, state, figures, STATES, STATE_COLOURS, bands, linesOf, sequ
     table("links", `Links, in packets${beside}`, ["link", ...heads(LINK_NUMBERS)], links.map((i) => [name.names[name.codes[i]], ...told("links", LINK_NUMBERS, i)]));
   }
 
-  // Fill the controls that depend on the run's flows and tables.
+  // Fill the controls whose choices depend on the run's flows and tables.
   function fill() {
     const { result } = state;
     const options = (id, entries) => {

@@ -1,8 +1,10 @@
-// Runs scenarios beside the page. One message in, one answer out; progress between them. One function holds lockdown.js, hooks.js, engine.js
-// and this file; a controller of the reader's comes after that function, and reaches nothing in it.
+// Runs scenarios outside the page's thread. Each message gets one answer, with progress reports in between. One
+// function encloses lockdown.js, hooks.js, engine.js and this file; a reader's controller follows that function, and
+// cannot access anything inside it.
 "use strict";
 
-// Columns that the page draws or lists, and tables that lessons' conditions may name (`TABLES`, python/ackclock/_course/condition.py); the rest stays here until a CSV file is requested.
+// Columns that the page draws or lists, and tables that conditions of lessons may name (`TABLES`,
+// python/ackclock/_course/condition.py). All others stay in the worker until a CSV file is requested.
 const DRAWN = {
   flows: null,
   links: null,
@@ -18,15 +20,15 @@ const DRAWN = {
   drops: ["t_s", "link", "flow"],
   acks: ["t_s", "flow", "event", "seq", "sack0_end", "cwnd", "ssthresh", "ca_state", "srtt_s"],
 };
-const PARTLY = "acks"; // table of which a run makes only these columns
-const BESIDE = { flows: null, links: null, samples: ["t_s", "flow", "cwnd"] }; // columns of further seeds
+const PARTLY = "acks"; // table for which a run records only the columns above
+const BESIDE = { flows: null, links: null, samples: ["t_s", "flow", "cwnd"] }; // columns returned for further seeds
 const EVERY_MS = 100;
 
 let opened = null;
 let until = 0;
 let told = 0;
 let tables = [];
-let last = null; // the last scenario that was run
+let last = null; // scenario of the last run
 let classes = {};
 
 function tell(part) {
@@ -38,7 +40,7 @@ function tell(part) {
   return now > until;
 }
 
-// Whole numbers of 64 bits as floats, by their halves: a BigInt for each would take longer than the run.
+// Convert 64-bit integers to floats from their halves: creating a BigInt for each would take longer than the run.
 function floats(values) {
   const halves = new Int32Array(values.buffer, values.byteOffset, 2 * values.length);
   const made = new Float64Array(values.length);
@@ -46,7 +48,7 @@ function floats(values) {
   return made;
 }
 
-// Copies of tables' columns, and the buffers that go with them.
+// Copy columns of tables; returns them with the buffers to transfer.
 function copied(engine, drawn) {
   const buffers = [];
   const found = {};
@@ -90,7 +92,7 @@ function run(job) {
   post({ number, read, ran: { ok, digest, message, stopped, wall_ms, names }, tables: found }, buffers);
 }
 
-// A table as CSV; a partial one is made again, whole.
+// Return a table as CSV. A table of which only some columns were recorded is made again in full.
 function saved(name) {
   if (name === PARTLY) {
     const { text, seed, budget_ms, memory } = last;
@@ -102,8 +104,8 @@ function saved(name) {
   post({ csv: table ? opened.csv(table) : "", name });
 }
 
-// Return the packets' positions from a time on. That discards the tables of the last run, so the page uses another
-// worker.
+// Return the packets' positions from a time on. Filming discards the tables of the last run, so the page uses another
+// worker for it.
 function film({ number, text, seed, budget_ms, memory, film: { from, most } }) {
   const read = opened.read(text);
   if (!read.ok) { post({ number, film: { ok: false, message: "the scenario has a mistake" } }); return; }
@@ -115,7 +117,8 @@ function film({ number, text, seed, budget_ms, memory, film: { from, most } }) {
   post({ number, film: { ok, message, from, until_s, names, ways, tables: found } }, buffers);
 }
 
-// Whether a controller keeps the rules of all controllers: random sequences of events, then runs in closed loop, as `ackclock.controllers.check`.
+// Check a controller against the rules of all controllers: random sequences of events, then runs in closed loop, as
+// `ackclock.controllers.check` does.
 function check({ number, budget_ms, memory, check: { name, paths, exploded } }) {
   begin(budget_ms);
   const broken = opened.conform(name);
@@ -157,7 +160,7 @@ async function heard({ data }) {
 
 listen("message", heard);
 const left = lockdown(globalThis);
-// The code after this function calls it once, with its classes by name.
+// Called once by the code after this function, with its classes by name.
 Object.defineProperty(globalThis, "ackclock_classes", {
   configurable: true,
   value: (given) => { delete globalThis.ackclock_classes; classes = left.length ? {} : given; },

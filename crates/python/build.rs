@@ -1,5 +1,5 @@
-//! Names the build: a hash of the engine's sources, so that stored runs of other code with the same version are not
-//! confused with it.
+//! Computes the build's identity: a hash of the engine's sources, so that stored runs of other code with the same
+//! version are not confused with it.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -25,7 +25,7 @@ fn main() {
         }
     }
     println!("cargo:rustc-env=ACKCLOCK_BUILD={hash:016x}");
-    // target/PROFILE/build/PACKAGE/out: no variable distinguishes profiles that inherit from one another
+    // target/PROFILE/build/PACKAGE/out; no environment variable distinguishes profiles that inherit from one another
     let out = PathBuf::from(env::var("OUT_DIR").expect("set by cargo"));
     let profile =
         out.ancestors().nth(3).and_then(Path::file_name).expect("laid out by cargo").to_string_lossy();
@@ -34,7 +34,7 @@ fn main() {
     println!("cargo:rustc-env=ACKCLOCK_PROFILE={profile}{trained}");
 }
 
-/// The sources of all crates, without their tests.
+/// Collect the sources of all crates, without their tests.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("readable").flatten() {
         let path = entry.path();

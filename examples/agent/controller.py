@@ -1,4 +1,4 @@
-"""The policy that train.py has learned, as a controller: `ackclock evaluate controller.py:Learned --quick`."""
+"""Policy learned by train.py, as a controller: `ackclock evaluate controller.py:Learned --quick`."""
 
 import json
 import math
@@ -9,7 +9,9 @@ STEP_S = 0.02
 
 
 class Learned:
-    """Sees what the environment's agent saw, and decides as it did: every 20 ms from the flow's start on, whether ACKs come or not."""
+    """Receives the same observations as the environment's agent and decides at the same times: every 20 ms from the
+    flow's start, whether or not ACKs arrive.
+    """
 
     def __init__(self):
         self.best = self.cwnd = self.srtt = 0.0

@@ -1,4 +1,4 @@
-"""Trains a policy on drawn paths, 256 runs at a time, and compares it with a fixed rule on paths that it has not seen.
+"""Trains a policy on randomly drawn paths, 256 runs at a time, and compares it with a fixed rule on unseen paths.
 
     pip install 'ackclock[gym]' cma
     python train.py
@@ -21,7 +21,7 @@ STEP = "20 ms"
 
 
 def path(random: np.random.Generator) -> ackclock.Scenario:
-    """Rate, delay, queue and loss of a path, each drawn by its logarithm."""
+    """Draw rate, delay, queue and loss of a path, each log-uniformly."""
 
     def between(low: float, high: float) -> float:
         return float(low * (high / low) ** random.random())
@@ -36,7 +36,9 @@ def path(random: np.random.Generator) -> ackclock.Scenario:
 
 
 def played(policy, seed: int) -> np.ndarray:
-    """Mean reward of each run; all candidates meet the same paths, as the draws depend on the seed alone."""
+    """Return the mean reward of each run. All candidates get the same paths, because the draws depend only on the
+    seed.
+    """
     draws = [path(np.random.default_rng([seed, n])) for n in range(ENVS // CANDIDATES)]
     envs = VectorEnv([draws[n // CANDIDATES] for n in range(ENVS)], num_envs=ENVS, step=STEP)
     observation, _ = envs.reset(seed=seed)
@@ -48,13 +50,13 @@ def played(policy, seed: int) -> np.ndarray:
 
 
 def learned(weights: np.ndarray):
-    """For each run the weights of its candidate, shape (CANDIDATES, 6) or (1, 6)."""
+    """Return the policy in which each run uses its candidate's weights, of shape (CANDIDATES, 6) or (1, 6)."""
     each = np.resize(weights, (ENVS, 6))
     return lambda seen: 0.3 * np.tanh((each[:, :5] * np.minimum(seen, 4)).sum(axis=1) + each[:, 5])[:, None]
 
 
 def fixed(seen: np.ndarray) -> np.ndarray:
-    """Wider while the RTT is less than a quarter above its least, else narrower."""
+    """Increase the window while the RTT is less than a quarter above its minimum; otherwise decrease it."""
     return np.where(seen[:, 1:2] < 0.25, 0.1, -0.1)
 
 

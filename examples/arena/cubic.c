@@ -1,22 +1,23 @@
 /*
- * CUBIC after RFC 9438, with its constants in front. The others belong to mechanisms that it has not, and that are off here: while the queue is short a loss takes less, and
- * growth does not wait for the cubic function; a long queue stops all growth; the first window is larger. Slow start ends when the RTT has grown.
- * `search.py` changes what stands between the two marks. Windows are in thousandths of a segment, times in ms.
+ * CUBIC after RFC 9438, with its constants at the top. Further constants belong to mechanisms that CUBIC lacks and that
+ * are off here: with a short queue a loss reduces the window less, and growth does not wait for the cubic function; a
+ * long queue stops all growth; the initial window is larger. Slow start ends when the RTT has grown. `search.py`
+ * changes the constants between the two marks. Windows are in thousandths of a segment, times in ms.
  */
 #include <linux/module.h>
 #include <net/tcp.h>
 
 /* constants: begin */
 #define C 400          /* growth, thousandths of a segment per second cubed (RFC 9438: 0.4) */
-#define BETA 717       /* what a loss leaves, of 1024 (RFC 9438: 0.7) */
-#define BETA_SHORT 717 /* the same, while the queue is short */
-#define SHORT 0        /* a queue up to so much of the least RTT is short, of 1024 */
-#define CONVERGE 870   /* what the old maximum keeps, where it was not reached, of 1024 (RFC 9438: (1 + beta) / 2) */
-#define FRIENDLY 1024  /* share of the window of Reno, of 1024, below which it never grows more slowly (RFC 9438: all of it) */
-#define LEAVE 128      /* slow start ends when the RTT has grown by so much of the least RTT, of 1024 */
-#define FIRST 10       /* segments of the first window */
-#define EAGER 0        /* growth in a round trip while the queue is short, of 1024 of the window */
-#define CALM 65536     /* a queue from so much of the least RTT on stops all growth, of 1024 */
+#define BETA 717       /* window after a loss, in 1/1024 of the window before (RFC 9438: 0.7) */
+#define BETA_SHORT 717 /* BETA while the queue is short */
+#define SHORT 0        /* largest short queue, in 1/1024 of the minimum RTT */
+#define CONVERGE 870   /* factor on the old maximum if it was not reached, in 1/1024 (RFC 9438: (1 + beta) / 2) */
+#define FRIENDLY 1024  /* lower bound of the window, in 1/1024 of Reno's window (RFC 9438: all of it) */
+#define LEAVE 128      /* growth of the RTT that ends slow start, in 1/1024 of the minimum RTT */
+#define FIRST 10       /* initial window, segments */
+#define EAGER 0        /* growth per round trip while the queue is short, in 1/1024 of the window */
+#define CALM 65536     /* queue that stops all growth, in 1/1024 of the minimum RTT */
 /* constants: end */
 
 struct ours { u32 least_us, rtt_us, epoch_ms, origin, k_ms, max, reno, held; };
@@ -50,7 +51,7 @@ static void ours_init(struct sock *sk)
 		tcp_snd_cwnd_set(tcp_sk(sk), FIRST);
 }
 
-/* whether the queue is below this part of the least RTT, in 1/1024 */
+/* whether the queue is below this share of the minimum RTT, in 1/1024 */
 static bool below(const struct ours *ca, u32 much)
 {
 	return ca->rtt_us && (u64)(ca->rtt_us - ca->least_us) * 1024 <= (u64)ca->least_us * much;
@@ -119,7 +120,7 @@ static void ours_avoid(struct sock *sk, u32 ack, u32 acked)
 		early = div_u64(early * early * early * C, 1000000000);
 		target = target > early ? target - early : 0;
 	}
-	/* what Reno with the same decrease would have: alpha = 3 (1 - beta) / (1 + beta) */
+	/* window of Reno with the same decrease: alpha = 3 (1 - beta) / (1 + beta) */
 	ca->reno += (u32)div_u64((u64)acked * 1000 * 3 * (1024 - BETA), (1024 + BETA) * max(cwnd, 1U));
 	target = max(target, div_u64((u64)ca->reno * FRIENDLY, 1024));
 	if (EAGER && below(ca, SHORT))

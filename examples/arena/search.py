@@ -2,12 +2,16 @@
 
     python examples/arena/search.py --out found
 
-Harm outweighs the score: each percent that a mutant leaves less to CUBIC than Reno does costs 20 points. A mutant is scored on one draw of each family, four of CUBIC beside. Unless it is
-far behind the best one there, both are compared on six times as many; who is ahead then is the best one, and the step that led there is tried once more. What harms nobody in these draws may harm in others. So the last ones meet the
-draws of a second salt, from the newest on, and the winner is the first that leaves as much as Reno there, or else the best there.
+Harm outweighs the score: each percent that a mutant leaves less to CUBIC than Reno does costs 20 points. A mutant is
+scored on one draw of each family, and on four of the family beside CUBIC. Unless it is far behind the best mutant
+there, both are compared on six times as many draws; the better one becomes the best mutant, and a successful step is
+repeated once. A mutant that is harmless in these draws may do harm in others. The last best mutants are therefore
+scored on the draws of a second salt, newest first. The winner is the first that leaves as much as Reno there, or else
+the best one.
 
-`--seconds` is CPU time; Ctrl-C ends the search before. At the end the winner meets draws of a third salt, that no mutant has seen, beside the controller that was to be beaten. The
-folder gets `curve.csv`, `curve.png`, `winner.c` and `held-out.json`.
+`--seconds` is CPU time; Ctrl-C ends the search earlier. Finally the winner and the controller to be beaten are scored
+on draws of a third salt, which no mutant has seen. The output folder gets `curve.csv`, `curve.png`, `winner.c` and
+`held-out.json`.
 """
 
 from __future__ import annotations
@@ -29,20 +33,20 @@ RANGES = {
     "C": (50, 20000), "BETA": (512, 1000), "BETA_SHORT": (512, 1024), "SHORT": (1, 1024), "CONVERGE": (700, 1024), "FRIENDLY": (256, 4096), "LEAVE": (16, 1024),
     "FIRST": (10, 64), "EAGER": (1, 512), "CALM": (64, 65536),
 }  # fmt: skip
-"""Least and most of each constant."""
+"""Minimum and maximum of each constant."""
 
 HARM = 20
-"""Points that a percent less for CUBIC costs."""
+"""Penalty for each percent that CUBIC loses, points."""
 
 NEAR = 2
-"""Points by which a mutant may be behind on the few draws."""
+"""Maximum deficit on the few draws with which a mutant is still compared on more, points."""
 
 LAST = 6
-"""Number of mutants that meet the draws of the second salt, at most."""
+"""Maximum number of mutants that are scored on the draws of the second salt."""
 
 
 class Server:
-    """`ackclock arena serve` with a salt, which scores texts."""
+    """A process of `ackclock arena serve` with a salt, which scores texts."""
 
     def __init__(self, task: str, salt: str, beat: str, jobs: int) -> None:
         command = [sys.executable, "-m", "ackclock", "arena", "serve", "--salt", salt, "--jobs", str(jobs)]
@@ -53,7 +57,9 @@ class Server:
         self.cpu_s = 0.0
 
     def score(self, text: str, tier: str) -> dict[str, Any]:
-        """The answer; what does not compile or repeat has a score of zero."""
+        """Return the server's answer; a text that does not compile, or whose runs cannot be repeated, has a score of
+        zero.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         asked = {"task": self._task, "entry": {"language": "c", "text": text}, "tier": tier, "beat": self._beat}
@@ -70,12 +76,12 @@ class Server:
 
 
 def value(answer: Mapping[str, Any]) -> float:
-    """Objective of the search: the score, less the price of what CUBIC lacks of what Reno leaves it."""
+    """Return the objective of the search: the score minus the penalty for CUBIC's deficit beside the mutant."""
     return 0.0 if answer.get("score") is None else float(answer["score"]) - HARM * lacks(answer)
 
 
 def lacks(answer: Mapping[str, Any]) -> float:
-    """Share that CUBIC beside it lacks of what it gets beside Reno, percent."""
+    """Return the share that CUBIC lacks beside the mutant, compared with CUBIC beside Reno, percent."""
     return 100 * max(float(answer["reno"]["left_to_others"]) - float(answer["left_to_others"]), 0.0)
 
 
@@ -90,7 +96,9 @@ def with_constants(values: Mapping[str, int]) -> str:
 
 
 def mutant(values: Mapping[str, int], chance: random.Random) -> dict[str, int]:
-    """One to three constants, each by a factor, or anywhere in its range: so a mechanism that is off is found at once or not at all."""
+    """Return values with one to three constants changed, each by a random factor or to a random value of its range,
+    so that a mechanism that is off can be switched on in one step.
+    """
     found = dict(values)
     for name in chance.sample(sorted(RANGES), chance.randint(1, 3)):
         low, high = RANGES[name]
@@ -106,13 +114,15 @@ Mutant = dict[str, int]
 
 
 def further(values: Mapping[str, int], before: Mapping[str, int]) -> Mutant:
-    """The step that helped last, once more."""
+    """Return values after repeating the last successful step."""
     found = {name: value * value / before[name] if before[name] else value for name, value in values.items()}
     return {name: round(min(max(value, RANGES[name][0]), RANGES[name][1])) for name, value in found.items()}
 
 
 def searched(server: Server, chance: random.Random, seconds: float, file: Path) -> tuple[list[Mutant], int, float]:
-    """The best constants of each time, the last ones last; how many mutants were looked at, and what is to be beaten on the same draws."""
+    """Return the successive best constants, the number of mutants examined, and the score to be beaten on the same
+    draws.
+    """
     best = [constants(TEXT)]
     answers = [server.score(with_constants(best[0]), tier) for tier in ("quick", "medium")]
     quick, medium = (value(answer) for answer in answers)
@@ -151,7 +161,9 @@ def searched(server: Server, chance: random.Random, seconds: float, file: Path) 
 
 
 def chosen(server: Server, best: Sequence[Mutant]) -> tuple[Mutant, list[dict[str, Any]]]:
-    """The newest that leaves CUBIC as much as Reno does on the server's draws, or else the best there; and what was said of each."""
+    """Return the newest mutant that leaves CUBIC as much as Reno does on the server's draws, or else the best one,
+    with the server's answers.
+    """
     told: list[tuple[float, Mutant]] = []
     said = []
     for one in best[: -LAST - 1 : -1]:
@@ -167,7 +179,7 @@ def chosen(server: Server, best: Sequence[Mutant]) -> tuple[Mutant, list[dict[st
 
 
 def drawn(file: Path, looked: int, bar: float, beat: str) -> None:
-    """Write `curve.png` beside the numbers."""
+    """Draw `curve.png` from the numbers in `file`."""
     import matplotlib.pyplot as plt
 
     with file.open(encoding="utf-8") as opened:
@@ -200,7 +212,7 @@ def main() -> int:
     server = Server(asked.task, asked.salt, asked.beat, asked.jobs)
     found_all, looked, bar = searched(server, chance, asked.seconds, asked.out / "curve.csv")
     server.close()
-    checker = Server(asked.task, asked.check, "reno", asked.jobs)  # whom all pass, so that the check is whole
+    checker = Server(asked.task, asked.check, "reno", asked.jobs)  # every mutant beats Reno, so no check is cut short
     best, checked = chosen(checker, found_all)
     checker.close()
     drawn(asked.out / "curve.csv", looked, bar, asked.beat)

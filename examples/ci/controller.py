@@ -1,8 +1,8 @@
-"""Stands for your controller: additive increase, multiplicative decrease (RFC 5681)."""
+"""Placeholder for your controller: additive increase, multiplicative decrease (RFC 5681)."""
 
 
 class Mine:
-    """Grows by a segment each round trip, and halves."""
+    """Grows by one segment per round trip, and halves its window on a loss."""
 
     def on_ack(self, window, ack):
         if ack.cwnd_limited:

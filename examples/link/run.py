@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""quinn-proto's own tests, before and after its toy link is replaced by `ackclock-link`, and on links that are no toys.
+"""Runs quinn-proto's own tests with its simple link, with `ackclock-link` in its place, and on realistic links.
 
-    python3 run.py                       before, after, and on the presets dsl and lossy: one table
-    python3 run.py --links wifi          with this preset, or text of a link, in place of the link that the tests ask for
-    python3 run.py --links               before and after alone
+    python3 run.py                       before and after the replacement, and on the presets dsl and lossy: one table
+    python3 run.py --links wifi          with a preset, or the text of a link, in place of the tests' own link
+    python3 run.py --links               only before and after the replacement
 
-Cargo fetches the version that the repository's Cargo.lock names. What is made here lies in `work/`.
+Cargo fetches the version in the repository's Cargo.lock. All output is written to `work/`.
 """
 
 import argparse
@@ -22,23 +22,23 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 WORK = HERE / "work"
 LINKS = ("dsl", "lossy")
-"""Presets on which the tests run if no link is named."""
+"""Presets used if no link is named."""
 
 
 def fetched() -> Path:
-    """The folder into which Cargo has unpacked the crate."""
+    """Return the folder into which Cargo has unpacked the crate."""
     command = ["cargo", "metadata", "--locked", "--format-version", "1"]
     said = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
     return next(Path(p["manifest_path"]).parent for p in json.loads(said)["packages"] if p["name"] == "quinn-proto")
 
 
 def prepare(source: Path) -> tuple[Path, Path]:
-    """A copy as it is, and one with our link."""
+    """Make an unchanged copy of the crate, and one with our link."""
     before, after = WORK / "before", WORK / "after"
     for copy in (before, after):
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(source, copy)
-    # no repository of git is looked for above, or its rules of what is ignored would count
+    # git must not find a repository above, whose ignore rules would apply
     alone = os.environ | {"GIT_CEILING_DIRECTORIES": str(WORK)}
     subprocess.run(["git", "apply", str(HERE / "quinn-proto.patch")], cwd=after, env=alone, check=True)
     shutil.copy(HERE / "wire.rs", after / "src/tests/wire.rs")
@@ -46,13 +46,15 @@ def prepare(source: Path) -> tuple[Path, Path]:
 
 
 def limits() -> None:
-    """A test that never ends on a link shall take neither the processor nor the memory with it."""
+    """Limit CPU time and memory of a test, because some tests may never end on a link."""
     resource.setrlimit(resource.RLIMIT_CPU, (5, 5))
     resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 
 
 def outcomes(copy: Path, link: str | None, at_once: int) -> dict[str, str]:
-    """Test by test, each in a process of its own: `ok`, `FAILED`, or `endless` above 5 s of CPU or 2 GiB."""
+    """Return the outcome of each test, run in a separate process: `ok`, `FAILED`, or `endless` above 5 s of CPU time
+    or 2 GiB.
+    """
     environ = {key: value for key, value in os.environ.items() if key != "LINK"}
     environ |= {"CARGO_TARGET_DIR": str(WORK / "target"), "RUST_BACKTRACE": "0"}
     build = ["cargo", "test", "--lib", "--no-run", "--message-format=json"]
@@ -103,7 +105,7 @@ def main() -> None:
 
 
 def table(runs: dict[str, dict[str, str]]) -> list[str]:
-    """A row for each run of all tests."""
+    """Return the table as lines, with one for each run of all tests."""
     plain = runs["before"]
     width = max(map(len, runs))
     rows = [f"{'link':<{width}}  passed  failed  endless  not as before"]

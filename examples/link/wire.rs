@@ -1,7 +1,8 @@
-//! What lies between the two endpoints of these tests: a link of ackclock for each direction, in place of a queue with a delay.
+//! Network between the two endpoints of these tests: one ackclock link per direction instead of a queue with a delay.
 //!
-//! Without `LINK` in the environment it is the link of the tests: their latency, an endless rate, no loss. With `LINK` set to the text
-//! of a link or the name of a preset it is that one, and the latency that a test asks for is left aside. `LINK_SEED` is the seed.
+//! Without `LINK` in the environment it behaves like the tests' own link: their latency, infinite rate, no loss. With
+//! `LINK` set to the text of a link or the name of a preset that link is used, and the latency requested by a test is
+//! ignored. `LINK_SEED` is the seed.
 
 use std::{collections::VecDeque, env, mem, ops::Index};
 
@@ -10,27 +11,28 @@ use bytes::BytesMut;
 
 use crate::{Duration, EcnCodepoint, Instant};
 
-/// When it arrives (at a hand that takes it off the link: would arrive), its ECN field, and the payload of UDP.
+/// Time (of sending while on the link, of arrival once received), ECN field, and UDP payload.
 type Datagram = (Instant, Option<EcnCodepoint>, BytesMut);
 
-/// Bytes of IPv6 and UDP, which the tests do not count.
+/// Length of the IPv6 and UDP headers, bytes, which the tests do not count.
 const HEADERS: usize = 48;
 
-/// One direction. The link knows numbers; the bytes wait here.
+/// One direction. The link carries only numbers; the payloads are stored here.
 pub(super) struct Wire {
-    /// The last carries what comes; those ahead of it have another latency, and still hold packets.
+    /// The last link receives new packets. Earlier ones have another latency and may still carry packets.
     links: Vec<Link>,
     latency: Duration,
     seed: u64,
     epoch: Instant,
     now: u64,
     sent: u64,
-    /// By time of sending. A test that loses a packet takes it from here, and the link delivers a number that nobody knows.
+    /// Payloads on the link, in order of sending. A packet that a test drops is removed here, and the number that the
+    /// link delivers later is ignored.
     flying: VecDeque<(u64, Datagram)>,
 }
 
 impl Wire {
-    /// An empty one. The seeds of two directions differ.
+    /// Create an empty wire; the two directions have different seeds.
     pub(super) fn new(epoch: Instant, direction: u64) -> Self {
         let seed = env::var("LINK_SEED").map_or(0, |text| text.parse().expect("LINK_SEED: a whole number"));
         let seed = 2 * seed + direction;
@@ -39,7 +41,7 @@ impl Wire {
         Self { links, latency, seed, epoch, now: 0, sent: 0, flying: VecDeque::new() }
     }
 
-    /// A datagram reaches the near end.
+    /// Send a datagram into the link.
     pub(super) fn send(
         &mut self,
         now: Instant,
@@ -66,7 +68,7 @@ impl Wire {
         self.forget_dropped();
     }
 
-    /// Time of the next event.
+    /// Time of the link's next event; `None` while no datagram is on the link.
     pub(super) fn next_event(&self) -> Option<Instant> {
         if self.flying.is_empty() {
             return None;
@@ -75,7 +77,7 @@ impl Wire {
         Some(self.epoch + Duration::from_nanos(next))
     }
 
-    /// The next datagram that has reached the far end by `now`, and when it did.
+    /// Return the next datagram that has reached the far end by `now`, with its arrival time.
     pub(super) fn receive(&mut self, now: Instant) -> Option<Datagram> {
         self.go_on(now);
         loop {
@@ -91,19 +93,19 @@ impl Wire {
         }
     }
 
-    /// A test takes the oldest datagram off the link.
+    /// Take the oldest datagram off the link, for a test.
     pub(super) fn pop_front(&mut self) -> Option<Datagram> {
         let at = self.next_event()?;
         let (_, (_, ecn, bytes)) = self.flying.pop_front()?;
         Some((at, ecn, bytes))
     }
 
-    /// A test loses the newest datagram.
+    /// Drop the newest datagram, for a test.
     pub(super) fn pop_back(&mut self) -> Option<Datagram> {
         Some(self.flying.pop_back()?.1)
     }
 
-    /// A test loses all that is on the link.
+    /// Drop everything on the link, for a test.
     pub(super) fn clear(&mut self) {
         self.flying.clear();
     }
@@ -116,7 +118,7 @@ impl Wire {
         self.flying.len()
     }
 
-    /// Tests may set their clock back by a step; a link does not go there.
+    /// Advance the clock. Tests may step their clock back, but a link cannot go back in time.
     fn go_on(&mut self, now: Instant) {
         self.now = self.nanos(now).max(self.now);
     }

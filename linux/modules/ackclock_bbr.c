@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The kernel's own BBR, which draws as the simulator's does.
+ * The kernel's own BBR with the simulator's random draws.
  *
- * BBR begins ProbeBW in one of seven phases, drawn by get_random_u32_below (bbr_reset_probe_bw_mode). The kernel's stream of
- * random numbers is one for everything, so no simulator can draw the same. Here each connection has a stream of its own, the one
- * that the simulator's has (crates/core/src/rng.rs; World::seed_of): xoshiro256++, seeded by the run's seed, the flow and the
- * number of the connection. The kernel's source is compiled once more with this draw; nothing else of it is changed.
+ * BBR begins ProbeBW in one of seven phases, drawn by get_random_u32_below (bbr_reset_probe_bw_mode). The kernel has
+ * one stream of random numbers for all its users, so a simulator cannot draw the same. Here each connection has a
+ * separate stream, equal to the simulator's (crates/core/src/rng.rs; World::seed_of): xoshiro256++, seeded by the run's
+ * seed, the flow and the number of the connection. The kernel's source is compiled a second time with this draw and is
+ * otherwise unchanged.
  *
- * Version 3 (Google's patch) draws how long it waits for its next probe (bbr_pick_probe_wait), from the same stream.
+ * Version 3 (Google's patch) draws the wait until its next probe (bbr_pick_probe_wait) from the same stream.
  *
- * Name: bbr_drawn, of version 3 bbr3_drawn. The parameter `seed` is the run's seed. Connections of a port are numbered as they are established, unless one
- * has a number before: `port peer number` into the parameter `number`.
+ * Name: bbr_drawn, for version 3 bbr3_drawn. The parameter `seed` is the run's seed. Connections of a port are numbered
+ * in the order in which they are established, unless a number was assigned before by writing `port peer number` to the
+ * parameter `number`.
  */
 
 #include <linux/btf.h>
@@ -78,7 +80,7 @@ static u32 drawn_below(struct sock *sk, u32 n)
 	return of ? mul_u64_u64_shr(next(of), n, 64) : get_random_u32_below(n);
 }
 
-/* A connection that is about to be established, and its number. */
+/* A connection that is about to be established, and the number assigned to it. */
 struct numbered {
 	struct list_head list;
 	unsigned int port, peer, number;
@@ -127,7 +129,7 @@ static u32 number_of(const struct sock *sk)
 	return number;
 }
 
-/* Functions of tcp_bbr.c that draw have the connection as `sk`. */
+/* In tcp_bbr.c every function that draws has the connection as `sk`. */
 #define get_random_u32_below(n) drawn_below(sk, n)
 #define prandom_u32_max(n) drawn_below(sk, n) /* its name before Linux 6.2 */
 #undef module_init

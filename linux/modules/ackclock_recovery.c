@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Reno and CUBIC under other recovery rules, with every other part of the kernel as it is.
+ * Reno and CUBIC under other recovery rules; the rest of the kernel is unchanged.
  *
  * A controller with a cong_control hook sets cwnd itself on every ACK, in recovery too. The ones below leave growth to
  * the kernel's own reno or cubic, and set cwnd in CWR and Recovery by one rule:
@@ -14,7 +14,7 @@
  *   prr_9937  proportional rate reduction (RFC 9937 section 6)
  *   prr_3_2   as Linux 3.2 had it
  *
- * In what the forms of PRR differ:
+ * Differences between the forms of PRR:
  *
  *             divides by                    bound    forced        an ACK that        cwnd at
  *                                                    segment       delivers nothing   the end
@@ -23,9 +23,9 @@
  *             SACKed before                          was sent
  *   3.2       cwnd at entry                 SSRB     at entry      counts             ssthresh
  *
- * What the kernel leaves to a controller with a cong_control hook is done here as the kernel does it for the others: the
- * pacing rate follows cwnd (CUBIC's HyStart looks at it), cwnd restarts after an idle RTO, and recovery that the
- * reordering timer begins counts one segment as delivered.
+ * A controller with a cong_control hook must do some of the kernel's work itself. This one does it as the kernel does
+ * for other controllers: the pacing rate follows cwnd (CUBIC's HyStart reads it), cwnd restarts after an idle RTO, and
+ * recovery entered by the reordering timer counts one segment as delivered.
  *
  * Names: <base>_<rule>, e.g. cubic_prr_crb. Written from the RFCs and from descriptions of behaviour.
  */
@@ -35,7 +35,7 @@
 
 #include "ackclock_tree.h"
 
-/* FLAG_DATA_ACKED and FLAG_FORWARD_PROGRESS of net/ipv4/tcp_input.c, which no header has. */
+/* FLAG_DATA_ACKED and FLAG_FORWARD_PROGRESS of net/ipv4/tcp_input.c, which are in no header. */
 #define DATA_ACKED 0x04
 #define FORWARD_PROGRESS (DATA_ACKED | 0x10 | 0x20)
 
@@ -48,9 +48,9 @@ struct controller {
 	enum rule rule;
 };
 
-/* Our state is at the end of the private area, after that of the base. */
+/* Recovery state, stored at the end of the private area, after the state of the base controller. */
 struct recovery {
-	u64 entered;	/* time of the segment that began the episode, if one did */
+	u64 entered;	/* arrival of the ACK that began the episode, if one did */
 	u32 una;	/* snd_una at the last ACK */
 	u32 delivered;	/* prr_delivered */
 	u32 fs;		/* RecoverFS, segments */
@@ -71,7 +71,8 @@ static const struct controller *controller(struct sock *sk)
 	return container_of(inet_csk(sk)->icsk_ca_ops, struct controller, ops);
 }
 
-/* Reno went down to half of ssthresh, controllers without a bound of their own to ssthresh. */
+/* Rate halving stopped at half of ssthresh with Reno, and at ssthresh with controllers without a lower
+ * bound of their own. */
 static u32 rate_halving(struct tcp_sock *tp, struct recovery *r, u32 in_flight, bool reno)
 {
 	u32 cwnd = tcp_snd_cwnd(tp);
@@ -82,7 +83,7 @@ static u32 rate_halving(struct tcp_sock *tp, struct recovery *r, u32 in_flight, 
 	return min(cwnd, in_flight + 1);
 }
 
-/* Data not acknowledged when the episode began. RFC 9937 leaves out data SACKed before the entering ACK. */
+/* Data outstanding when the episode began. RFC 9937 excludes data SACKed before the entering ACK. */
 static u32 recover_fs(const struct tcp_sock *tp, enum rule rule)
 {
 	switch (rule) {
@@ -96,7 +97,8 @@ static u32 recover_fs(const struct tcp_sock *tp, enum rule rule)
 }
 
 #ifndef HAS_UPDATE_PACING_RATE
-/* The kernel does not export this: twice cwnd in an RTT while cwnd is below half of ssthresh, 1.2 times later. */
+/* Copy of a function that the kernel does not export: pacing at twice cwnd per RTT while cwnd is below
+ * half of ssthresh, at 1.2 times later. */
 static void tcp_update_pacing_rate(struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -167,8 +169,8 @@ static void reduce(struct sock *sk, struct recovery *r, const struct rate_sample
 	tcp_snd_cwnd_set(tp, max(cwnd, 1U));
 }
 
-/* As the kernel (tcp_may_raise_cwnd): with what is cumulatively acknowledged; once reordering was seen, with what is SACKed,
- * too, but not with a DSACK, which rs->acked_sacked counts as well.
+/* As tcp_may_raise_cwnd of the kernel: cwnd grows on cumulatively acknowledged data and, once reordering has been seen,
+ * on SACKed data. A DSACK does not count, although rs->acked_sacked includes it.
  */
 static bool may_grow(const struct sock *sk, int flag)
 {
@@ -196,8 +198,8 @@ static void on_ack(struct sock *sk, u32 ack, int flag, const struct rate_sample 
 }
 
 #ifndef CONTROL_HAS_FLAG
-/* Before Linux 6.10 a controller does not receive the ACK or its effects: both follow from snd_una, but a DSACK counts
- * as progress. */
+/* Before Linux 6.10 a controller does not receive the ACK number or its flags. Both are derived from snd_una, except
+ * that a DSACK counts as progress. */
 static void on_bare_ack(struct sock *sk, const struct rate_sample *rs)
 {
 	u32 una = tcp_sk(sk)->snd_una;
@@ -208,13 +210,13 @@ static void on_bare_ack(struct sock *sk, const struct rate_sample *rs)
 #define on_ack on_bare_ack
 #endif
 
-/* Nothing has arrived since the last ACK, so the reordering timer begins recovery: one segment may leave. */
+/* The reordering timer enters recovery without a new ACK: one segment may be sent. */
 static void on_timer(struct sock *sk, struct recovery *r)
 {
 	struct rate_sample one = { .acked_sacked = 1, .losses = 1 };
 
 	if (controller(sk)->rule == PRR_9937 && r->entered == tcp_sk(sk)->tcp_mstamp)
-		r->fs--;	/* no ACK enters, so none is to be counted */
+		r->fs--;	/* no ACK began the episode, so none is counted */
 	reduce(sk, r, &one, false);
 }
 
@@ -233,7 +235,7 @@ static void on_state(struct sock *sk, u8 state)
 		r->fs = recover_fs(tp, c->rule);
 		r->entered = tp->tcp_mstamp;
 	} else if (r->reducing && state <= TCP_CA_Disorder && (before == TCP_CA_CWR || tp->undo_marker)) {
-		/* The episode ends and was not undone. */
+		/* The episode ends without having been undone. */
 		bool stays = c->rule == PRR_UB || c->rule == PRR_CRB || c->rule == PRR_SSRB;
 		u32 cwnd = stays ? tcp_snd_cwnd(tp) : tp->snd_ssthresh;
 
@@ -275,7 +277,8 @@ static u32 on_undo(struct sock *sk)
 	return controller(sk)->base->undo_cwnd(sk);
 }
 
-/* The first segment after a silence is about to leave: cwnd restarts as the kernel has it for controllers without cong_control. */
+/* The first segment after an idle time is about to be sent: cwnd restarts as the kernel does for
+ * controllers without cong_control. */
 static void restart(struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -366,7 +369,7 @@ static int __init ackclock_recovery_register(void)
 	return 0;
 }
 
-/* After the bases, which register at the level of devices. */
+/* Registered after the base controllers, which use device_initcall. */
 late_initcall(ackclock_recovery_register);
 
 MODULE_DESCRIPTION("Reno and CUBIC under other recovery rules");

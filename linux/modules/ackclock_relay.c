@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Hosts' devices whose links are played by a program: it learns what hosts send, and says when each packet arrives where.
+/* Network devices of hosts whose links are simulated by a program: it reads the packets that hosts send, and decides
+ * when and where each of them arrives.
  *
- * A host's packet is put aside with the time at which it was sent. The program need not hear of it at once: nothing that it
- * decides takes effect before the packet has crossed the links, so it is woken that much later ("lookahead"), reads all that
- * was sent meanwhile, and writes when each packet is to be delivered. A packet is delivered in the nanosecond it was told,
- * without the program. Two system calls then serve all packets of a link's delay.
+ * A host's packet is stored with the time at which it was sent. The program need not read it at once, because its
+ * decisions take effect only after the packet has crossed the links. It is woken that much later ("lookahead"), reads
+ * all packets sent in the meantime, and writes the delivery time of each. Packets are then delivered at their
+ * nanosecond without the program. Two system calls thus serve all packets sent within a link's delay.
  *
  * read():  struct sent, one for each packet, oldest first. Deliveries that are due are made first.
  * write(): struct verdict, one for each packet; a time that has passed means now.
  * poll():  readable when the lookahead of the oldest packet is over.
  * ioctl(): RELAY_HOST makes a device in the caller's namespace; the two hosts of a pair have the numbers 2n and 2n + 1.
  *
- * The names of packets are addresses of the kernel: a program that opens this device is trusted. It serves one program.
+ * Names of packets are kernel addresses, so a program that opens this device is trusted. The device serves one program.
  */
 #include <linux/hrtimer.h>
 #include <linux/if_arp.h>
@@ -43,7 +44,7 @@ struct sent {
 	u64 packet;
 	u32 len;
 	u16 host;
-	u8 after;		/* something was delivered in this nanosecond before */
+	u8 after;		/* a delivery came earlier in this nanosecond */
 	u8 unused;
 	u8 head[HEAD];
 };
@@ -51,7 +52,7 @@ struct sent {
 struct verdict {
 	u64 t;
 	u64 packet;
-	u32 order;		/* among deliveries of one nanosecond, the least first */
+	u32 order;		/* rank among deliveries of one nanosecond, smallest first */
 	u32 what;
 };
 
@@ -103,7 +104,7 @@ static struct note *note(struct sk_buff *skb)
 	return (struct note *)skb->cb;
 }
 
-/* The packet in memory of its own, as a TUN device has it that a program writes to. */
+/* Copy of a packet in separate memory, laid out as a TUN device does for packets that a program writes. */
 static struct sk_buff *copied(struct sk_buff *skb)
 {
 	size_t linear = skb->len;
@@ -186,7 +187,7 @@ static void receive(struct sk_buff *skb)
 	local_bh_enable();
 }
 
-/* The time of the next delivery. */
+/* Time of the next delivery. */
 static u64 next_delivery(void)
 {
 	struct rb_node *first = rb_first_cached(&deliveries);
@@ -213,7 +214,8 @@ static void deliver_due(void)
 	}
 }
 
-/* A thread that lets others go first: a timer of the nanosecond of a delivery acts before the delivery. */
+/* Delivery thread, at the lowest priority: a timer that expires in the nanosecond of a delivery acts
+ * before it. */
 static int deliver(void *unused)
 {
 	static const struct sched_param none;

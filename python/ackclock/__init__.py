@@ -37,7 +37,7 @@ __all__ = [
     "run_many",
 ]
 
-# Where each name lives; imported at first use (PEP 562), so that `import ackclock` stays fast.
+# Module that defines each name; imported at first use (PEP 562), so that `import ackclock` stays fast.
 _HOMES = {
     "AckclockError": "errors",
     "Batch": "_results.result",

@@ -13,13 +13,13 @@ YARDSTICK_PACKETS = 500_000
 
 
 def main() -> None:
-    """Measure. Memory is read before the yardstick runs, which needs some of its own."""
+    """Measure one cell. Peak memory is read before the yardstick runs, which allocates its own."""
     ask = json.load(sys.stdin)
     text = ask["scenario"]
     if isinstance(text, dict):
         json.dump({"ns": in_turn(text, ask["repeats"])}, sys.stdout)
         return
-    if ask["repeats"] == 0:  # a single run, whose instructions the caller counts
+    if ask["repeats"] == 0:  # a single run, for a caller that counts its instructions
         json.dump({"packets": cost(text, least_s=0.0)[1]}, sys.stdout)
         return
     start = peak_rss_bytes()
@@ -34,15 +34,15 @@ def main() -> None:
 
 
 BATCH = ", run_batch"
-"""End of the name of a scenario that is made by `run_batch`."""
+"""Suffix of the names of scenarios that are run with `run_batch`."""
 
 
 LEAST_S = 0.1
-"""User CPU time that is long enough to be told: a system may count it in ticks of 4 ms."""
+"""Shortest user CPU time that can be measured, seconds: some systems count it in ticks of 4 ms."""
 
 
 def cost(text: str, *, batch: bool = False, least_s: float = LEAST_S) -> tuple[float, int]:
-    """User CPU seconds of a run, as often as it takes to spend `least_s`, and the packets that were delivered."""
+    """Return user CPU seconds and the number of delivered packets. The run is repeated until it has used `least_s`."""
     own = {"reno": Reno, "reno-by-round": RenoByRound}
     spent, packets = 0.0, 0
     before = _engine.cpu_time()
@@ -56,7 +56,7 @@ def cost(text: str, *, batch: bool = False, least_s: float = LEAST_S) -> tuple[f
 
 
 def in_turn(texts: dict[str, str], repeats: int) -> dict[str, list[float]]:
-    """Cost of a packet in each scenario, ns; all of them once in each repeat, so that the machine disturbs all alike."""
+    """Return the cost of a packet in each scenario, ns. Every repeat runs all scenarios once, so that disturbances of the machine affect all alike."""
     ns: dict[str, list[float]] = {name: [] for name in texts}
     for _ in range(repeats):
         for name, text in texts.items():
@@ -66,31 +66,31 @@ def in_turn(texts: dict[str, str], repeats: int) -> dict[str, list[float]]:
 
 
 class Reno:
-    """Reno in Python, to tell what a controller in Python costs."""
+    """Reno in Python, to measure the cost of a controller in Python."""
 
     def on_ack(self, window: _engine.Window, ack: _engine.Ack) -> None:
-        """Slow start, or a segment per window."""
+        """Grow by slow start, or by one segment per window."""
         if ack.cwnd_limited:
             window.cwnd += ack.acked if window.in_slow_start else ack.acked / window.cwnd
 
     def on_congestion_event(self, window: _engine.Window, in_flight: int) -> float:  # noqa: ARG002
-        """Half."""
+        """Return half of the window."""
         return window.cwnd / 2
 
 
 class RenoByRound(Reno):
-    """Reno, told of ACKs once per round trip."""
+    """Reno, called for ACKs once per round trip."""
 
     every = "round"
 
     def on_ack(self, window: _engine.Window, ack: _engine.Ack) -> None:
-        """The sum of the round's ACKs."""
+        """Grow by the ACKs of one round trip."""
         if ack.cwnd_limited:
             window.cwnd += ack.acked if window.in_slow_start else 1
 
 
 def peak_rss_bytes() -> int:
-    """Peak resident set of this program alone: getrusage would also count the parent that started it."""
+    """Return the peak resident set of this process alone, bytes. getrusage would also count the parent that started it."""
     try:
         with open("/proc/self/status", encoding="ascii") as status:
             for line in status:

@@ -1,15 +1,16 @@
-"""The only place that starts other processes. The current folder may be a stranger's, and must not run anything.
+"""The only place that starts other processes. The current folder may belong to a stranger, and nothing in it must be
+executed.
 
 | kind | current folder | environment | for |
 | --- | --- | --- | --- |
-| `run`, `start` | `/`, or a folder of ours | `environment()`: names of a list, without relative places | our own modules, compilers, tools |
-| `run`, `start` with `leave=True` | the user's | the user's | our modules that go on to run code of the user's, with his leave |
+| `run`, `start` | `/`, or a folder of ours | `environment()`: listed variables, without relative paths | our own modules, compilers, tools |
+| `run`, `start` with `leave=True` | the user's | the user's | our modules that run the user's code, with permission |
 
-Why `/`: compilers (rustup), valgrind and others look for files of settings in the current folder and in those above it, and obey them.
-A temporary folder has strangers' folders above it; only the administrator writes into `/`.
+Why `/`: compilers (rustup), valgrind and others search the current folder and its parents for configuration files, and obey them. A
+temporary folder may have parents that strangers can write to; only the administrator writes into `/`.
 
-A module of ours is named by its function (`python("ackclock.stacks:answer", ...)`): its process never has the current folder in front of
-its modules, as `python -m` would.
+Our modules are started by the name of a function (`python("ackclock.stacks:answer", ...)`). The current folder is therefore never on the
+module path, as it would be with `python -m`.
 
 Examples
 --------
@@ -34,7 +35,7 @@ __all__ = [
 ]  # fmt: skip
 
 NOWHERE = "/"
-"""Current folder of a process that reads nothing by a relative name."""
+"""Current folder of a process that reads no relative paths."""
 
 PASSED = frozenset({
     "HOME", "LANG", "LANGUAGE", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "USER",
@@ -48,14 +49,14 @@ PASSED = frozenset({
     # variables for fetching packages and crates
     "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR",
 })  # fmt: skip
-"""Variables passed to our own processes, besides those of `PREFIXES`."""
+"""Environment variables passed to our own processes, in addition to those that match `PREFIXES`."""
 
 PREFIXES = ("ACKCLOCK_", "CARGO_", "LC_", "RUSTUP_", "XDG_")
 
 LISTS = frozenset({
     "LD_LIBRARY_PATH", "LIBRARY_PATH", "PATH", "CPATH", "C_INCLUDE_PATH", "COMPILER_PATH", "PKG_CONFIG_PATH", "PYTHONPATH",
 })  # fmt: skip
-"""Variables with several places, in which an empty or relative one means the current folder."""
+"""Variables with lists of folders, in which an empty or relative entry means the current folder."""
 
 BOOT = """\
 import sys
@@ -71,18 +72,18 @@ if path:
 sys.argv = [target, *arguments]
 getattr(sys.modules[module], function)(*arguments)
 """
-"""Program of a process of ours. Its first modules are loaded before the path of the user's own process is put in
-place.
+"""Program that our Python processes run. The first modules are loaded before the module path of the user's process is
+restored.
 """
 
 SHELL = "/bin/sh"
-"""Bounds the memory of a program before it begins: a process of many threads cannot do that for its child."""
+"""Shell that limits the memory of a program before it starts: a process with several threads cannot do that for its child."""
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def python(target: str, *arguments: str, leave: bool = False, loads: Sequence[str] = ()) -> list[str]:
-    """Return the command that calls a function of ours in an interpreter of its own.
+    """Return the command that calls one of our functions in a new interpreter.
 
     Parameters
     ----------
@@ -91,26 +92,26 @@ def python(target: str, *arguments: str, leave: bool = False, loads: Sequence[st
     arguments
         Texts passed to the function.
     leave
-        The function runs code of the user's: its modules are then looked for where this process looks.
+        The function runs the user's code: modules are then searched where this process searches.
     loads
-        Modules to load before that, beside the function's own.
+        Modules to load first, in addition to the function's own.
 
     Returns
     -------
     list of str
-        For `run` and `start`.
+        Command for `run` and `start`.
     """
     path = json.dumps(sys.path) if leave else ""
     return [sys.executable, "-P", "-c", BOOT, str(ROOT), path, " ".join(loads), target, *arguments]
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The variables that a process of ours is given.
+    """Return the environment of our processes.
 
     Parameters
     ----------
     more
-        Further ones.
+        Further variables.
     """
     kept = {name: value for name, value in os.environ.items() if name in PASSED or name.startswith(PREFIXES)}
     for name in LISTS & kept.keys():
@@ -155,24 +156,24 @@ def start(
     Parameters
     ----------
     command
-        Program and arguments; a name without a folder is looked for in PATH.
+        Program and arguments; a name without a folder is searched in PATH.
     leave
         Whether the user has permitted running his own code.
     cwd
-        Current folder: one that we have made, or `/`; with leave, that of this process.
+        Current folder: one of our own, or `/`; with `leave`, that of this process.
     env
-        Its variables; None: `environment()`; with leave, those of this process.
+        Environment variables; None: `environment()`, or with `leave` those of this process.
     stdin
         Standard input; nothing by default.
     memory
-        Bytes of address space that it may take, and each of its children.
+        Largest address space of the process, and of each of its children, bytes.
     options
         Options of `subprocess.Popen`; none of them runs a shell.
 
     Raises
     ------
     OSError
-        If it cannot be started.
+        If the process cannot be started.
     """
     asked, *arguments = command
     place = program(asked)
@@ -190,23 +191,23 @@ def start(
 def run(
     command: Sequence[str], *, input: str | bytes | None = None, timeout: float | None = None, **options: Any
 ) -> CompletedProcess[Any]:
-    """Start a process, and wait for its end; its output is kept.
+    """Start a process, wait for its end, and keep its output.
 
     Parameters
     ----------
     command, options
         See `start`. Output is text, unless `text=False`.
     input
-        Its standard input.
+        Standard input.
     timeout
-        Seconds after which it is killed.
+        Time after which the process is killed, seconds.
 
     Raises
     ------
     OSError
-        If it cannot be started.
+        If the process cannot be started.
     TimeoutExpired
-        If it does not end in time.
+        If the process does not end in time.
     """
     if options.get("text", True):
         options = {"errors": "replace", **options, "text": True}

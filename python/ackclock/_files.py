@@ -1,10 +1,11 @@
-"""Writing to disk: one guard for every file that a command writes, and folders that get all of their files or none.
+"""Writing to disk: one check for every file that a command writes, and folders that receive either all of their files
+or none.
 
-| a file | may be replaced |
+| file | may be replaced |
 | --- | --- |
-| that the command reads | never |
-| that the user names | yes: it was asked for by name |
-| in a folder that the user names | if the folder is of the same kind as what is written there, which a file of ours in it shows |
+| read by the command | never |
+| named by the user | yes |
+| in a folder named by the user | only if the folder already has output of the same kind, as one of our files in it shows |
 
 Length: names, marks, locks and writes change together: each is a promise about the same folder.
 """
@@ -57,39 +58,39 @@ __all__ = [
 ]  # fmt: skip
 
 OWN: Sequence[str] = ("*",)
-"""Value in place of marks: the folder is our own place, which holds no other files."""
+"""Value for `marks`: the folder is our own and has no other files."""
 
 _inputs: list[Path] | None = None
-"""Files that the command has read so far; None in a program that imports us, which may replace the files that it has
+"""Files that the command has read so far; None in a program that imports ackclock, which may replace files that it has
 read.
 """
 
 _leave = True
-"""Whether a compiler may be started for a file that a scenario names: a command asks its user first, a program needs no
+"""Whether a compiler may be started for a file that a scenario names. A command asks its user first; a program needs no
 permission.
 """
 
 _held: list[int] = []
-"""Pipes that were opened to see whether they have a reader: closing them would be the end for the reader."""
+"""Pipes opened to check that they have a reader. Closing one would signal end of file to the reader."""
 
 STAGED = re.compile(r"\.ackclock-[0-9a-f]{16}")
-"""Names of folders in which files are collected. Others may use such names, too, so ours contain a mark."""
+"""Names of folders in which files are collected before they are moved. Other programs may use such names, so ours also contain a mark."""
 
 MARK = ".ackclock"
-"""File of such a folder, written before any other."""
+"""Marker file of such a folder, written before any other."""
 
 MARKED = b"This folder is made and removed by a command of ackclock.\n"
-"""First line of that file. It is followed by the names of the files that identify the folder's kind once moved; there
-are none in a part for a single file.
+"""First line of the marker file. The names of the files that identify the folder's kind follow; a folder for a single
+file has none.
 """
 
 PATIENCE_S = 3.0
-"""Seconds for which a pipe may have no reader: a shell starts both sides at once."""
+"""Time for which a pipe may have no reader, seconds: a shell starts both sides at once."""
 
 
 def begin() -> None:
-    """Forget the inputs of the previous command; from now on nothing that is read is overwritten, and no compiler is
-    started without permission.
+    """Start a command: forget the inputs of the previous one. From now on files that were read are not overwritten, and
+    no compiler is started without permission.
     """
     global _inputs, _leave  # noqa: PLW0603 - a command is one process
     _inputs = []
@@ -97,19 +98,19 @@ def begin() -> None:
 
 
 def end() -> None:
-    """Note the end of a command: a program that called it may overwrite the files that it has read."""
+    """End a command: the program that called it may overwrite the files that it has read."""
     global _inputs, _leave  # noqa: PLW0603 - a command is one process
     _inputs = None
     _leave = True
 
 
 def guarding() -> bool:
-    """Return whether a command is running: the current folder may then be a stranger's."""
+    """Return whether a command is running. Its current folder may belong to a stranger."""
     return _inputs is not None
 
 
 def give_leave() -> None:
-    """Record that the user named a program himself, or said --own-code."""
+    """Record that the user named a program or gave --own-code."""
     global _leave  # noqa: PLW0603 - a command is one process
     _leave = True
 
@@ -120,7 +121,7 @@ def has_leave() -> bool:
 
 
 def reads(*paths: str | Path) -> None:
-    """Record an input. A folder stands for every file in it."""
+    """Record an input. A folder means every file in it."""
     if _inputs is not None:
         _inputs.extend(Path(path) for path in paths)
 
@@ -165,7 +166,7 @@ def _covers(taken: Path, path: Path) -> bool:
 
 
 def _holds(folder: Path, file: os.stat_result) -> bool:
-    """Whether a file with several names has one in a folder."""
+    """Return whether one of the hard links of a file is in a folder."""
     return any(
         os.path.samestat(file, os.lstat(os.path.join(place, name)))
         for place, _, names in os.walk(folder)
@@ -191,7 +192,7 @@ def _hold(path: Path, what: str) -> None:
 
 
 def write(path: Path, content: str | bytes, what: str) -> Path:
-    """Write one file that the user named: whole, or not at all.
+    """Write one file that the user named, completely or not at all.
 
     Parameters
     ----------
@@ -225,7 +226,7 @@ def write(path: Path, content: str | bytes, what: str) -> Path:
 
 
 def remove(places: Iterable[Path], what: str) -> None:
-    """Remove files of ours that are outdated.
+    """Remove outdated files of ours.
 
     Raises
     ------
@@ -249,13 +250,13 @@ def resolved(path: Path, what: str) -> Path:
     """
     try:
         return path.resolve()
-    except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: links that lead to each other
+    except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: circular links
         why = reason(error) if isinstance(error, OSError) else "links that lead to each other, or no name"
         raise InputError(f"{what}: cannot be followed ({why})") from None
 
 
 def check_folder(folder: Path, names: Sequence[str], marks: Sequence[str], *, whose: str) -> None:
-    """Refuse a folder in which a file would be replaced that no command of ackclock has written.
+    """Refuse a folder in which a file would be replaced that no command of ackclock wrote.
 
     Parameters
     ----------
@@ -282,7 +283,7 @@ def check_folder(folder: Path, names: Sequence[str], marks: Sequence[str], *, wh
 
 
 def _marked(folder: Path, marks: Sequence[str]) -> bool:
-    """Whether a mark is there, or in the part of a writer killed between its moves, of which marks come last."""
+    """Return whether the folder has a mark, or a part left by a killed writer has one. Writers move marks last."""
     places = (folder, *_parts(folder))
     return marks is OWN or any(is_ours(place / mark) for place in places for mark in marks)
 
@@ -290,13 +291,13 @@ def _marked(folder: Path, marks: Sequence[str]) -> bool:
 def _parts(folder: Path) -> list[Path]:
     try:
         return [part for part in folder.iterdir() if STAGED.fullmatch(part.name) and _is_part(part)]
-    except (OSError, ValueError):  # no folder, or a name that none can have
+    except (OSError, ValueError):  # no such folder, or an impossible name
         return []
 
 
 def _is_part(folder: Path) -> bool:
-    """Whether a folder is a part of ours: by its mark, or because its writer was killed before it had written the mark
-    or anything else.
+    """Return whether a folder is one of our parts: it has our marker file, or its writer was killed before it had
+    written the marker or anything else.
     """
     try:
         if folder.is_symlink() or not folder.is_dir():
@@ -311,19 +312,19 @@ def _is_part(folder: Path) -> bool:
 
 
 LONGEST_NAMES = 1000
-"""Bytes of the names in a mark."""
+"""Largest size of the names in a marker file, bytes."""
 
 
 def _alone_says(rest: Path, folder: Path) -> bool:
-    """Return whether a part that a killed writer has left is the only evidence of the folder's kind: then it stays
-    until a writer finishes.
+    """Return whether a part left by a killed writer is the only evidence of the folder's kind. Such a part stays until
+    a writer finishes.
     """
     try:
         names = (rest / MARK).read_bytes()[len(MARKED) :].decode().splitlines()
     except (FileNotFoundError, UnicodeDecodeError):
         return False
     except OSError:
-        return True  # the evidence is unknown
+        return True  # the part cannot be read, so keep it
     return not any(is_ours(folder / name) for name in names) and any(
         is_ours(rest / name, unread=True) for name in names
     )
@@ -331,7 +332,7 @@ def _alone_says(rest: Path, folder: Path) -> bool:
 
 def is_ours(path: Path, *, unread: bool = False) -> bool:
     """Return whether a file identifies itself as ours: a page by its generator, JSON by its schema or by the keys of a
-    run; `unread` if the disk does not let it be read.
+    run. `unread` is returned if the disk does not let it be read.
     """
     try:
         if not path.is_file():
@@ -352,18 +353,18 @@ def is_ours(path: Path, *, unread: bool = False) -> bool:
 
 
 LARGEST_ABOUT = 2**28
-"""Bytes of a `run.json` or an `evaluate.json`, which have a row for each flow or cell."""
+"""Largest size of a `run.json` or an `evaluate.json`, bytes; they have a row for each flow or cell."""
 
 GENERATOR = b'<meta name="generator" content="ackclock">'
-"""Element in the head of every page of ours."""
+"""Element in the head of each of our pages."""
 
 
 class UnreadError(InputError):
-    """The disk, or its rights, refused a file that is there."""
+    """Raised if the disk, or missing rights, refuse to read a file that exists."""
 
 
 def regular(path: Path, most: int) -> bytes:
-    """Return the content of a file that the command reads; a file that could block, or never end, is refused.
+    """Return the content of a file that the command reads. Files that could block or never end are refused.
 
     Parameters
     ----------
@@ -404,13 +405,13 @@ def _regular(path: Path, most: int) -> bytes:
 
 
 def contents(path: Path, most: int) -> str:
-    """Return the text of a plain file; bytes that are not UTF-8 become U+FFFD."""
+    """Return the text of a regular file; bytes that are not UTF-8 become U+FFFD."""
     return regular(path, most).decode("utf-8", "replace")
 
 
 @contextmanager
 def staged(folder: Path, *, marks: Sequence[str], what: str = "") -> Iterator[Path]:
-    """Collect files next to their destination, and move them there only if all of them could be written.
+    """Collect files next to their destination, and move them there only if all of them were written.
 
     Parameters
     ----------
@@ -450,7 +451,7 @@ def staged(folder: Path, *, marks: Sequence[str], what: str = "") -> Iterator[Pa
             _move(part, folder, names, [name for name in names if str(name) in marks])
             moving = False
     except BaseException as error:
-        if not moving:  # otherwise its mark identifies the owner of the moved files
+        if not moving:  # otherwise the mark shows that the moved files are ours
             _remove(part)
         for path in missing:
             if path.is_dir() and not any(path.iterdir()):
@@ -467,11 +468,11 @@ def staged(folder: Path, *, marks: Sequence[str], what: str = "") -> Iterator[Pa
 
 
 def _move(part: Path, folder: Path, names: Sequence[Path], last: Sequence[Path]) -> None:
-    """Move the files of a part into a folder, the marks last. Also after a power loss a mark means that all files are
-    there: everything before a mark is on disk before it.
+    """Move the files of a part into a folder, marks last. Everything else is synced before a mark is moved, so that a
+    mark proves that all files are there even after a power loss.
     """
     gone = [name for name in last if os.path.lexists(folder / name)]
-    for name in gone:  # a folder with some old files keeps a mark of that until all are new
+    for name in gone:  # no mark while the folder has files of both the old and the new output
         (folder / name).unlink()
     if gone:
         sync(folder)
@@ -486,7 +487,7 @@ def _move(part: Path, folder: Path, names: Sequence[Path], last: Sequence[Path])
 
 
 def sync(path: Path) -> None:
-    """Have a file, or the names in a folder, on the disk before anything that follows.
+    """Flush a file, or the names in a folder, to the disk.
 
     Raises
     ------
@@ -497,21 +498,21 @@ def sync(path: Path) -> None:
     try:
         os.fsync(opened)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system that cannot do it
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # the file system does not support it
             raise
     finally:
         os.close(opened)
 
 
 def _name(folder: Path) -> Path:
-    """Register the name of a part before it exists, in case Ctrl-C comes."""
+    """Return a new name for a part. Callers store it before the folder exists, so that Ctrl-C cannot leave it behind."""
     return folder / f".ackclock-{secrets.token_hex(8)}"
 
 
 @contextmanager
 def scratch(folder: Path) -> Iterator[Path]:
-    """Create a folder of ours in one of the user's, removed at the end; leftovers of killed commands there are removed,
-    too.
+    """Create one of our folders in a folder of the user's, and remove it at the end. Leftovers of killed commands there
+    are removed as well.
 
     Yields
     ------
@@ -529,8 +530,8 @@ def scratch(folder: Path) -> Iterator[Path]:
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove the leftovers of killed commands in a folder."""
-    if not _parts(folder):  # nor a folder that others alone may read
+    """Remove the leftovers of killed commands from a folder."""
+    if not _parts(folder):  # no part that this user can read
         return
     with _gate(folder):
         for rest in _parts(folder):
@@ -539,7 +540,7 @@ def remove_parts(folder: Path) -> None:
 
 
 def _check_places(folder: Path, names: Sequence[Path], marks: Sequence[str]) -> None:
-    """Check before the first file is moved. In a place of our own, such as a sweep's, inputs may be written back."""
+    """Check all destinations before the first file is moved. In a folder of our own, such as a sweep's, inputs may be replaced."""
     if marks is OWN:
         return
     ours = _marked(folder, marks)
@@ -552,10 +553,10 @@ def _check_places(folder: Path, names: Sequence[Path], marks: Sequence[str]) -> 
 
 @contextmanager
 def _gate(folder: Path) -> Iterator[None]:
-    """Keep other writers from looking at a part between its making and its lock."""
+    """Hold a lock on the folder, so that no other writer sees a part before it is locked."""
     gate = os.open(folder, os.O_RDONLY)
     try:
-        with suppress(OSError):  # a file system without locks, where nothing is removed
+        with suppress(OSError):  # without locks no part is removed
             fcntl.flock(gate, fcntl.LOCK_EX)
         yield
     finally:
@@ -563,10 +564,10 @@ def _gate(folder: Path) -> Iterator[None]:
 
 
 def _begun(folder: Path, part: Path, marks: Sequence[str]) -> int:
-    """Create the part, lock it, and remove those of killed writers, whose locks the system has released."""
-    # asked without reading, which the disk may refuse
+    """Create and lock a part, and remove the parts of killed writers, whose locks the system has released."""
+    # tested without reading the file, because the disk may refuse that
     if STAGED.fullmatch(folder.name) and os.path.lexists(folder / MARK):
-        return _made(part, marks)  # a part within a part belongs to the same writer, which holds its lock
+        return _made(part, marks)  # a part within a part has the same writer, which holds the lock already
     with _gate(folder):
         for rest in _parts(folder):
             if not _alone_says(rest, folder):
@@ -596,17 +597,17 @@ def _remove_unheld(rest: Path) -> None:
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _remove(rest)
-        if _inputs is not None and sys.stderr is not None:  # a command reports every change in its user's folders
+        if _inputs is not None and sys.stderr is not None:  # a command reports every change in the user's folders
             sys.stderr.write(f"ackclock: {shown(str(rest))}: removed; a command that was killed had left it\n")
     except BlockingIOError:
-        pass  # the writer is at work
+        pass  # the writer is still running
     finally:
         os.close(held)
 
 
 def _remove(part: Path | None) -> None:
-    """Remove a part while Ctrl-C waits, so that a command stopped at that moment leaves nothing half. The mark goes
-    last, so that files that the disk does not release are still known as ours.
+    """Remove a part with Ctrl-C delayed, so that none is left half removed. The marker file is removed last, so that
+    files that cannot be removed are still recognised as ours.
     """
     if part is None:
         return
@@ -642,8 +643,8 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def reason(error: Exception) -> str:
-    """Return the system's reason in a few words; polars and the engine pass it on with a number, SQLite in its own
-    words.
+    """Return the system's reason in a few words. Polars and the engine report it with an error number, SQLite in its
+    own words.
     """
     said, number = _said(error)
     if number in (errno.ENOSPC, errno.EDQUOT) or "disk is full" in said:
@@ -655,8 +656,8 @@ _OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.E
 
 
 def refused(error: Exception, what: str, *, instead: str = "") -> AckclockError:
-    """Return the error for a refusal of the disk: a full or closed one is the environment's fault, an impossible file
-    name the input's.
+    """Return the error for a failed write: a full or read-only disk is the environment's fault, an impossible file name
+    the input's.
 
     Parameters
     ----------
@@ -677,7 +678,8 @@ def refused(error: Exception, what: str, *, instead: str = "") -> AckclockError:
 def parquet(frame: pl.DataFrame | pl.LazyFrame, place: Path, **options: Any) -> None:
     """Write a table, or the result of a lazy plan.
 
-    Where it refuses the end of a file, Polars says "transport error" alone; then the disk is asked once more, which may know why.
+    If writing the end of a file fails, Polars reports only "transport error". Another write is then tried, to get the system's
+    reason.
     """
     import polars as pl
 
@@ -698,6 +700,6 @@ def parquet(frame: pl.DataFrame | pl.LazyFrame, place: Path, **options: Any) -> 
 def _said(error: Exception) -> tuple[str, int | None]:
     said = (str(error).splitlines() or [type(error).__name__])[0]
     number = error.errno if isinstance(error, OSError) else None
-    if (told := re.search(r"\(os error (\d+)\)", said)) is not None:  # as Rust writes it
+    if (told := re.search(r"\(os error (\d+)\)", said)) is not None:  # error number in the form of Rust's std::io
         number = int(told[1])
     return said, number

@@ -1,4 +1,4 @@
-"""Values in a notebook: a heading, tables, text. Plain HTML in the notebook's own colours."""
+"""HTML for values in a notebook: a heading, tables, text. Plain HTML that inherits the notebook's colours."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from html import escape as _escape
 from ackclock.text import printable
 
 MOST_ROWS = 20
-"""Rows of a table that are shown."""
+"""Largest number of table rows that are shown."""
 
 
 def heading(text: str, beside: str = "") -> str:
-    """Return a heading with a few words beside it."""
+    """Return a heading with a short note after it."""
     return f"<p><strong>{escape(text)}</strong>{' · ' + escape(beside) if beside else ''}</p>"
 
 
@@ -39,10 +39,10 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, of: int | Non
 
 
 def text(content: str) -> str:
-    """Lines as they are."""
+    """Return preformatted lines."""
     return f"<pre>{escape(content)}</pre>"
 
 
 def escape(content: str) -> str:
-    """Text that is neither markup nor a control character."""
+    """Return the text with markup escaped and control characters replaced."""
     return _escape(printable(content))

@@ -1,4 +1,4 @@
-"""Links of the lab: the fragment of its page's address holds a compressed scenario and a seed."""
+"""Links of the lab: the fragment of its page's address contains a compressed scenario and a seed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import zlib
 from ackclock.errors import InputError, quote
 
 LONGEST = 2**20
-"""Bytes of a scenario."""
+"""Largest size of a scenario, bytes."""
 
 _LINK = re.compile(
     r"[^#]*#s=(?P<text>[\w-]+)(?:&c=(?P<own>[\w-]+))?(?:&seed=(?P<seed>[0-9]{1,16}))?(?:&lesson=(?P<lesson>[a-z0-9-]{1,80}))?"
@@ -17,7 +17,7 @@ _LINK = re.compile(
 
 
 def made(text: str, seed: int | str = 1) -> str:
-    """Return the fragment of the link.
+    """Return the fragment of the link for a scenario.
 
     Examples
     --------
@@ -30,12 +30,12 @@ def made(text: str, seed: int | str = 1) -> str:
 
 
 def is_link(text: str) -> bool:
-    """Whether it is meant as a link."""
+    """Return whether a text looks like a link."""
     return "#s=" in text
 
 
 def read(link: str) -> tuple[str, str]:
-    """Return the text of the scenario, and the seed.
+    """Return the scenario's text and the seed of a link.
 
     Raises
     ------
@@ -81,5 +81,5 @@ def lesson(link: str) -> str:
 
 
 def runs_in_page(scenario: str) -> bool:
-    """Whether the page's engine has all that a scenario names: stacks of others are in the native one alone."""
+    """Return whether the page's engine supports all that a scenario names: foreign stacks exist only in the native engine."""
     return '"quinn' not in scenario and '"stack:' not in scenario and '"stack"' not in scenario

@@ -1,7 +1,8 @@
-"""Files that own code in Python reads while it is imported and while its first instance is made: modules of its own, weights, tables.
+"""Records the files that the user's own Python code reads while it is imported and its first instance is made: modules,
+weights, tables.
 
-The code's identity is all of these, not the text of one file: a run that is found in a store was made by the same code with the same data. Files of
-the interpreter's installation, of the system or of ours do not count. Files that a class reads later are not seen; it names them in `reads`.
+All of these files determine the code's identity, so that a run found in a store was made by the same code with the same data. Files of the
+interpreter's installation, of the system or of ackclock do not count. Files that a class reads later are not seen; the class lists them in `reads`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = ["Source", "content", "digest", "heard", "listen", "named"]
 
 SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr", "/lib", "/lib64", "/bin", "/opt")
 MOST = 10_000
-"""Files."""
+"""Largest number of files."""
 
 DEEPEST = 100
 """Largest call depth between own code and a call that opens a file."""
@@ -38,7 +39,7 @@ _hooked = False
 
 
 class Source(SourceFileLoader):
-    """Loader that ignores bytecode, which may be outdated for a file that was changed within a second and kept its
+    """Loader that ignores bytecode caches, which may be stale for a file that changed within a second and kept its
     size.
     """
 
@@ -47,7 +48,7 @@ class Source(SourceFileLoader):
 
 
 class _Fresh(MetaPathFinder):
-    """Modules in the folder of own code, loaded from their text."""
+    """Modules in the folder of own code, loaded from their source."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -65,7 +66,7 @@ class _Fresh(MetaPathFinder):
 
 
 def listen() -> None:
-    """Install the hook that reports reads, if it is not installed yet."""
+    """Install the audit hook that reports reads, unless it is installed."""
     global _hooked  # noqa: PLW0603 - a hook of the interpreter is never taken away
     with _turn:
         if not _hooked:
@@ -75,7 +76,7 @@ def listen() -> None:
 
 @contextmanager
 def heard(folder: Path) -> Iterator[dict[str, None]]:
-    """Record the files that are read in the block; modules of the folder that were imported before are imported again.
+    """Record the files that are read in the block. Modules of the folder that were imported earlier are imported again.
 
     Parameters
     ----------
@@ -113,7 +114,7 @@ def _hear(event: str, arguments: tuple[Any, ...]) -> None:
     if not isinstance(name, str) or (isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR)):
         return
     path = os.path.abspath(name)
-    if hearing is None:  # after its identity was computed; it is not overwritten nevertheless
+    if hearing is None:  # read after its identity was computed; never overwritten either
         _files.reads(path)
         return
     folder, found = hearing
@@ -122,7 +123,7 @@ def _hear(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _of_own_code() -> bool:
-    """Return whether own code opens the file."""
+    """Return whether own code is opening the file."""
     frame: FrameType | None = sys._getframe(2)
     for _ in range(DEEPEST):
         if frame is None:
@@ -166,7 +167,7 @@ def _content(path: str, *state: int) -> str:  # noqa: ARG001 - `state` is what t
 
 
 def named(names: object, folder: Path, *, whose: str) -> list[str]:
-    """Return the data files that a class declares, with names relative to its folder.
+    """Return the data files that a class declares; names are relative to its folder.
 
     Raises
     ------

@@ -1,12 +1,13 @@
-"""A wall around the user's own code: a small parent process waits for the command, which runs as its child.
+"""Protection from the user's own code: a small parent process waits for the command, which runs as its child.
 
-Own controllers, stacks and studies are programs. They may end the process that runs them (`exit(0)` in C, `os._exit`, a signal), wait for
-ever, or take its standard output away. So a command that may run some is a child, made by `fork` before anything is loaded: nothing is copied
-back, and the terminal is the same. The child's last act is one word, its exit code, over a pipe. Without that word, or with another exit code
-than the word says, the parent says so in a line, and its exit code is 2.
+Own controllers, stacks and studies are programs. They may end their process (`exit(0)` in C, `os._exit`, a signal), hang, or close its
+standard output. A command that may run one is therefore a child, forked before anything is loaded. Nothing is copied back, and the terminal
+is shared. The last thing the child does is to write its exit code to a pipe. If that is missing, or differs from the real exit code, the
+parent reports it in one line and exits with 2.
 
-Both share a page of memory. The engine notes there which hook of whose code each thread is in (`crates/core/src/calls.rs`), and `doing` what is
-loaded. So the parent can say where a command ended, and ends one whose own code does not come back from a call.
+Both processes share a page of memory. The engine records there which hook of whose code each thread is running (`crates/core/src/calls.rs`),
+and `doing` records what is being loaded. The parent can therefore report where a command ended, and it kills a command whose own code does not
+return from a call.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # importing typing takes longer than all of this
+if TYPE_CHECKING:  # importing typing takes longer than the rest of this module
     from typing import Any
 
 __all__ = [
@@ -41,17 +42,17 @@ __all__ = [
 ]
 
 ROOMS, ROOM = 64, 128
-"""Threads that have a room on the page, and its bytes: as `crates/core/src/calls.rs` has them."""
+"""Number of threads with a slot on the page, and bytes of a slot; equal to those in `crates/core/src/calls.rs`."""
 DOING = ROOMS * ROOM
-"""Position of the text of `doing`: a count, then UTF-8."""
+"""Offset of the text of `doing`: a counter, then UTF-8."""
 TEXT = 504
 HEARD = DOING + 8 + TEXT
-"""Number of signals that the command has received."""
+"""Offset of the number of signals that the command has received."""
 SIZE = HEARD + 8
 
 WORD = b"ackclock answers "
 LIMIT_S = 60.0
-"""Seconds of wall time for one call into own code, and for loading it, unless ACKCLOCK_CALL_LIMIT sets another
+"""Longest wall time of one call into own code, or of loading it, seconds, unless ACKCLOCK_CALL_LIMIT sets another
 limit.
 """
 TICK_S = 0.5
@@ -60,28 +61,28 @@ FAILED, INTERRUPTED = 2, 130
 _FILE = re.compile(r"\.(?:py:\w+|c|rs)$")
 _OPTIONS = ("--own-code", "--stack", "--controller")
 _ALWAYS = frozenset({"stack", "study"})
-"""Commands that run foreign programs whatever their options are."""
+"""Commands that run foreign programs regardless of their options."""
 
 _page: Page | None = None
 _ran: list[str] = []
 
 
 def needed(words: Sequence[str]) -> bool:
-    """Return whether a command of these words may run own code.
+    """Return whether a command line may run own code.
 
     Examples
     --------
     >>> needed(["run", "path.toml"]), needed(["conform", "mine.rs"]), needed(["sweep", "run", "s.toml", "--own-code"])
     (False, True, True)
     """
-    if not hasattr(signal, "sigtimedwait"):  # a system without it has no wall
+    if not hasattr(signal, "sigtimedwait"):  # no wall on systems without it
         return False
     command = next((word for word in words if not word.startswith("-")), "")
     return command in _ALWAYS or any(_FILE.search(word) or word.startswith(_OPTIONS) for word in words)
 
 
 def alone() -> bool:
-    """Return whether this process has one thread, because a fork has no other."""
+    """Return whether this process has a single thread: fork copies only the calling one."""
     threads = sys.modules.get("threading")
     return threads is None or threads.active_count() == 1
 
@@ -99,7 +100,7 @@ def note(code: str) -> None:
 
 
 def forget() -> None:
-    """Start a command: in a program that calls several commands, earlier own code does not belong to this one."""
+    """Forget own code that ran earlier, at the start of a command in a program that calls several."""
     _ran.clear()
 
 
@@ -110,7 +111,7 @@ def ran() -> str:
 
 @contextmanager
 def doing(what: str) -> Iterator[None]:
-    """Record on the page what is done with own code outside of a hook, such as loading it."""
+    """Record on the page an activity of own code outside of hooks, such as loading."""
     page = _page
     if page is None:
         yield
@@ -129,7 +130,7 @@ class Page:
     Parameters
     ----------
     file
-        A file in memory that both have; -1: the child is a fork.
+        Memory file that both processes have open; -1 if the child is a fork.
     """
 
     def __init__(self, file: int = -1) -> None:
@@ -139,7 +140,7 @@ class Page:
 
     @property
     def doing(self) -> str:
-        """Work under way outside of a hook, in words."""
+        """Activity outside of hooks, in words."""
         return self._memory[DOING + 8 : DOING + 8 + TEXT].split(b"\0")[0].decode(errors="replace")
 
     @doing.setter
@@ -158,7 +159,7 @@ class Page:
         struct.pack_into("<Q", self._memory, HEARD, self.heard + 1)
 
     def use(self, *, watches: bool = True) -> None:
-        """Let this process, the child, record its calls here from now on, and end with its parent.
+        """Record the calls of this process, the child, on this page from now on, and make it end with its parent.
 
         Parameters
         ----------
@@ -174,13 +175,13 @@ class Page:
         _engine.share_calls(self._memory)
 
     def where(self) -> str:
-        """Return the position of own code: the hooks in which threads are, or the activity outside of them."""
+        """Return the position in own code: the hooks that threads are running, or the activity outside of hooks."""
         found = sorted({text for _, inside, text in self._rooms() if inside})
         return " or ".join(found[:3]) or self.doing
 
     def stuck(self, tick_s: float = TICK_S) -> str:
-        """Return the position of a call that has lasted longer than allowed; empty if there is none. Called every
-        `tick_s` seconds, which are counted: a process that was stopped for a while has not been in its call.
+        """Return the position of a call that has lasted longer than allowed; empty if there is none. The duration is counted in calls of
+        this function, every `tick_s` seconds, so that time in which the process was stopped does not count.
         """
         self._passed_s += tick_s
         (count,) = struct.unpack_from("<Q", self._memory, DOING)
@@ -208,7 +209,7 @@ class Page:
 
 
 def behind(work: Callable[[], int]) -> int:
-    """Do the work of a command in a child, and wait for its answer.
+    """Run a command in a child, and wait for its exit code.
 
     Parameters
     ----------
@@ -218,7 +219,8 @@ def behind(work: Callable[[], int]) -> int:
     Returns
     -------
     int
-        In the child what the command returned. The parent ends with the same, or with 2 if there was no answer.
+        In the child, the exit code that the command returned. The parent exits with the same code, or with 2 if there
+        was no report.
     """
     page = Page()
     answer, word = os.pipe()
@@ -234,11 +236,11 @@ def behind(work: Callable[[], int]) -> int:
         os.close(answer)
         return _answered(page, word, parent, before, work)
     os.close(word)
-    os._exit(_awaited(page, answer, child, heeded))  # nothing has to be undone here
+    os._exit(_awaited(page, answer, child, heeded))  # the parent has nothing to clean up
 
 
 def _answered(page: Page, word: int, parent: int, mask: Any, work: Callable[[], int]) -> int:
-    """Do the work in the child, and write the exit code as the last act."""
+    """Run the command in the child, and write its exit code at the end."""
     signal.signal(signal.SIGINT, _heard(page, signal.default_int_handler))
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     _limited()
@@ -263,14 +265,14 @@ def _heard(page: Page, then: Callable[[int, Any], Any]) -> Callable[[int, Any], 
 
 
 def heard(number: int, frame: Any) -> None:  # noqa: ARG001 - a handler
-    """A signal that ends the command like Ctrl-C has arrived."""
+    """Count a signal that ends the command as Ctrl-C does."""
     if _page is not None:
         _page.hear()
 
 
 def _limited() -> None:
-    """Limit the memory to the machine's, and the processes to some thousand more than there are: runaway code ends only
-    itself.
+    """Limit the memory to the machine's, and the number of processes to 4096 above the current one, so that runaway
+    code ends only itself.
     """
     import resource
 
@@ -292,7 +294,7 @@ def _lowered(which: int, most: int) -> None:
 
 
 def _awaited(page: Page, answer: int, child: int, heeded: set[signal.Signals]) -> int:
-    """In the parent, forward signals, check that calls return, and compare the written exit code with the real one."""
+    """Forward signals, check that calls return, and compare the reported exit code with the real one. Runs in the parent."""
     asked = 0
     late: list[tuple[float, int, int]] = []
     stuck = ""
@@ -304,7 +306,7 @@ def _awaited(page: Page, answer: int, child: int, heeded: set[signal.Signals]) -
         told = signal.sigtimedwait(heeded, max(0.01, min([next_look, *(at for at, *_ in late)]) - time.monotonic()))
         if told is not None and told.si_signo != signal.SIGCHLD:
             asked = told.si_signo
-            if told.si_pid:  # from a process, which may have signalled only this one; the terminal signals both
+            if told.si_pid:  # sent by a process, perhaps to this one only; the terminal signals both
                 late.append((time.monotonic() + 0.2, told.si_signo, page.heard))
         now = time.monotonic()
         for one in [one for one in late if one[0] <= now]:
@@ -335,7 +337,7 @@ def endless(where: str) -> str:
 
 
 def ended(page: Page, said: bytes, code: int) -> str:
-    """Return the message about a process that ended with this code, and this word, if any."""
+    """Return the message about a process that ended with this exit code, after this report, if any."""
     where = page.where() or "own code"
     after = ", after the command was done" if said else ""
     return f"{where}: found an end of the process ({how(code)}){after}; allowed: own code that returns, or raises an exception"

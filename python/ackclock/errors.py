@@ -15,7 +15,7 @@ class AckclockError(Exception):
     """Base of every error that a caller can cause or fix."""
 
     exit_code = 2
-    """Exit code of the command."""
+    """Exit code of the command that reports the error."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(shown(foremost(message)))
@@ -26,7 +26,7 @@ class InputError(AckclockError, ValueError):
 
 
 class ControllerError(AckclockError, RuntimeError):
-    """A user's controller or utility function raised an exception or returned an invalid value, which ended the run.
+    """A user's controller or utility function raised an exception or returned an invalid value. The run has ended.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class ControllerError(AckclockError, RuntimeError):
     time_s
         Simulated time, seconds.
     problem
-        What it raised or returned.
+        Exception that was raised, or invalid value that was returned.
     """
 
     def __init__(self, *, controller: str, hook: str, time_s: float, problem: str) -> None:
@@ -50,7 +50,7 @@ class ControllerError(AckclockError, RuntimeError):
 
 
 class UnavailableError(AckclockError, RuntimeError):
-    """The environment lacks something that the request needs."""
+    """Something in the environment that the request needs is missing."""
 
     exit_code = 3
 
@@ -69,9 +69,9 @@ class ScenarioError(InputError):
     source
         File from which the scenario was read.
     place
-        Where in that file it stands.
+        Position in that file.
     more
-        What else is wrong with the scenario.
+        Further errors of the scenario.
 
     Examples
     --------
@@ -101,17 +101,17 @@ class ScenarioError(InputError):
         super().__init__(f"{where}: {told}" if where else told)
 
     def within(self, prefix: str) -> ScenarioError:
-        """The error as seen from the table that holds this one."""
+        """Return the error with its key relative to the enclosing table."""
         key = ".".join(part for part in (prefix, self.key) if part)
         return self._changed(key=key, more=[one.within(prefix) for one in self.more])
 
     def read_from(self, source: str, places: Mapping[str, Placed] | None = None) -> ScenarioError:
-        """The error with its file, and its place there."""
+        """Return the error with its file and its position in the file."""
         place = None if places is None else placed(self.key, places, name=self.found.startswith("an unknown key"))
         return self._changed(source=source, place=place, more=[one.read_from(source, places) for one in self.more])
 
     def all(self) -> list[ScenarioError]:
-        """All errors of the scenario: the error itself, then the others, each key once."""
+        """Return all errors of the scenario: this one first, then the others, each key once."""
         found: dict[tuple[str, str], ScenarioError] = {}
         for one in (self, *self.more):
             found.setdefault((one.key, one.found), one)
@@ -119,7 +119,7 @@ class ScenarioError(InputError):
 
     @classmethod
     def together(cls, errors: Iterable[ScenarioError]) -> ScenarioError:
-        """The first of several errors, which knows the others."""
+        """Return the first of several errors, which carries the others."""
         first, *more = (one for error in errors for one in error.all())
         return first._changed(more=more)
 
@@ -129,7 +129,7 @@ class ScenarioError(InputError):
 
 
 class Place(NamedTuple):
-    """A place in a text: line and column of its first character, from 1, and how many characters it has on this line."""
+    """A position in a text: line and column of the first character, from 1, and number of characters on this line."""
 
     line: int
     column: int
@@ -144,11 +144,11 @@ class Placed(NamedTuple):
 
 
 START = Place(1, 1, 1)
-"""The beginning of a text: where something is missing that belongs into no table."""
+"""Start of a text: the position of an error about a missing key that belongs to no table."""
 
 
 def placed(key: str, places: Mapping[str, Placed], *, name: bool = False) -> Place:
-    """The place of a key's value, or of its name; of a key that is not there, that of the table that lacks it."""
+    """Return the position of a key's value, or of its name. A missing key has the position of the table that lacks it."""
     here = key
     while here and here not in places:
         here, name = here.rpartition(".")[0], True
@@ -158,7 +158,7 @@ def placed(key: str, places: Mapping[str, Placed], *, name: bool = False) -> Pla
 
 
 def said(error: BaseException) -> str:
-    """Type and text of any exception; asking for the text may raise another one.
+    """Return type and text of any exception, even if its `__str__` raises another one.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def said(error: BaseException) -> str:
 
 
 def quote(value: object) -> str:
-    """A found value as TOML would spell it, short enough for a message."""
+    """Return a found value as TOML would spell it, shortened for a message."""
     if isinstance(value, dict):
         return "a table"
     if isinstance(value, list | tuple):
@@ -191,11 +191,13 @@ def quote(value: object) -> str:
 
 
 MOST_BESIDE = 60
-"""Number of characters of a list of names printed beside the nearest of them."""
+"""Largest number of characters of a list of names that is printed next to the nearest name."""
 
 
 def one_of(found: str, names: Iterable[str]) -> str:
-    """The allowed names as a list, and the one nearest to what was found; beside it a long list is left out. Names of the user's own may be long, or many."""
+    """Return the allowed names as a list, with the one nearest to what was found. A long list is left out if there is a
+    nearest name. Names given by users may be long, or many.
+    """
     names = list(names)
     near = nearest(found, names)
     listed = ", ".join(_cut(name, 60) for name in names[:50])
@@ -208,7 +210,7 @@ def one_of(found: str, names: Iterable[str]) -> str:
 
 
 def foremost(message: str) -> str:
-    """The message with the nearest of many names before what is allowed: who reads one line reads its beginning.
+    """Move the nearest of many names in front of the allowed ones, so that a reader of the line finds it first.
 
     Examples
     --------
@@ -228,11 +230,11 @@ _UNITS: Mapping[str, tuple[str, ...]] = {
     "kB": ("kB", "MB"),
     "%": ("%",),
 }
-"""By a unit that a quantity has: those that a number without one is answered with."""
+"""Unit of the quantity -> units that are suggested for a number without one."""
 
 
 def _with_unit(found: str, allowed: str) -> str:
-    """A number without a unit as it was probably meant."""
+    """Return a suggestion for a number without a unit; empty if there is none."""
     told = re.fullmatch(r'"?([0-9][0-9._]*)"? without a unit', found)
     _, listed, units = allowed.partition("(units: ")
     if told is None or not listed:
@@ -247,17 +249,17 @@ def _with_unit(found: str, allowed: str) -> str:
 
 
 def nearest(found: str, names: Iterable[str]) -> str | None:
-    """The name that was probably meant."""
+    """Return the name that was probably meant; None if no name is similar."""
     folded = {name.lower().replace("_", "-"): name for name in names}
     close = difflib.get_close_matches(found.lower().replace("_", "-"), folded, n=1, cutoff=0.6)
     return folded[close[0]] if close else None
 
 
 def _cut(name: str, most: int = 200) -> str:
-    """Enough of a long name to find it."""
+    """Shorten a long name so that it can still be found."""
     return name if len(name) <= most else f"{name[: most - 43]}...{name[-40:]}"
 
 
 def shown(text: str) -> str:
-    """The text in one line: a name from a file may hold line breaks or what controls a terminal."""
+    """Return the text as one line, with line breaks and control characters shown as text. Names from files may contain both."""
     return text if text.isprintable() else "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)

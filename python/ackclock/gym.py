@@ -1,7 +1,7 @@
-"""A sender whose window an agent sets step by step: a Gymnasium environment (`pip install 'ackclock[gym]'`).
+"""A Gymnasium environment with a sender whose window an agent sets step by step (`pip install 'ackclock[gym]'`).
 
-One episode is one run of a scenario. Every step lasts a fixed time, or one round trip; then the agent sees what the ACKs of that
-step told and scales the window. Everything else is the simulator's: the network, the other flows, the sender's loss detection and
+One episode is one run of a scenario. Every step lasts a fixed time, or one round trip; then the agent observes the ACKs of that
+step and scales the window. Everything else is simulated: the network, the other flows, the sender's loss detection and
 retransmissions. Equal seeds and equal actions give equal packets.
 
 Examples
@@ -18,7 +18,7 @@ Examples
 >>> observation, reward, terminated, truncated, info = env.step([0.5])
 >>> env.close()
 
-Hundreds of runs at once, on all cores, with steps of a fixed time:
+Hundreds of runs in parallel, on all cores, with steps of a fixed time:
 
 >>> from ackclock.gym import VectorEnv
 >>> envs = VectorEnv(scenario, num_envs=100, step="10 ms")
@@ -45,7 +45,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> object:
-    """`ParallelEnv` needs PettingZoo, the others do not."""
+    """Import `ParallelEnv` on demand, because only this class needs PettingZoo."""
     if name == "ParallelEnv":
         from ackclock._agents.parallel import ParallelEnv
 

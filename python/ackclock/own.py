@@ -1,11 +1,11 @@
 """Your own controllers by file: `wary.py:Wary`, `tcp_mine.c` and `mine.rs` can be used wherever the name of a controller can.
 
-Such a file is a program: a class of Python, a module of Linux in C, or a type of Rust (`_native`). Reading a scenario never runs it;
-running the scenario does. So the reader of a scenario or a sweep from a file has to allow such names in it (`own_code=True`,
+Such a file is a program: a Python class, a Linux module in C, or a Rust type (`_native`). Reading a scenario never executes it;
+running the scenario does. Reading a scenario or a sweep from a file therefore requires permission for such names (`own_code=True`,
 `--own-code`).
 
-The compiled scenario holds the class's name, its options and a hash of its file, and not where the file lies. So a run's identity
-follows the code: after a change of the file, a sweep repeats its runs.
+The compiled scenario contains the class's name, its options and a hash of the file, but not the file's location. A run's identity
+therefore follows the code: after a change of the file, a sweep repeats its runs.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ __all__ = ["OwnClass", "Source", "anchored", "classes", "copied", "described", "
 
 _NAMED = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)|(?P<compiled>.+\.(?:c|rs))")
 FORMS = "FILE.py:CLASS, FILE.c or FILE.rs"
-"""Form of a file's name, for messages."""
+"""Forms of a controller's file name, for messages."""
 
 LARGEST = 2**20
-"""Bytes of a file."""
+"""Largest size of a file, bytes."""
 
 MOST_MODULES = 32
-"""Files whose modules are kept."""
+"""Largest number of files whose modules are cached."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OwnClass:
-    """A class in a file, or a file of C, and its options: plain values that can be sent to a worker.
+    """A class in a Python file, or a C or Rust file, with its options, as plain values that can be sent to a worker.
 
     Parameters
     ----------
     file, name
-        Where it is; of a file of C, the name is that of the file.
+        Path of the file, and name of the class. For a C or Rust file the name is the file's.
     options
         Keyword arguments of the class, or parameters of the module, as JSON.
     digest
-        Hash of the file when the scenario was compiled; of C, with the compiler's version.
+        Hash of the file when the scenario was compiled; for C and Rust it includes the compiler's version.
     whole
-        Hash of what else the code reads, when its runs were planned; None: they are kept nowhere.
+        Hash of everything else that the code reads, when its runs were planned; None if the runs are not stored.
     """
 
     file: str
@@ -73,11 +73,12 @@ class OwnClass:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether it is a file to compile, of C or Rust."""
+        """Whether the code is a C or Rust file, which has to be compiled."""
         return self.name.endswith((".c", ".rs"))
 
     def load(self) -> Callable[[], Any]:
-        """The class, or a function that makes its instances with the options; the library that a file of C was compiled to.
+        """Return the class, a function that makes its instances with the options, or the library compiled from a C or
+        Rust file.
 
         Raises
         ------
@@ -90,7 +91,7 @@ class OwnClass:
         return self._loaded()
 
     def planned(self) -> OwnClass:
-        """Return the same code with everything that it reads now, which is found by running or compiling it.
+        """Return the code with a hash of everything that it reads now. Running or compiling the code finds that out.
 
         Raises
         ------
@@ -101,27 +102,28 @@ class OwnClass:
         return replace(self, whole=self._whole())
 
     def prepare(self, folder: Path, *, apart: bool = False) -> None:
-        """Compile it ahead of `load`, so that loading needs no compiler; nothing of it is run. A class of Python needs nothing.
+        """Compile the code ahead of `load`, so that loading needs no compiler. Nothing is executed, and a Python class
+        needs nothing.
 
         Parameters
         ----------
         folder
-            Where its library goes, which has to last.
+            Folder for the library, which must exist as long as the library may be loaded.
         apart
-            Give each connection the variables of the file for itself; a file of Rust may have none.
+            Give each connection its own copy of the file's variables; a Rust file must not have any.
         """
         if self.is_compiled:
             self._whole()
             _native.prepare(self.file, self.options, self.digest, folder, apart=apart)
 
     def copies(self, count: int) -> Callable[..., Any]:
-        """Return a function that makes its instances, each in turn from another copy of the file's module, so that few
+        """Return a function that makes instances, in turn from `count` copies of the file's module, so that few
         instances share the state of modules and classes.
 
         Parameters
         ----------
         count
-            Copies.
+            Number of copies.
         """
         made = []
         for _ in range(count):
@@ -136,7 +138,7 @@ class OwnClass:
         return one
 
     def _whole(self) -> str:
-        """Determined once for each state of the files."""
+        """Return the hash of everything that the code reads, computed once for each state of the files."""
         key = (self.file, self.name, self.options, self.digest)
         known = _wholes.get(key)
         if known is None or any(content(path) != was for path, was in known[1].items()):
@@ -148,7 +150,7 @@ class OwnClass:
         return known[0]
 
     def _read(self) -> tuple[list[str], dict[str, str]]:
-        """Files that the code reads besides its own, and environment variables."""
+        """Return the files that the code reads in addition to its own, and environment variables."""
         folder = Path(self.file).parent
         if self.is_compiled:
             return _native.depends(self.file)
@@ -158,7 +160,7 @@ class OwnClass:
             heard(folder) as later,
             _wall.doing(f"making {self.file}:{self.name}"),
             suppress(Exception, SystemExit, GeneratorExit),
-        ):  # the run reports the fault of the file
+        ):  # errors are reported by the run
             made(**json.loads(self.options))
         data = declared(getattr(made, "reads", ()), folder, whose=f"{self.file}:{self.name}")
         return sorted({path for path in (*read, *later, *data) if path != self.file}), {}
@@ -192,12 +194,12 @@ class OwnClass:
 
 
 def named(text: object) -> bool:
-    """Whether a controller's name is that of a file: `FILE.py:CLASS`, `FILE.c` or `FILE.rs`."""
+    """Return whether a controller's name is that of a file: `FILE.py:CLASS`, `FILE.c` or `FILE.rs`."""
     return isinstance(text, str) and _NAMED.fullmatch(text) is not None
 
 
 def anchored(text: str, folder: Path) -> str:
-    """The name with its file as seen from a folder."""
+    """Return the name with an absolute file, resolved from a folder."""
     found = _NAMED.fullmatch(text)
     if found is None:
         return text
@@ -207,7 +209,7 @@ def anchored(text: str, folder: Path) -> str:
 
 
 def short(text: str) -> str:
-    """The name without its folders."""
+    """Return the name without its folders."""
     found = _NAMED.fullmatch(text)
     if found is None:
         return text
@@ -215,7 +217,7 @@ def short(text: str) -> str:
 
 
 def copied(text: str, folder: Path) -> str:
-    """Copy the files of a name into a folder, which is made if need be; the name without its folders."""
+    """Copy the files of a name into a folder, which is created if needed, and return the name without its folders."""
     found = _NAMED.fullmatch(text)
     if found is None:
         return text
@@ -226,7 +228,7 @@ def copied(text: str, folder: Path) -> str:
 
 
 def described(text: str, options: Mapping[str, Any]) -> OwnClass:
-    """Class or file that a name stands for, as the file is now.
+    """Return the class or file that a name refers to, with its present digest.
 
     Raises
     ------
@@ -244,30 +246,30 @@ def described(text: str, options: Mapping[str, Any]) -> OwnClass:
 
 
 def planned(own: Iterable[OwnClass]) -> str:
-    """Return hashes of everything else on which runs depend, besides the files named by their scenarios; empty if there
-    is nothing else. Own code is run to determine them.
+    """Return hashes of everything on which runs depend besides the files named by their scenarios; empty if there is
+    nothing else.
     """
     return "".join(f"+{one.name}@{one.whole}" for one in own if one.whole)
 
 
 def remember(one: OwnClass, whole: str, read: Mapping[str, str | None]) -> None:
-    """Another process has found out what this code reads: its hash, and the content of each file. `planned` then runs none of it here."""
+    """Store what this code reads, as found by another process: its hash, and the content of each file. `planned` then runs no code here."""
     _wholes[one.file, one.name, one.options, one.digest] = (whole, dict(read))
 
 
 def remembered(one: OwnClass) -> dict[str, str | None]:
-    """Contents of the files that this code reads, as they were when it was planned; empty if it was not."""
+    """Return the contents of the files that this code reads, as they were when it was planned; empty if it was not planned."""
     known = _wholes.get((one.file, one.name, one.options, one.digest))
     return {} if known is None else dict(known[1])
 
 
 def classes(own: Iterable[OwnClass]) -> dict[str, Callable[[], Any]]:
-    """Makers of controllers for the engine, by the name that the compiled scenario has for each."""
+    """Return the makers of controllers for the engine, by their names in the compiled scenario."""
     return {one.key: one.load() for one in own}
 
 
 def refuse(names: Iterable[tuple[str, str]], *, source: str = "") -> None:
-    """Refuse to take names of programs from a file.
+    """Refuse names of programs that come from a file.
 
     Parameters
     ----------
@@ -312,14 +314,14 @@ def _digest(file: str) -> str:
 
 
 _wholes: dict[tuple[str, ...], tuple[str, dict[str, str | None]]] = {}
-"""Code -> hash of the files that it reads, and the content of each at that time."""
+"""Code -> hash of the files that it reads, and the content of each when it was hashed."""
 
 _modules: dict[tuple[str, str], tuple[Any, dict[str, str | None]]] = {}
-"""(file, digest) -> module, and the files that it read with their contents at that time."""
+"""(file, digest) -> module, and the files that it read with their contents at import."""
 
 
 def _module(file: str, digest: str) -> tuple[Any, dict[str, str | None]]:
-    """Import a file, once for each state of it and of what it reads; with that."""
+    """Import a file, once for each state of it and of the files that it reads; return the module and those files."""
     known = _modules.get((file, digest))
     if known is not None and all(content(path) == was for path, was in known[1].items()):
         return known
@@ -329,10 +331,10 @@ def _module(file: str, digest: str) -> tuple[Any, dict[str, str | None]]:
         raise InputError(f"{file}: found no Python module; allowed: FILE.py:CLASS")
     module = importlib.util.module_from_spec(spec)
     with heard(Path(file).parent) as read, _wall.doing(f"loading {file}"):
-        sys.modules[name] = module  # so that dataclasses and pickles of the module find it
+        sys.modules[name] = module  # needed by dataclasses and pickles of the module
         try:
             spec.loader.exec_module(module)
-        except BaseException as error:  # sys.exit at the end of a program, too
+        except BaseException as error:  # includes sys.exit at the end of a program
             sys.modules.pop(name, None)
             if isinstance(error, KeyboardInterrupt):
                 raise

@@ -1,7 +1,7 @@
-"""Transport stacks that others have written, in libraries behind the C header `ackclock_stack.h`.
+"""Foreign transport stacks, in libraries behind the C header `ackclock_stack.h`.
 
-A library is a program. Nothing in a scenario loads one: a command names its file (`--stack ./libmine.so`), or a program of yours calls
-`load`. From then on a flow may say `congestion_control = "stack:NAME:CONTROLLER"`, in this process.
+A library is a program, and no scenario loads one by itself. Either a command names the file (`--stack ./libmine.so`), or a user's
+program calls `load`. From then on flows in this process may use `congestion_control = "stack:NAME:CONTROLLER"`.
 
 Examples
 --------
@@ -29,31 +29,31 @@ from ackclock.errors import InputError, UnavailableError, shown
 __all__ = ["Finding", "Stack", "bring", "check", "identity", "load", "loaded"]
 
 LARGEST = 2**30
-"""Bytes of a library."""
+"""Largest size of a library, bytes."""
 
 PATIENCE_S = 120.0
-"""Wall time that one check may take; the longest takes about a second of CPU."""
+"""Wall time that one check may take, s; the longest one takes about a second of CPU."""
 
 SHORT_S = 10.0
-"""... once one of them has not returned."""
+"""Wall time of the remaining checks after one of them did not return, s."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stack:
-    """A library that is loaded.
+    """A loaded library.
 
     Parameters
     ----------
     name
-        What flows call it: `stack:NAME:CONTROLLER`.
+        Name of the stack in flows: `stack:NAME:CONTROLLER`.
     version
-        Of the stack, as the library tells it.
+        Version of the stack, as reported by the library.
     controllers
-        Its controllers.
+        Names of its controllers.
     digest
         SHA-256 of the file, hexadecimal.
     file
-        The library.
+        Path of the library.
     """
 
     name: str
@@ -70,15 +70,15 @@ class Finding:
     Parameters
     ----------
     controller
-        Of the stack that was run.
+        Controller of the stack that was run.
     check
-        Its name.
+        Name of the check.
     about
-        What it asks for.
+        Requirement that the check tests.
     holds
-        Whether the stack keeps to it.
+        Whether the stack meets the requirement.
     text
-        What was measured, or what was found and is allowed.
+        The measured value, or what was found and what is allowed.
     """
 
     controller: str
@@ -93,7 +93,7 @@ _bringing = threading.Lock()
 
 
 def load(file: str | Path) -> Stack:
-    """Load a library into this process, where it stays. Its code is run.
+    """Load a library into this process, where it stays. Its code is executed.
 
     Parameters
     ----------
@@ -103,12 +103,12 @@ def load(file: str | Path) -> Stack:
     Returns
     -------
     Stack
-        What it holds.
+        Name, version and controllers of the library.
 
     Raises
     ------
     InputError
-        If it is no library of the header, or one of this name is there.
+        If the file is no library of the header, or a stack of this name is loaded already.
     """
     path = Path(file).resolve()
     for known, stack in _loaded.items():
@@ -127,23 +127,24 @@ def load(file: str | Path) -> Stack:
 
 
 def loaded() -> list[Stack]:
-    """Stacks of this process.
+    """Return the stacks loaded in this process.
 
     Returns
     -------
     list of Stack
-        In the order of their names.
+        Stacks, sorted by name.
     """
     return sorted(_loaded.values(), key=lambda stack: stack.name)
 
 
 def identity(of: Sequence[Stack] | None = None) -> str:
-    """Stacks that runs depend on beside the engine, for their keys: empty if no library is loaded.
+    """Return the identity of the stacks on which runs depend besides the engine, for the keys of runs; empty if no
+    library is loaded.
 
     Parameters
     ----------
     of
-        Stacks; None: those of this process.
+        Stacks to identify; None: those of this process.
 
     Returns
     -------
@@ -154,7 +155,7 @@ def identity(of: Sequence[Stack] | None = None) -> str:
 
 
 def missing(texts: Iterable[str]) -> str | None:
-    """First controller of these compiled scenarios whose stack this process has not loaded, if there is one."""
+    """Return the first controller of these compiled scenarios whose stack is not loaded in this process; None if there is none."""
     there = {stack.name for stack in loaded()}
     for text in texts:
         for found in re.finditer(r'"(stack:([^":]+)[^"]*)"', text):
@@ -164,7 +165,7 @@ def missing(texts: Iterable[str]) -> str | None:
 
 
 def bring(wanted: Sequence[Stack]) -> None:
-    """Load in this process the libraries of another one: a worker takes the same files from the same places.
+    """Load the libraries of another process in this one: a worker uses the same files at the same paths.
 
     Parameters
     ----------
@@ -174,7 +175,7 @@ def bring(wanted: Sequence[Stack]) -> None:
     Raises
     ------
     UnavailableError
-        If the file is not there, or is another one.
+        If the file is missing or differs.
     """
     with _bringing:
         for stack in wanted:
@@ -192,7 +193,8 @@ def bring(wanted: Sequence[Stack]) -> None:
 
 
 def check(file: str | Path, *, controllers: Sequence[str] = (), checks: Sequence[str] = ()) -> Iterator[Finding]:
-    """Test a library against the contract of the header. Each check runs in a process of its own, which the library may end.
+    """Test a library against the contract of the header. Each check runs in its own process, which the library may
+    crash.
 
     Parameters
     ----------
@@ -211,7 +213,7 @@ def check(file: str | Path, *, controllers: Sequence[str] = (), checks: Sequence
     Raises
     ------
     InputError
-        If it is no library of the header, or has no such controller.
+        If the file is not a library of the header, or has no such controller.
     """
     path = Path(file).resolve()
     stack = _described(path, file)
@@ -241,7 +243,7 @@ def _compared(first: str, second: str, *, holds: bool) -> str:
 
 
 def _described(path: Path, file: str | Path) -> Sequence[str]:
-    """Controllers of the library, from a process of its own: it may do anything when it is loaded."""
+    """Return the library's controllers, read in another process because loading may do anything."""
     regular(path, LARGEST)
     holds, said = _told([str(path)], PATIENCE_S)
     if not holds:
@@ -257,7 +259,7 @@ def _apart(path: Path, controller: str, what: str, *, patience_s: float, pauses:
 
 
 def _told(arguments: Sequence[str], patience_s: float) -> tuple[bool, str]:
-    """Return one line of JSON from a process, or its exit without one."""
+    """Return the one line of JSON that a process prints, or a description of its exit without one."""
     try:
         done = _child.run(_child.python("ackclock.stacks:answer", *arguments), timeout=patience_s)
     except _child.TimeoutExpired:
@@ -286,6 +288,6 @@ def _answer(arguments: Sequence[str]) -> tuple[bool, str]:
 
 
 def answer(*arguments: str) -> None:
-    """Entry of a child of `check`; its answer is one line of JSON."""
+    """Entry point of a child process of `check`. It answers with one line of JSON."""
     _engine.end_with_parent()
     sys.stdout.write(json.dumps(_answer(arguments)) + "\n")

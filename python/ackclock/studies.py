@@ -1,4 +1,4 @@
-"""The studies that are installed with the library, those of other packages, and those in folders."""
+"""Studies that are installed with the library, in other packages, or in folders."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 __all__ = ["UnknownStudyError", "get", "installed", "names"]
 
 GROUP = "ackclock.studies"
-"""Entry points of packages that bring a study: its name -> a module in whose folder `study.toml` lies, or a `Study`."""
+"""Entry point group of packages with a study: name -> a module in whose folder `study.toml` is, or a `Study`."""
 
 
 class UnknownStudyError(InputError, KeyError):
-    """No study has this name."""
+    """Raised if no study has the requested name."""
 
     __str__ = Exception.__str__  # KeyError would show the message in quotes
 
 
 def names() -> list[str]:
-    """Names of the studies that are installed with the library."""
+    """Return the names of the studies that are installed with the library."""
     return list(_ours())
 
 
 def installed() -> dict[str, EntryPoint]:
-    """Studies of other packages, by name."""
+    """Return the studies of other packages, by name."""
     ours = _ours()
     found: dict[str, EntryPoint] = {}
     seen = set[str]()
@@ -38,7 +38,7 @@ def installed() -> dict[str, EntryPoint]:
         try:
             name = str(package.name)
             listed = [] if name in seen else list(package.entry_points.select(group=GROUP))
-        except Exception:  # a broken file of another package, which its installer would report in detail
+        except Exception:  # another package has broken metadata, which its installer would report
             continue
         seen.add(name)
         for one in listed:
@@ -48,15 +48,15 @@ def installed() -> dict[str, EntryPoint]:
 
 
 def _ours() -> dict[str, EntryPoint]:
-    """Entry points of the library's own distribution; none where the library lies in a folder and is not installed."""
+    """Return the entry points of the library's own distribution; empty if the library is not installed."""
     try:
         return {one.name: one for one in distribution("ackclock").entry_points.select(group=GROUP)}
-    except Exception:  # PackageNotFoundError, and errors of any kind from a damaged file
+    except Exception:  # PackageNotFoundError, or any error from damaged metadata
         return {}
 
 
 def get(name: str) -> Study:
-    """The study called `name`.
+    """Return the study called `name`.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def get(name: str) -> Study:
     UnknownStudyError
         If there is none; the message offers the nearest name.
     InputError
-        If the folder or the package holds no study.
+        If the folder or the package has no study.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def _of_package(entry: EntryPoint) -> Study:
     try:
         with _wall.doing(f"importing {entry.value}"):
             found: Any = entry.load()
-    except BaseException as error:  # SystemExit, GeneratorExit
+    except BaseException as error:  # includes SystemExit and GeneratorExit
         if isinstance(error, KeyboardInterrupt):
             raise
         raise InputError(f"{entry.name}: cannot be imported ({said(error)})") from error

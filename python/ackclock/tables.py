@@ -1,4 +1,4 @@
-"""Meaning of a run's tables: every column with its type, its unit and what null stands for.
+"""Meaning of a run's tables: every column with its type, its unit and the meaning of null.
 
 Examples
 --------

@@ -1,4 +1,4 @@
-"""Text for readers: rates, durations, shares; and names from outside, made harmless for their readers."""
+"""Text for readers: rates, durations, shares; and text from outside with special characters escaped."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 __all__ = ["count", "csv", "markdown", "printable", "rate", "seconds", "share", "xml"]
 
 NONE = "–"
-"""Sign for something that did not happen."""
+"""Sign for a missing value."""
 
 
 def rate(bps: float | None) -> str:
-    """A rate.
+    """Return a rate as text.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def rate(bps: float | None) -> str:
 
 
 def seconds(value: Any) -> str:
-    """A duration.
+    """Return a duration as text.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def seconds(value: Any) -> str:
 
 
 def count(value: int | None) -> str:
-    """A number of things.
+    """Return a count as text.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def count(value: int | None) -> str:
 
 
 def share(value: float | None) -> str:
-    """A share, in percent.
+    """Return a share in percent as text.
 
     Examples
     --------
@@ -73,7 +73,8 @@ def share(value: float | None) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Lines in which whatever is no printable character, such as what controls a terminal or turns the direction of writing, is shown.
+    r"""Return lines in which unprintable characters, such as those that control a terminal or the direction of writing,
+    are shown as text.
 
     Examples
     --------
@@ -84,20 +85,20 @@ def printable(text: str) -> str:
 
 
 def xml(text: str) -> str:
-    r"""An attribute's value in quotes, without the characters that XML has not.
+    r"""Return an attribute's value in quotes, with characters that XML does not allow shown as text.
 
     Examples
     --------
     >>> xml('<"\x00">')
     '\'&lt;"\\x00"&gt;\''
     """
-    from xml.sax.saxutils import quoteattr  # brings urllib along
+    from xml.sax.saxutils import quoteattr  # imported here because it loads urllib
 
     return quoteattr(shown(text))
 
 
 def markdown(cells: Sequence[str]) -> str:
-    r"""A row of a table in Markdown, whose cells neither end it nor become HTML, links or code.
+    r"""Return a row of a Markdown table whose cells cannot end the row or become HTML, links or code.
 
     Examples
     --------
@@ -111,9 +112,9 @@ _MARKS = str.maketrans({c: f"\\{c}" for c in "\\|<>`[]*_$!&"})
 
 
 def csv(frame: pl.DataFrame) -> str:
-    """A table as CSV in which no text is a formula to a spreadsheet, or more than one line.
+    """Return a table as CSV in which no text spans several lines or is a formula to a spreadsheet.
 
-    Text that begins like a formula gets an apostrophe in front, which spreadsheets take for "this is text". Numbers stay as they are.
+    Text that begins like a formula gets an apostrophe in front, which spreadsheets read as "this is text". Numbers are unchanged.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Quantities with their unit written out: "1.2 Mbit/s", "25 ms", "64 KiB", "100 packets", "1.5 BDP", "1 %".
 
-The engine reads them (`crates/schema/src/quantity.rs`): exactly, as fractions, and rounded once, to whole nanoseconds, bits per second
+The engine parses them (`crates/schema/src/quantity.rs`) exactly, as fractions, and rounds once, to whole nanoseconds, bits per second
 and bytes.
 """
 
@@ -24,19 +24,19 @@ class Dimension:
     Parameters
     ----------
     name
-        What the engine calls it.
+        Name in the engine.
     noun
-        With its article, for messages.
+        Noun with its article, for messages.
     units
-        Unit -> how many base units it is.
+        Unit -> number of base units.
     example
         An example of a quantity.
     largest
         Maximum value that the engine accepts, in base units.
     shown
-        The same as text.
+        The maximum as text.
     indivisible
-        Whether there is no part of a base unit: half a packet is refused, half a nanosecond is rounded.
+        Whether fractions of a base unit are refused, as for half a packet; half a nanosecond is rounded.
     """
 
     name: str
@@ -60,7 +60,7 @@ DURATION, RATE, SIZE, PACKETS, BDP = (
     )
     for name, noun, held, example, largest, shown, indivisible in _engine.dimensions()
 )
-"""Base units: nanoseconds, bits per second, bytes, packets, and the bandwidth-delay product of flow 0's path."""
+"""Kinds of quantities. Their base units are nanoseconds, bits per second, bytes, packets, and the bandwidth-delay product of flow 0's path."""
 
 _DIMENSIONS = {dimension.name: dimension for dimension in (DURATION, RATE, SIZE, PACKETS, BDP)}
 
@@ -82,12 +82,12 @@ def parse(value: object, *dimensions: Dimension, zero: bool = False, parts: bool
     Returns
     -------
     tuple of Fraction and Dimension
-        The value in base units, and which of the dimensions it is.
+        The value in base units, and its dimension.
 
     Raises
     ------
     ScenarioError
-        With an empty key.
+        If the value is not such a quantity; the error has an empty key.
 
     Examples
     --------
@@ -101,12 +101,12 @@ def parse(value: object, *dimensions: Dimension, zero: bool = False, parts: bool
 def _read(
     value: object, dimensions: tuple[Dimension, ...], *, zero: bool, parts: bool = False
 ) -> tuple[int, int, int, str]:
-    """Numerator, denominator, the nearest whole number and the kind."""
+    """Return numerator, denominator, the nearest whole number and the kind."""
     try:
         return _engine.quantity(value, [dimension.name for dimension in dimensions], zero, parts)
     except _engine.Refusal as refusal:
         raise _refused(refusal) from None
-    except UnicodeEncodeError:  # half of a surrogate pair is not a character
+    except UnicodeEncodeError:  # an unpaired surrogate is not a character
         raise ScenarioError(found=quote(value), allowed=describe(*dimensions, zero=zero)) from None
 
 
@@ -116,7 +116,7 @@ def _refused(refusal: _engine.Refusal) -> ScenarioError:
 
 
 def describe(*dimensions: Dimension, zero: bool = False) -> str:
-    """Values that `parse` takes, for messages."""
+    """Return a description of the values that `parse` accepts, for messages."""
     return _engine.describe_quantity([dimension.name for dimension in dimensions], zero)
 
 
@@ -125,7 +125,7 @@ NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,18})?(?:[eE][+-]?[0-9]{1,2})?"
 
 
 def pattern(*dimensions: Dimension, zero: bool = False) -> str:
-    """Regular expression (ECMA 262) of a number and a unit, short enough to be read in an editor; `parse` knows the bounds."""
+    """Return a regular expression (ECMA 262) for a number and a unit, short enough to be read in an editor. It does not check the bounds, unlike `parse`."""
     names = "|".join(re.escape(name) for d in dimensions for name in d.units)
     above_zero = "" if zero else r"(?=[0.]*[1-9])"
     sign = r"(?:\+?|-(?=[0.]*[^0-9.]))" if zero else r"\+?"
@@ -133,16 +133,16 @@ def pattern(*dimensions: Dimension, zero: bool = False) -> str:
 
 
 SHARE_PATTERN = r"^\s*\+?(?:0*100(?:\.0+)?|0*[0-9]{1,2}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?|-0+(?:\.0+)?)\s*%\s*$"
-"""Regular expression (ECMA 262) of percentages; `parse_share` knows what those with an exponent come to."""
+"""Regular expression (ECMA 262) of percentages. It does not check the value of those with an exponent, unlike `parse_share`."""
 
 
 def whole(value: object, dimension: Dimension) -> int:
-    """A quantity in whole base units, rounded to the nearest, halves up."""
+    """Return a quantity in whole base units, rounded to the nearest, halves up."""
     return _read(value, (dimension,), zero=True)[2]
 
 
 SHARE = 'a number from 0 to 1 without quotes, or "0 %" to "100 %"'
-"""Values that `parse_share` takes, for messages."""
+"""Values that `parse_share` accepts, for messages."""
 
 
 def parse_share(value: object) -> float:
@@ -151,7 +151,7 @@ def parse_share(value: object) -> float:
     Raises
     ------
     ScenarioError
-        With an empty key.
+        If the value is not a share; the error has an empty key.
 
     Examples
     --------

@@ -15,7 +15,7 @@ NAMES = {"tcpi_snd_cwnd": 10, "tcpi_rtt": 100_000, "tcpi_state": 1}
 
 
 def play(data: bytes) -> bool:
-    """Whether it is of the language."""
+    """Play one input; return whether it is valid in the language."""
     text = data.decode(errors="replace")
     blocks = [Block(line=1 + i, text=part, names=NAMES) for i, part in enumerate(text.split("}%"))]
     allowed = check(blocks)

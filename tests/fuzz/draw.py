@@ -1,4 +1,4 @@
-"""Values out of an input's bytes. After the last one come zeros, so that every input has a meaning."""
+"""Draws values from an input's bytes. Zeros follow the last byte, so that every input has a meaning."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Draw:
 
 
 def drawn(seed: int, examples: Sequence[bytes], longest: int) -> Iterator[bytes]:
-    """Inputs without end: bytes of no meaning, or examples with some places changed."""
+    """Yield inputs without end: random bytes, or examples with some bytes changed."""
     rng = random.Random(seed)
     while True:
         if not examples or rng.random() < 0.1:
@@ -56,7 +56,7 @@ def drawn(seed: int, examples: Sequence[bytes], longest: int) -> Iterator[bytes]
 
 
 def one_line(message: str) -> None:
-    """What every refusal must be."""
+    """Check the form of a refusal: one non-empty line of bounded length, without escape sequences."""
     assert message, "an empty message"
     assert "\n" not in message, message
     assert "\x1b" not in message, message

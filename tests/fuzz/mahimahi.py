@@ -1,4 +1,4 @@
-"""Mahimahi traces: any bytes are a trace, whose lines are all counted, or are refused with file and line."""
+"""Mahimahi traces: any input is either a trace whose lines are all counted, or refused with file and line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLACE = Path(_FOLDER.name, "x.trace")
 
 
 def play(data: bytes) -> bool:
-    """Whether the reader took the input."""
+    """Play one input; return whether the reader accepted it."""
     _PLACE.write_bytes(data)
     try:
         read = _mahimahi._read.__wrapped__(str(_PLACE))

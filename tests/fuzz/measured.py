@@ -1,7 +1,6 @@
-"""What other tools have measured (`iperf3 -J`, `ss -tin`, qlog): any text is read into numbers that a connection can have, or is
-refused in one line.
+"""Measurements of other tools (`iperf3 -J`, `ss -tin`, qlog): any text is either read into numbers that a connection can have, or refused in one line.
 
-An input alters an example: bytes of it are replaced, doubled or left out; where it is JSON, values of it.
+An input alters an example: bytes are replaced, doubled or left out; in JSON, values.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _QLOG: dict[str, Any] = {
 
 
 def _short(text: str) -> str:
-    """Of a result of iperf3: its first three intervals."""
+    """Example of an iperf3 result: its first three intervals."""
     told = json.loads(text)
     return json.dumps({**told, "intervals": told["intervals"][:3]})
 
@@ -64,7 +63,7 @@ EXAMPLES = [bytes([kind, 0, 0, 0, 0]) for kind in range(2 * len(_EXAMPLES))]
 
 
 def play(data: bytes) -> bool:
-    """Whether the reader took the input."""
+    """Play one input; return whether the reader accepted it."""
     draw = Draw(data)
     which = draw.byte()
     text = _EXAMPLES[which // 2 % len(_EXAMPLES)]

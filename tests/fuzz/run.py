@@ -1,7 +1,7 @@
-"""The folder of a run: `run.json` and tables, altered anywhere, are read as a run that can be summed up, or refused in one line.
+"""The folder of a run: `run.json` and tables, altered anywhere, are either read as a run that can be summarised, or refused in one line.
 
-Tables are altered in memory, by their columns: neither is a file read, nor Parquet decoded. What decodes it is polars, which ends
-the process for some damages (docs/safety.md). One input in 256 is a folder on disk.
+Tables are altered in memory, column by column, without reading files or decoding Parquet. Parquet is decoded by polars, which ends the
+process for some kinds of damage (docs/safety.md). One input in 256 is a folder on disk.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ EXAMPLES = [bytes([0, kind, 1, 2, 3]) for kind in range(8)]
 
 
 def play(data: bytes) -> bool:
-    """Whether the reader took the input."""
+    """Play one input; return whether the reader accepted it."""
     draw = Draw(data)
     on_disk = draw.byte() == 255
     tables = dict(_TABLES)

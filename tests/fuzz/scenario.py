@@ -1,7 +1,7 @@
 """Scenarios: the files in `scenarios` with keys and values exchanged, or their text with bytes exchanged.
 
-Refused with one line, or taken: then it is the same again from its own TOML, the engine takes what it is compiled to, and
-a short run of it ends, within the memory that it was given.
+Each is either refused in one line, or accepted. An accepted scenario equals itself after a round trip through TOML, the engine accepts its
+compiled form, and a short run of it ends within its memory limit.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ FILES = sorted((ROOT / "scenarios").glob("*.toml"))
 TEXTS = [file.read_text(encoding="utf-8") for file in FILES]
 TABLES = [{**tomllib.loads(text), "duration": "20 ms"} for text in TEXTS]
 PICKLED = [pickle.dumps(table) for table in TABLES]
-"""To have one of one's own in a fraction of the time that `deepcopy` takes."""
+"""Pickled tables: loading one takes a fraction of the time of `deepcopy`."""
 
 MEMORY = 32 * 2**20
 LONGEST_NS = 50_000_000
 PATIENCE_S = 1
-"""Of a run that is given up, twice at most: what is asked of it may be much, which is no finding."""
+"""Patience, s, after which a run is given up (twice this at most). A long run is no finding, because a scenario may ask for much work."""
 
 
 def _keys(value: Any, found: set[str]) -> set[str]:
@@ -58,7 +58,7 @@ VALUES: list[Any] = [
 
 
 def play(data: bytes) -> bool:
-    """Whether the scenario was taken."""
+    """Play one input; return whether the scenario was accepted."""
     draw = Draw(data)
     try:
         scenario = _from_text(draw) if draw.byte() & 3 == 0 else _from_values(draw)
@@ -69,7 +69,7 @@ def play(data: bytes) -> bool:
         again = Scenario.from_dict(tomllib.loads(scenario.to_toml()))
         assert again == scenario
         text = scenario.to_engine_json()
-    except AckclockError as error:  # of the file of a trace, for example
+    except AckclockError as error:  # in the file of a trace, for example
         one_line(str(error))
         return False
     _run(scenario, text)
@@ -98,7 +98,7 @@ def _from_values(draw: Draw) -> Scenario:
 
 
 def _edit(values: dict[str, Any], draw: Draw) -> None:
-    """Walk down some way, and change what is there."""
+    """Descend along a drawn path, and change the value there."""
     node: Any = values
     while True:
         inner = [v for v in (node.values() if isinstance(node, dict) else node) if isinstance(v, dict | list) and v]
@@ -141,14 +141,14 @@ def _run(scenario: Scenario, text: str) -> None:
         if needed > MEMORY or scenario.to_engine()["duration_ns"] > LONGEST_NS:
             return
         _watch.stop = _engine.Stop()
-        with suppress(KeyboardInterrupt):  # it was stopped
+        with suppress(KeyboardInterrupt):  # the run was stopped
             engine_call(lambda: _engine.run(text, 1, None, None, MEMORY, _watch.stop))
     except AckclockError as error:
         one_line(str(error))
 
 
 class _Watch(threading.Thread):
-    """Stops a run that it sees twice; one thread for all of them, for to start one costs more than most runs."""
+    """Stops a run that it sees twice. One thread serves all runs, because starting one costs more than most runs."""
 
     stop = _engine.Stop()
 

@@ -1,8 +1,7 @@
-"""What describes a store, altered: refused with one line or read; and nothing outside of the folder is touched, whoever
-wrote what stands in the database.
+"""A store's database or sweep file, altered: either refused in one line or read. Nothing outside of the folder is touched, whatever the database contains.
 
-Most inputs alter the database or the sweep, and are read in memory: no file, no Parquet. One in 256 is a folder on disk,
-altered anywhere, which is opened, read, mended and compacted.
+Most inputs alter the database or the sweep, and are read in memory: no file, no Parquet. One in 256 is a folder on disk, altered anywhere,
+which is opened, read, repaired and compacted.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ TABLES = sorted(COLUMNS)
 
 
 def _images() -> tuple[bytes, bytes]:
-    """The database, and the same in the smallest pages: of a page of 4 KiB most bytes mean nothing here."""
+    """Return the database, and the same database with the smallest pages: most bytes of a 4 KiB page are unused here."""
     with tempfile.TemporaryDirectory(dir=_FOLDER.name) as folder:
         dense = shutil.copy(_WHOLE / "state.sqlite", folder)
         with closing(sqlite3.connect(dense, isolation_level=None)) as small:
@@ -78,8 +77,8 @@ def _images() -> tuple[bytes, bytes]:
 
 
 DATABASE, DENSE = _images()
-# Connections on which an input is a transaction taken back, so that statements are compiled once, not for each input; the
-# second is for inputs that change the schema, which makes SQLite compile them anew.
+# Connections on which an input is a transaction that is rolled back, so that statements are compiled once, not per input. The
+# second one is for inputs that change the schema, which makes SQLite recompile them.
 _kept = [sqlite3.connect(":memory:", isolation_level=None, cached_statements=1024) for _ in range(2)]
 for _db in _kept:
     _db.deserialize(DATABASE)
@@ -87,7 +86,7 @@ SWEEP = (_WHOLE / "sweeps" / "k" / "sweep.toml").read_bytes()
 
 
 def play(data: bytes) -> bool:
-    """Whether it could still be read."""
+    """Play one input; return whether the database could still be read."""
     draw = Draw(data)
     kind = draw.byte()
     if kind == 255:
@@ -102,7 +101,7 @@ def _sweep(draw: Draw) -> bool:
     try:
         values = tomllib.loads(text.decode())
     except (UnicodeDecodeError, ValueError):
-        return False  # what `load` does with it, the target of scenarios shows
+        return False  # the target for scenarios covers the handling in `load`
     try:
         sweep = sweeps.Sweep.from_dict(values, folder=_ROOT)
         _ = sweep.cells
@@ -130,7 +129,7 @@ def _database(draw: Draw) -> bool:
             alter(db)
         return _read(db)
     finally:
-        if db.in_transaction:  # SQLite ends it itself after some errors
+        if db.in_transaction:  # SQLite ends the transaction itself after some errors
             db.execute("ROLLBACK")
 
 
@@ -138,13 +137,13 @@ def _read(db: sqlite3.Connection) -> bool:
     try:
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except (sqlite3.DatabaseError, UnicodeDecodeError):
-        return False  # so that it is not opened
+        return False  # such a store cannot be opened
     try:
         check(db, _WHOLE)
         for line in _described(db):
             one_line(line)
     except sqlite3.OperationalError:
-        return False  # of `check`: which `to_read` says in a line
+        return False  # raised by `check`; `to_read` reports it in a line
     except AckclockError as error:
         one_line(str(error))
         return False
@@ -152,7 +151,7 @@ def _read(db: sqlite3.Connection) -> bool:
 
 
 def _described(db: sqlite3.Connection) -> list[str]:
-    """All that a store says of its runs and of its parts, which are gone."""
+    """Everything that a store reports about its runs and its parts, whose files are missing here."""
     store = sweeps.Store.__new__(sweeps.Store)
     store.folder, store._db = _ROOT / "nowhere", db
     for name in store.sweeps():
@@ -163,7 +162,7 @@ def _described(db: sqlite3.Connection) -> list[str]:
 
 
 def on_disk(draw: Draw) -> bool:
-    """Whether a folder could still be read."""
+    """Play one folder; return whether it could still be read."""
     store = _ROOT / "k.sweep"
     shutil.rmtree(store, ignore_errors=True)
     shutil.copytree(_WHOLE, store)
@@ -214,7 +213,7 @@ def _edit(store: Path, draw: Draw) -> None:
 
 
 class _Alteration(NamedTuple):
-    """One statement that no store makes."""
+    """Execute one statement that no store executes."""
 
     kind: int
     table: str
@@ -239,7 +238,7 @@ class _Alteration(NamedTuple):
             if statement is not None:
                 db.execute(statement)
                 return
-            # the types of the columns are no bound: a table may have been made anew without them
+            # column types are no restriction: a table may have been recreated without them
             if kind == 5:
                 db.execute(f"CREATE TABLE y AS SELECT * FROM {table}")
                 db.execute(f"DROP TABLE {table}")
@@ -249,7 +248,7 @@ class _Alteration(NamedTuple):
             else:
                 db.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (value, row))
         except (sqlite3.Error, UnicodeDecodeError):
-            pass  # so nothing is altered
+            pass  # the statement changed nothing
 
 
 def _alteration(draw: Draw) -> _Alteration:

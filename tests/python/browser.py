@@ -1,6 +1,4 @@
-"""A headless Chromium, driven by the DevTools protocol the way a user would: window sizes, colour scheme, drags,
-screenshots.
-"""
+"""A headless Chromium, driven through the DevTools protocol like a user: window sizes, colour scheme, drags, screenshots."""
 
 from __future__ import annotations
 

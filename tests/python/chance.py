@@ -1,6 +1,5 @@
-"""Values with the small variation that independent runs have. The judge treats runs that are all equal specially: up to
-three of n runs may differ although none did (rule of three). Made-up tables for claims therefore get a little variation
-in every run.
+"""Values with the small variation between independent runs. The judge treats runs that are all equal specially: up to three of n runs may
+differ although none did (rule of three). Made-up tables for claims therefore get a small variation in every run.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ import zlib
 
 
 def near(value: float, *run: object, by: float = 1e-3) -> float:
-    """Return the value with a relative deviation of at most `by`; the same run always gets the same deviation.
+    """Return the value with a relative deviation of at most `by`; a given run always gets the same deviation.
 
     Parameters
     ----------

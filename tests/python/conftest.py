@@ -50,7 +50,7 @@ def tool(name: str) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(ROOT / "tools"))  # as in the program itself: each may import another
+    sys.path.insert(0, str(ROOT / "tools"))  # as in the program itself, because tools may import each other
     try:
         spec.loader.exec_module(module)
     finally:
@@ -58,7 +58,7 @@ def tool(name: str) -> ModuleType:
     return module
 
 
-# Several hundred child processes import several hundred modules each. If bytecode is not wanted beside the sources, it
+# Several hundred child processes import several hundred modules each. If bytecode is disabled next to the sources, it
 # is cached in the environment.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(sys.prefix) / ".bytecode"))
@@ -66,7 +66,7 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
 
 os.environ.pop(
     "COLUMNS", None
-)  # workers are told the terminal's width; output without a terminal is as wide as it needs to be
+)  # workers inherit the terminal's width; output without a terminal has the width of its contents
 
 # A shell without job control starts `pytest &` with SIGINT ignored, and every child inherits that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -100,9 +100,7 @@ def command() -> Iterator[Commands]:
 
 @pytest.fixture(scope="module")
 def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Compile our part of a C controller once for each of its forms: it takes most of the compile time of a small
-    file.
-    """
+    """Compile our part of a C controller once for each of its forms; it takes most of the compile time of a small file."""
     made: dict[object, Path] = {}
     plain = _native._object
 

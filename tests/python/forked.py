@@ -1,6 +1,4 @@
-"""Runs the command without the cost of starting an interpreter: it forks a process that has imported the commands'
-modules and started no thread.
-"""
+"""Runs the command without the start-up cost of an interpreter: it forks a process that has imported the commands' modules and started no thread."""
 
 from __future__ import annotations
 
@@ -48,12 +46,12 @@ for line in sys.stdin:
 
 
 spent: dict[int, float] = {}
-"""CPU time of each server that has not ended, with its children."""
+"""CPU time of each running server and its children."""
 
 
 class Commands:
-    """Runs commands one after another; `limits` are names and values of `resource.setrlimit`. A `whole` command is
-    started as from a shell, with a parent process if it runs own code.
+    """Runs commands one after another; `limits` are names and values of `resource.setrlimit`. A `whole` command is started as from a shell,
+    with a parent process if it runs own code.
     """
 
     def __init__(self, server: subprocess.Popen[str]) -> None:

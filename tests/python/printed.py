@@ -1,7 +1,7 @@
-"""Numbers that a page or a terminal table prints, found again in the tables of the run: which flows each counts, over what time.
+"""Numbers that a page or a terminal table prints, traced to the tables of the run: the flows that each counts, and its time span.
 
-Each pattern below is a sentence that may be printed, with what its numbers have to be, computed here from bytes, times and counts. A number
-in no known sentence fails the test: who prints a new one says here where it comes from.
+Each pattern below is a sentence that may be printed, with the expected values of its numbers, computed here from bytes, times and counts. A
+number outside every known sentence fails the test: a new printed number needs its source here.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ DRAWN = [
 
 
 def agrees(text: str, value: float | None) -> bool:
-    """Whether a printed number is the value, as far as its digits go."""
+    """Whether a printed number equals the value to its number of digits."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return text == "–"
     if text == "–":
@@ -71,7 +71,7 @@ def agrees(text: str, value: float | None) -> bool:
 
 
 class Page(HTMLParser):
-    """The words of a page, and its tables; what scripts, pictures and files of scenarios hold is left out."""
+    """The words of a page, and its tables, without the contents of scripts, pictures and scenario files."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ CAUSES = list(LABELS)
 
 
 class Truth:
-    """What a run's tables say, computed from counts and times alone; `again` is the call that made the run."""
+    """Contents of a run's tables, computed from counts and times alone; `again` is the call that made the run."""
 
     def __init__(self, run: ackclock.Run, again: Callable[..., ackclock.Run] = ackclock.run) -> None:
         self.run = run
@@ -141,7 +141,7 @@ class Truth:
 
     @cached_property
     def early(self):
-        """Bytes of each flow at the end of the warm-up: the same run ends there."""
+        """Bytes of each flow at the end of the warm-up, from a run that ends there."""
         if not self.warm:
             return [0] * len(self.rows)
         ended = self.run.scenario.set_all({"duration": self.run.scenario.record.warm_up, "record": {}})
@@ -152,9 +152,7 @@ class Truth:
         return sum(row["bytes_acked"] - self.early[row["flow"]] for row in rows)
 
     def after(self, rows):
-        """Goodput of flows after the warm-up, from the first start to the last end; None for a single one that did not
-        run then.
-        """
+        """Goodput of flows after the warm-up, from the first start to the last end; `None` for a single flow that did not run then."""
         ran = [row for row in rows if row["stop_s"] > self.warm]
         if not ran:
             return 0 if len(rows) > 1 else None
@@ -165,15 +163,15 @@ class Truth:
         )
 
     def drops(self, after: bool):
-        """By the rows of the table `drops`, of the whole run or after the warm-up."""
+        """Number of rows in the table `drops`, for the whole run or after the warm-up."""
         return sum(1 for t in self.run.drops["t_s"].to_list() if not after or t >= self.warm)
 
     def held(self, row, cause):
-        """Share of a flow's life."""
+        """Share of a flow's lifetime with this cause."""
         return row[f"limit_{cause}_s"] / sum(row[f"limit_{name}_s"] for name in CAUSES)
 
     def limits(self, row):
-        """Shares of the time in which the flow was not idle, the largest first; the kernel tells none."""
+        """Shares of the time in which the flow was not idle, largest first; `None` for runs in the kernel, which does not report them."""
         if row["limit_cwnd_s"] is None:
             return [None] * (len(CAUSES) - 1)
         busy = sorted((row[f"limit_{name}_s"] for name in CAUSES if name != "idle"), reverse=True)
@@ -190,7 +188,7 @@ class Truth:
 
 
 def sentences(truth: Truth) -> list[tuple[str, Callable[..., list[float | None]]]]:
-    """Each sentence with the meaning of its numbers, given the words in it that name something."""
+    """Each sentence with the meaning of its numbers, given the words in it that act as names."""
     flows = {truth.name(row): row for row in truth.rows}
 
     def flow(number, label, *_):
@@ -236,7 +234,7 @@ def sentences(truth: Truth) -> list[tuple[str, Callable[..., list[float | None]]
 
 
 def check_words(text: str, truth: Truth) -> int:
-    """Each number in the text is one of a sentence that is known, and is right; how many there are."""
+    """Check that each number in the text is part of a known sentence and correct; return how many there are."""
     found = 0
     text = re.sub(r"\s+", " ", text)
     for pattern, right in sentences(truth):
@@ -280,7 +278,7 @@ def recovery_columns(_: Truth):
 
 
 def performance_columns(truth: Truth):
-    """Counted anew, of the flows of each row."""
+    """Recomputed columns for the flows of each row."""
     rows = truth.run.rows("performance")
 
     def after(row):

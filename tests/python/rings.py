@@ -1,5 +1,5 @@
-"""Rings of tests, and the cost of each test. A ring reports at its end what it left out, and names its slowest tests by
-CPU time, child processes included: wall time means little on a busy machine.
+"""Rings of tests, and the cost of each test. A ring reports at its end the tests that it left out, and names its slowest ones by CPU time,
+child processes included, because wall time means little on a busy machine.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ RINGS = {"": "make test", "deep": "make test-deep", "long": "make soak"}
 """Mark of a test -> the command that runs it."""
 
 MOST_S = 3.0
-"""CPU time allowed for a test of `make test` on a quiet machine. A slower one is named and does not fail: on a busy
-machine the same work may take three times as much.
+"""CPU time allowed for a test of `make test` on an idle machine. A slower test is named and does not fail: on a busy machine the same work
+may take three times as much.
 """
 
 SHOWN = 20
@@ -81,7 +81,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Send from a worker what it left out to the process that started it."""
+    """Send the tests left out by a worker to the process that started it."""
     told = getattr(session.config, "workeroutput", None)
     if told is not None:  # each worker has collected all tests
         told["left_out"] = dict(session.config.stash.get(_LEFT_OUT, Counter()))
@@ -89,8 +89,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
-    """Receive what a worker left out. After a crash end the run: xdist never reassigns the files of the crashed worker,
-    and would wait for them.
+    """Receive the tests left out by a worker. After a crash end the run: xdist never reassigns the files of the crashed worker, and would
+    wait for them.
     """
     if error:
         node.config.pluginmanager.getplugin("dsession").shouldstop = f"worker {node.gateway.id} crashed"
@@ -99,7 +99,7 @@ def pytest_testnodedown(node: Any, error: object) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print the slowest tests, those above the limit, and what was not run."""
+    """Print the slowest tests, those above the limit, and the tests that did not run."""
     write = terminalreporter.write_line
     if len(_costs) > SHOWN:
         write(f"CPU time: {sum(cpu_s for cpu_s, _, _ in _costs):.0f} s; the {SHOWN} slowest tests:")

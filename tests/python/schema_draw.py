@@ -18,14 +18,14 @@ DESCRIBED = _engine.schema()
 TABLES: dict[str, list[dict[str, Any]]] = {table["kind"]: table["keys"] for table in DESCRIBED["tables"]}
 TRACE = ROOT / "python" / "ackclock" / "_scenarios" / "traces" / "swing-12m.trace"
 LENGTHS = {"links": 4, "paths": 2, "flows": 3, "hosts": 2, "access_list": 2, "steps": 4, "packets": 12, "drops": 6}
-"""Largest number of elements of these lists; 3 of any other."""
+"""Maximum number of elements of these lists; 3 for all others."""
 NAMES = {"named-link": "l", "path": "p", "host": "h"}
 REFERENCES = {"forward": "named-link", "backward": "named-link", "path": "path", "host": "host", "peer_host": "host"}
 """Key -> the place of the names that it may refer to."""
 COMMON = {("scenario", "network"): 1.0, ("network", "bottleneck"): 1.0, ("network", "access"): 0.4, ("network", "egress"): 0.4,
           ("link", "rate"): 0.8, ("link", "delay"): 0.6, ("link", "queue"): 0.4, ("flows", "workload"): 0.4,
           ("scenario", "hosts"): 0.4, ("flows", "host"): 0.3, ("flows", "peer_host"): 0.3, ("record", "trace"): 0.1, ("scenario", "format"): 0.0}  # fmt: skip
-"""Keys with special probabilities: without them hardly a packet leaves, or a record takes most of the time."""
+"""Keys with special probabilities: otherwise hardly any packet is sent, or a record takes most of the time."""
 MOST_FLOWS = 6
 EXTREME = 0.05
 ROUNDS = 60

@@ -1,4 +1,4 @@
-"""The path used by the tests of proofs."""
+"""Path for the tests of proofs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Replays drawn scenarios with all shortcuts, with none, and with four drawn subsets each: all outputs have to be
-equal.
+"""Replays drawn scenarios with all shortcuts, with none, and with four drawn subsets each: all outputs have to be equal.
 
 `python tests/python/shortcut_replay.py SEED COUNT [FIRST]` replays COUNT of them, and prints the differences.
 """
@@ -29,7 +28,7 @@ from ackclock.cli._lab import PAGE
 
 SHORTCUTS = _engine.shortcuts()
 MOST_S = 0.2
-"""CPU time of one run, at most; longer runs are cut short."""
+"""Maximum CPU time of one run; longer runs are cut short."""
 LEAST_NS = 2_000_000
 TRACED, THREADED, IN_PAGE = 4, 4, 18
 """One in this many scenarios is traced, run on two threads, run in WebAssembly."""
@@ -41,7 +40,7 @@ class Replayed:
 
     scenarios: int = 0
     refused: int = 0
-    """Scenarios refused at their start, by all variants in the same words."""
+    """Scenarios refused at their start, by all variants with the same message."""
     runs: int = 0
     traced: int = 0
     threaded: int = 0

@@ -1,4 +1,4 @@
-// Rules for web/. Its files are scripts that tools/lab.py joins: each sees what those before it hand out, which tools/lint_page.py puts in here.
+// Rules for web/. Its files are scripts joined by tools/lab.py. Each uses names exported by earlier files, which tools/lint_page.py passes in here.
 import js from "@eslint/js";
 
 const seen = JSON.parse(process.env.ACKCLOCK_SEEN);
@@ -25,7 +25,7 @@ const ASKED = {
   "no-useless-call": "error",
   "no-var": "error",
   "prefer-const": ["error", { destructuring: "all" }],
-  // text of others gets on the page as text only
+  // foreign text is inserted into the page as text only
   "no-restricted-syntax": ["error",
     { selector: "AssignmentExpression[left.property.name=/^(innerHTML|outerHTML|srcdoc)$/]", message: "markup made of text; allowed: textContent, createElement" },
     { selector: "CallExpression[callee.property.name=/^(insertAdjacentHTML|write|writeln|setHTMLUnsafe|parseFromString|createContextualFragment)$/]", message: "markup made of text; allowed: textContent, createElement" },

@@ -1,5 +1,5 @@
-//! Connections of a capture: both directions together, the capture point, and on request one connection
-//! packet by packet.
+//! Connections of a capture: both directions combined, the capture point, and optionally the packets of one
+//! connection.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -10,16 +10,16 @@ use crate::packet::{decode, flags, Content, End, Segment};
 use crate::way::Way;
 use crate::{broken, Error};
 
-/// Most connections of a file.
+/// Maximum number of connections in a file.
 pub const MOST_CONNECTIONS: usize = 1 << 18;
 
-/// Frames between two checks whether the caller still wants the answer.
+/// Number of frames between two checks whether the caller still wants the result.
 const LOOK_EVERY: u64 = 1 << 14;
 
-/// A pause after which a SYN begins another connection, although the one before was not closed.
+/// Pause after which a SYN begins a new connection, although the previous one was not closed.
 const FORGOTTEN_NS: i64 = 60_000_000_000;
 
-/// A host answers a packet within this time, even a late one.
+/// Maximum time that a slow host takes to answer a packet.
 const LATE_NS: i64 = 500_000;
 
 /// Capture point.
@@ -27,11 +27,11 @@ const LATE_NS: i64 = 500_000;
 pub enum Place {
     /// The host that opened the connection.
     Client,
-    /// The host that accepted it.
+    /// The host that accepted the connection.
     Server,
     /// A point on the path between the hosts.
     Between,
-    /// The place is unknown without the handshake.
+    /// Unknown without the handshake.
     Unknown,
 }
 
@@ -47,7 +47,7 @@ impl Place {
     }
 }
 
-/// A connection.
+/// One connection.
 #[derive(Clone, Debug)]
 pub struct Connection {
     /// Number of the interface that captured the connection.
@@ -56,11 +56,11 @@ pub struct Connection {
     pub client: End,
     /// End that accepted the connection, or else the receiver of the first captured packet.
     pub server: End,
-    /// Data from the client, and data from the server.
+    /// Data from the client and data from the server.
     pub ways: [Way; 2],
     /// Times of the first and last packet, nanoseconds since 1970.
     pub span_ns: (i64, i64),
-    /// Times of SYN, SYN/ACK and the following ACK.
+    /// Times of SYN, SYN/ACK and the following ACK; `None` for packets that were not captured.
     pub handshake_ns: [Option<i64>; 3],
     /// Whether a reset ended the connection.
     pub reset: bool,
@@ -81,14 +81,15 @@ impl Connection {
         }
     }
 
-    /// The round trip of the handshake, if all three of its packets were seen.
+    /// Round trip of the handshake; `None` unless its SYN and its final ACK were captured.
     pub fn handshake_rtt_ns(&self) -> Option<i64> {
         let [Some(syn), _, Some(done)] = self.handshake_ns else { return None };
         Some(done - syn)
     }
 
-    /// Capture point: the part of the handshake's round trip behind the capture. If a host answers late within a short round trip, the untouched
-    /// parts of its packets show the place: hops, or the padding of short frames.
+    /// Capture point, from the share of the handshake's round trip that lies beyond the capture. If the round trip is
+    /// too short to decide because a host may have answered late, unmodified fields of its packets show the place:
+    /// the TTL, or the missing padding of short frames.
     pub fn place(&self) -> Place {
         let [Some(syn), Some(answer), Some(done)] = self.handshake_ns else {
             return self.fresh().unwrap_or(Place::Unknown);
@@ -102,7 +103,7 @@ impl Connection {
         }
     }
 
-    /// The end whose packets alone have not been on the way yet.
+    /// The only end whose packets show no sign of having been on the path.
     fn fresh(&self) -> Option<Place> {
         let routed = self.ways.each_ref().map(|way| way.ttl.map(|ttl| !matches!(ttl, 64 | 128 | 255)));
         let places = [Place::Client, Place::Server];
@@ -113,12 +114,12 @@ impl Connection {
         }
     }
 
-    /// Whether both SYNs were seen with all their options: else the scale of windows is not known.
+    /// Whether both SYNs were captured with all options. Otherwise the scale of windows is unknown.
     pub fn is_scaled(&self) -> bool {
         self.ways.iter().all(|way| way.syn_whole)
     }
 
-    /// Whether the peers of this segment begin another connection of the same ports.
+    /// Whether this segment begins a new connection between the same ports.
     fn is_over_for(&self, seg: &Segment, t_ns: i64) -> bool {
         let opens = seg.flags & (flags::SYN | flags::ACK) == flags::SYN;
         let way = &self.ways[self.way_of(seg)];
@@ -141,7 +142,7 @@ impl Connection {
         self.reset |= seg.flags & flags::RST != 0;
         let opens = seg.flags & (flags::SYN | flags::ACK);
         match opens {
-            flags::SYN if at == 0 => self.handshake_ns[0] = Some(t_ns), // the last one, which the answer belongs to
+            flags::SYN if at == 0 => self.handshake_ns[0] = Some(t_ns), // the last SYN, which the answer belongs to
             _ if opens == flags::SYN | flags::ACK && at == 1 => {
                 self.handshake_ns[1].get_or_insert(t_ns);
             }
@@ -190,22 +191,22 @@ impl Connection {
     }
 }
 
-/// A packet of one connection, or a SACK block that it carries.
+/// A packet of one connection, or one of its SACK blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Nanoseconds since 1970.
+    /// Time, nanoseconds since 1970.
     pub t_ns: i64,
-    /// Direction.
+    /// Whether the server sent the packet.
     pub from_server: bool,
     /// Kind of the segment.
     pub kind: Kind,
-    /// Offset: of the data of its sender, or of a block of the other side's. 0 is the SYN, 1 the first byte.
+    /// Offset in the sender's data, or of a block in the other side's data. 0 is the SYN, 1 the first byte.
     pub seq: i64,
-    /// Bytes of payload, or of the block.
+    /// Payload of the packet, or length of the block, bytes.
     pub length: u32,
-    /// Offset of the other side's data that it acknowledges.
+    /// Acknowledged offset in the other side's data; `None` without an ACK number.
     pub ack: Option<i64>,
-    /// Bytes of the offered window.
+    /// Advertised window, bytes.
     pub window: u64,
     /// Flags of the header.
     pub flags: u16,
@@ -218,33 +219,33 @@ pub struct Row {
 /// Contents of a capture.
 #[derive(Clone, Debug, Default)]
 pub struct Connections {
-    /// All connections, in the order of their first packets.
+    /// All connections, in order of their first packets.
     pub all: Vec<Connection>,
     /// Packets of the requested connection.
     pub rows: Vec<Row>,
-    /// Frames.
+    /// Number of frames.
     pub frames: u64,
-    /// Segments of TCP among them.
+    /// Number of frames with a TCP segment.
     pub segments: u64,
-    /// Parts of packets after the first.
+    /// Fragments of packets other than the first.
     pub fragments: u64,
     /// Frames that end within their headers, or whose lengths contradict each other.
     pub short: u64,
-    /// Frames of a link layer that is not known here.
+    /// Frames with an unknown link layer.
     pub unknown_links: u64,
-    /// Frames with a time before that of their predecessor.
+    /// Frames with a time before that of the previous frame.
     pub backwards: u64,
     /// Frames without a time.
     pub without_time: u64,
-    /// Type of the first of them.
+    /// Link type of the first frame with an unknown link layer; `None` if there is none.
     pub unknown_link: Option<u16>,
-    /// Segments that are in the file a second time, as of a capture on several devices of a host.
+    /// Segments captured a second time, for example on several devices of a host.
     pub copies: u64,
-    /// Whether copies were left out.
+    /// Whether copies were removed.
     pub without_copies: bool,
     /// Largest step back of the clock, nanoseconds.
     pub back_ns: i64,
-    /// Frames that the capturing program reports as missed.
+    /// Frames that the capturing program reported as missed.
     pub dropped: u64,
     /// Whether the file ends within a frame.
     pub cut: bool,
@@ -252,21 +253,21 @@ pub struct Connections {
 
 type Key = (u32, End, End);
 
-/// A file counts as one of copies if one segment in this many is there twice: a network makes fewer.
+/// A file counts as one with copies if at least one segment in this many is a copy. A network duplicates fewer.
 const COPIED: u64 = 4;
 
-/// Time within which copies arrive: at most a router's queue is between them.
+/// Time within which copies are captured: at most a router's queue lies between them.
 const COPIED_WITHIN_NS: i64 = 1_000_000_000;
 
-/// Memory of recent packets, by which a copy is recognised: ends, numbers and identification, and the time. At most [`Seen::ROOM`]
-/// entries, a newer one in the place of an older one.
+/// Recent packets, for recognising copies: a hash of ends, numbers and identification, and the time. Limited to
+/// [`Seen::ROOM`] entries; a newer one may replace an older one.
 struct Seen(Vec<(u64, i64)>);
 
 impl Seen {
     const ROOM: usize = 1 << 12;
 
-    /// Whether the same packet was seen before. A host gives retransmissions another identification; without
-    /// one, the timestamp distinguishes data packets.
+    /// Whether the same packet was seen before. Retransmissions have a new IP identification; without one, the
+    /// timestamp distinguishes data packets.
     fn holds(&mut self, seg: &Segment, interface: u32, t_ns: i64) -> bool {
         if seg.ip_id == 0 && (seg.timestamps.is_none() || seg.payload == 0) {
             return false;
@@ -292,13 +293,13 @@ impl Seen {
     }
 }
 
-/// Read a capture. One that holds most segments twice is read again without the second ones.
+/// Read a capture. If at least a quarter of its segments are copies, it is read again without them.
 ///
-/// `input` opens it; `rows_of` is the connection (its place in the result) whose packets are wanted, at most `most_rows` of them; `go_on` is asked now and
-/// then, with the number of bytes read.
+/// `input` opens the file. `rows_of` is the index of the connection whose packets are returned, at most `most_rows`
+/// of them. `go_on` is called from time to time with the number of bytes read; false cancels.
 ///
 /// # Errors
-/// If the file cannot be read, is none, holds too much, or `go_on` says no.
+/// If the file cannot be read, is not a capture, contains too much, or `go_on` returns false.
 pub fn read<R: Read>(
     mut input: impl FnMut() -> std::io::Result<R>,
     rows_of: Option<usize>,
@@ -312,10 +313,10 @@ pub fn read<R: Read>(
     read_once(input()?, rows_of, most_rows, true, go_on)
 }
 
-/// Read a capture in one go, perhaps `without_copies`.
+/// Read a capture in one pass. `without_copies`: ignore copies.
 ///
 /// # Errors
-/// As of [`read`].
+/// As for [`read`].
 pub fn read_once(
     input: impl Read,
     rows_of: Option<usize>,

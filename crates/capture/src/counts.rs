@@ -4,35 +4,35 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Kind {
-    /// Carries neither data nor news.
+    /// Segment without data that acknowledges nothing new.
     Bare,
-    /// Data that had not been seen.
+    /// New data.
     Data,
-    /// Unacknowledged data sent again.
+    /// Retransmission of unacknowledged data.
     Retransmission,
-    /// Data again that had been acknowledged already.
+    /// Retransmission of data that had already been acknowledged.
     Needless,
-    /// Data that others had overtaken on the way.
+    /// Data overtaken by later data on the path.
     Late,
-    /// Probe of whether the peer is alive, or whether its window has opened.
+    /// Keep-alive or window probe.
     Probe,
-    /// Acknowledges something new.
+    /// Acknowledgment of new data.
     Ack,
-    /// Acknowledgment that repeats the one before.
+    /// Duplicate acknowledgment.
     Duplicate,
-    /// Opens or shuts the window, and no more.
+    /// Window update without other information.
     Window,
     /// SYN, with or without ACK.
     Syn,
     /// RST.
     Reset,
-    /// A SACK block, of its own in a list of events.
+    /// SACK block, as a separate event.
     Sack,
-    /// A DSACK block.
+    /// DSACK block, as a separate event.
     Dsack,
 }
 
-/// Names of the kinds, in their order.
+/// Names of the kinds, in order.
 pub const KINDS: [&str; 13] = [
     "bare",
     "data",
@@ -49,54 +49,54 @@ pub const KINDS: [&str; 13] = [
     "dsack",
 ];
 
-/// Counts of one direction. A segment is a packet as sent: a packet of several segments, as captured above the card, counts as that
-/// many.
+/// Counts of one direction. A segment is a packet as sent on the wire: a captured packet of several segments (above
+/// the NIC) counts as that many.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Counts {
-    /// Packets.
+    /// Captured packets.
     pub packets: u64,
     /// Segments with data or FIN.
     pub segments: u64,
-    /// Bytes of data, each once.
+    /// Bytes of data, each counted once.
     pub bytes: i64,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmitted: u64,
-    /// Retransmissions that were for nothing.
+    /// Unnecessary retransmissions.
     pub spurious: u64,
-    /// Bytes of data sent again.
+    /// Retransmitted bytes.
     pub retransmitted_bytes: i64,
-    /// Segments overtaken by others.
+    /// Segments overtaken by later ones.
     pub reordered: u64,
-    /// Segments sent once that a DSACK names: the network has duplicated them.
+    /// Segments sent once but reported by a DSACK: the network duplicated them.
     pub duplicated: u64,
-    /// Bytes that were acknowledged and never seen: the capture has missed them.
+    /// Bytes that were acknowledged but never captured.
     pub unseen_bytes: i64,
     /// Duplicate ACKs from the other side.
     pub duplicate_acks: u64,
-    /// Segments that reach the end of the other side's window.
+    /// Segments that fill the other side's window.
     pub window_full: u64,
-    /// Times that the other side has shut its window.
+    /// Number of times that the other side closed its window.
     pub zero_windows: u64,
-    /// Segments with a mark of a router (CE).
+    /// Segments with a CE mark.
     pub ce: u64,
     /// Segments by which the other side echoes a mark (ECE).
     pub ece: u64,
-    /// SYNs sent again.
+    /// Retransmitted SYNs.
     pub syn_again: u64,
-    /// Most bytes in flight.
+    /// Maximum number of bytes in flight.
     pub most_in_flight: i64,
     /// Bytes of data before the first ACK of data.
     pub first_flight: i64,
-    /// Round trips that were measured.
+    /// Number of RTT samples.
     pub rtts: u64,
-    /// Sum of the round trips, nanoseconds.
+    /// Sum of the RTT samples, nanoseconds.
     pub rtt_sum_ns: i128,
-    /// Shortest round trip, nanoseconds.
+    /// Minimum RTT, nanoseconds.
     pub rtt_min_ns: i64,
-    /// Longest round trip, nanoseconds.
+    /// Maximum RTT, nanoseconds.
     pub rtt_max_ns: i64,
-    /// Nanoseconds of the first and the last segment with data.
+    /// Times of the first and the last segment with data, nanoseconds since 1970; `None` without data.
     pub data_ns: Option<(i64, i64)>,
-    /// Smallest and largest window that the other side has offered after the handshake.
+    /// Minimum and maximum window advertised by the other side after the handshake, bytes; `None` without one.
     pub window: Option<(u64, u64)>,
 }

@@ -1,5 +1,5 @@
-//! Reads frames of pcap and pcapng files, in either byte order and any unit of time. Memory: one block, at
-//! most [`MAX_BLOCK`].
+//! Reads frames of pcap and pcapng files, in either byte order and with any unit of time. Memory: one block, at most
+//! [`MAX_BLOCK`].
 //!
 //! Sources: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng.
 
@@ -7,37 +7,37 @@ use std::io::{self, BufReader, Read};
 
 use crate::{broken, Error};
 
-/// Largest block of pcapng that is taken into memory.
+/// Maximum size of a pcapng block, bytes.
 pub const MAX_BLOCK: u32 = 1 << 24;
 
-/// Largest frame: the largest snap length of libpcap.
+/// Maximum size of a frame, bytes: the maximum snap length of libpcap.
 pub const MAX_FRAME: u32 = 262_144;
 
-/// Most interfaces of a section.
+/// Maximum number of interfaces in a section.
 const MAX_INTERFACES: usize = 4096;
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 
-/// Captured part of a frame.
+/// Captured frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// Nanoseconds since 1970.
+    /// Time, nanoseconds since 1970.
     pub t_ns: i64,
-    /// Number of its interface, over all sections.
+    /// Number of the interface, counted over all sections.
     pub interface: u32,
-    /// Type of its link layer, as tcpdump.org numbers them.
+    /// Link type, as numbered by tcpdump.org.
     pub link: u16,
-    /// Bytes of the frame, as far as they were kept.
+    /// Captured bytes of the frame.
     pub bytes: &'a [u8],
-    /// Length of the frame on the wire.
+    /// Length of the frame on the wire, bytes.
     pub on_wire: u32,
 }
 
 #[derive(Clone, Copy)]
 struct Interface {
     link: u16,
-    /// Ticks of a second.
+    /// Clock ticks per second.
     ticks: u64,
     offset_s: i64,
     number: u32,
@@ -48,7 +48,7 @@ enum Format {
     Pcapng,
 }
 
-/// Reads a capture frame by frame.
+/// Reader that returns a capture frame by frame.
 pub struct Frames<R> {
     input: BufReader<R>,
     format: Format,
@@ -58,15 +58,15 @@ pub struct Frames<R> {
     block: Vec<u8>,
     read: u64,
     frames: u64,
-    /// Whether the last frame is cut off, as of a capture that was killed.
+    /// Whether the last frame is truncated, as when a capture was killed.
     pub cut: bool,
-    /// Packets that the capturing program reports as missed.
+    /// Packets that the capturing program reported as missed.
     pub dropped: u64,
-    /// Frames without a time, which are left out.
+    /// Frames without a time, which are skipped.
     pub without_time: u64,
 }
 
-/// Contents of a frame's header.
+/// Header of a frame.
 struct Found {
     t_ns: i64,
     interface: Interface,
@@ -76,10 +76,10 @@ struct Found {
 }
 
 impl<R: Read> Frames<R> {
-    /// Start reading.
+    /// Open a capture.
     ///
     /// # Errors
-    /// If it is no capture.
+    /// If the input is not a capture.
     pub fn open(input: R) -> Result<Self, Error> {
         let mut frames = Frames {
             input: BufReader::with_capacity(1 << 20, input),
@@ -118,25 +118,25 @@ impl<R: Read> Frames<R> {
         if !frames.fill(&mut head)? {
             return broken("found a pcap file that ends within its header");
         }
-        let link = frames.u32(&head, 16) as u16; // the upper half describes a frame check sequence
+        let link = frames.u32(&head, 16) as u16; // the upper half describes the frame check sequence
         frames.format = Format::Pcap(Interface { link, ticks, offset_s: 0, number: 0 });
         Ok(frames)
     }
 
-    /// Bytes read so far.
+    /// Number of bytes read so far.
     pub fn position(&self) -> u64 {
         self.read
     }
 
-    /// Frames returned so far.
+    /// Number of frames returned so far.
     pub fn count(&self) -> u64 {
         self.frames
     }
 
-    /// The next frame, or none at the end.
+    /// Return the next frame; `None` at the end.
     ///
     /// # Errors
-    /// If the file cannot be read or breaks its format.
+    /// If the file cannot be read or violates its format.
     #[allow(clippy::should_implement_trait, reason = "it lends its buffer, which an iterator cannot")]
     pub fn next(&mut self) -> Result<Option<Frame<'_>>, Error> {
         let found = match self.format {
@@ -292,7 +292,7 @@ impl<R: Read> Frames<R> {
         Ok(())
     }
 
-    /// An enhanced packet block, or the packet block that was before it.
+    /// Parse an enhanced packet block, or a packet block, its predecessor.
     fn packet(&mut self, body: usize, enhanced: bool) -> Result<Option<Found>, Error> {
         let block = &self.block;
         let at = 20;
@@ -330,11 +330,11 @@ impl<R: Read> Frames<R> {
             }
         }
         self.dropped += lost;
-        // the simple and the first form do not always contain the length on the wire
+        // simple packet blocks and old packet blocks do not always contain the length on the wire
         Ok(Some(Found { t_ns, interface, at, kept: kept as usize, on_wire: on_wire.max(kept) }))
     }
 
-    /// Statistics at the end of a capture: packets that the capturing program or the kernel missed.
+    /// Read statistics at the end of a capture: packets that the capturing program or the kernel missed.
     fn statistics(&mut self, body: usize) {
         if body < 12 {
             return;
@@ -348,7 +348,7 @@ impl<R: Read> Frames<R> {
         self.dropped = self.dropped.saturating_add(missed);
     }
 
-    /// Options of the block, from `at` on.
+    /// Iterate over the options of the block, starting at `at`.
     fn options(&self, mut at: usize, end: usize) -> impl Iterator<Item = (u16, &[u8])> {
         std::iter::from_fn(move || {
             if at + 4 > end {
@@ -364,7 +364,7 @@ impl<R: Read> Frames<R> {
         })
     }
 
-    /// Fill a header. False at the end of the file; one that the end cuts off is an end, too.
+    /// Fill a header. Returns false at the end of the file, even if it truncates the header.
     fn fill(&mut self, into: &mut [u8]) -> Result<bool, Error> {
         let mut got = 0;
         while got < into.len() {
@@ -382,7 +382,7 @@ impl<R: Read> Frames<R> {
         Ok(true)
     }
 
-    /// Read this many bytes into `block`. False if the file ends before.
+    /// Read this many bytes into `block`. Returns false if the file ends before.
     fn take(&mut self, bytes: usize) -> Result<bool, Error> {
         if self.block.len() < bytes {
             self.block.resize(bytes, 0);

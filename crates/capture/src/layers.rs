@@ -1,5 +1,5 @@
-//! Layers around IP: link layers, tags, tunnels. Each function says where the next layer begins, and nothing if the bytes make no
-//! sense.
+//! Layers around IP: link layers, tags, tunnels. Each function returns the start of the next layer, or `None` if the
+//! bytes are invalid.
 //!
 //! Sources: tcpdump.org's list of link types, IEEE 802.1Q, RFC 1042 (SNAP), RFC 1661 and 2516 (PPP, PPPoE), RFC 3032 (MPLS), RFC 2784, 2890 and 2637
 //! (GRE), RFC 7348 (VXLAN), RFC 8926 (Geneve), 3GPP TS 29.281 (GTP-U).
@@ -16,7 +16,7 @@ fn u16_at(b: &[u8], at: usize) -> Option<u16> {
     b.get(at..at + 2).map(|b| u16::from_be_bytes([b[0], b[1]]))
 }
 
-/// Whether frames of this link layer are taken apart.
+/// Whether frames of this link layer can be decoded.
 pub fn is_known(link: u16) -> bool {
     matches!(
         link,
@@ -24,12 +24,12 @@ pub fn is_known(link: u16) -> bool {
     )
 }
 
-/// Return the start of IP in a frame, if there is any.
+/// Return the start of IP in a frame; `None` if the frame has no IP.
 pub fn behind_link(link: u16, b: &[u8]) -> Option<usize> {
     match link {
         1 => behind_type(b, u16_at(b, 12)?, 14),
         12 | 14 | 101 | 228 | 229 => Some(0),
-        // the family, in the order of the machine that captured; its numbers differ between systems
+        // address family in the byte order of the capturing machine; its numbers differ between systems
         0 | 108 => {
             let four: [u8; 4] = b.get(..4)?.try_into().ok()?;
             let family = u32::from_le_bytes(four).min(u32::from_be_bytes(four));
@@ -47,7 +47,7 @@ pub fn behind_link(link: u16, b: &[u8]) -> Option<usize> {
     }
 }
 
-/// Return the start of IP after an Ethernet type.
+/// Return the start of IP behind an Ethernet type.
 pub fn behind_type(b: &[u8], mut kind: u16, mut at: usize) -> Option<usize> {
     for _ in 0..MOST_LAYERS {
         match kind {
@@ -73,7 +73,7 @@ pub fn behind_type(b: &[u8], mut kind: u16, mut at: usize) -> Option<usize> {
                 kind = u16_at(b, at + 12)?;
                 at += 14;
             }
-            // a length: LLC, followed by SNAP
+            // a length followed by LLC and SNAP
             0..=1500 if b.get(at..at + 3)? == [0xaa, 0xaa, 3] => {
                 kind = u16_at(b, at + 6)?;
                 at += 8;
@@ -84,7 +84,7 @@ pub fn behind_type(b: &[u8], mut kind: u16, mut at: usize) -> Option<usize> {
     None
 }
 
-/// Return the start of IP after PPP, whose address and control may be omitted, and whose protocol may be one
+/// Return the start of IP behind PPP, whose address and control bytes may be omitted and whose protocol may be one
 /// byte.
 fn behind_ppp(b: &[u8], mut at: usize) -> Option<usize> {
     if b.get(at..at + 2)? == [0xff, 3] {
@@ -100,7 +100,7 @@ fn behind_ppp(b: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// Return the start of IP after an 802.11 frame with unencrypted data.
+/// Return the start of IP behind an 802.11 frame with unencrypted data.
 fn behind_wifi(b: &[u8], at: usize) -> Option<usize> {
     let (first, flags) = (*b.get(at)?, *b.get(at + 1)?);
     if first & 0x0c != 0x08 || first & 0x40 != 0 || flags & 0x40 != 0 {
@@ -127,7 +127,7 @@ fn behind_nflog(b: &[u8]) -> Option<usize> {
     }
 }
 
-/// Return the start of IP after another protocol in IP's payload, if that is a tunnel.
+/// Return the start of IP behind a tunnel protocol in IP's payload; `None` for other protocols.
 pub fn behind_tunnel(protocol: u8, b: &[u8]) -> Option<usize> {
     match protocol {
         4 | 41 => Some(0),

@@ -1,10 +1,12 @@
-//! Captures of TCP, read as one reads a stranger's file: streaming, with bounded memory, every length checked.
+//! TCP captures, read as untrusted files: streaming, with bounded memory and every length checked.
 //!
-//! [`mod@file`] takes pcap and pcapng apart into frames, [`packet`] a frame into what TCP sees of it ([`layers`] is what lies around IP), [`ranges`] are sets of sequence
-//! space, [`way`] is the scoreboard of one direction and [`counts`] what it comes to, and [`connection`] joins both and finds the connections of a file.
+//! [`mod@file`] splits pcap and pcapng into frames, [`packet`] decodes a frame into a TCP segment ([`layers`] handles
+//! the layers around IP), [`ranges`] are sets of sequence space, [`way`] is the scoreboard of one direction and
+//! [`counts`] its results, and [`connection`] joins both directions and finds the connections of a file.
 //!
-//! What was lost is told from SACK, DSACK and timestamps, not from thresholds of time: a retransmission is counted as a loss unless a
-//! DSACK (RFC 2883), the echo of an older timestamp (RFC 3522) or an ACK that had come before it shows that it was sent for nothing.
+//! Losses are inferred from SACK, DSACK and timestamps, not from time thresholds: a retransmission counts as a loss
+//! unless a DSACK (RFC 2883), the echo of an older timestamp (RFC 3522) or an earlier ACK shows that it was
+//! unnecessary.
 
 pub mod connection;
 pub mod counts;
@@ -17,16 +19,16 @@ pub mod way;
 pub use connection::{read, read_once, Connection, Connections, Place, Row};
 pub use file::{Frame, Frames};
 
-/// Errors in a file. The texts give the found and the allowed value.
+/// Errors of a capture. Their texts give the value found and the values allowed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file cannot be read.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// The file is not a capture, or a broken one.
+    /// The file is not a capture, or is damaged.
     #[error("{0}")]
     Format(String),
-    /// The caller has cancelled.
+    /// The caller cancelled.
     #[error("stopped")]
     Stopped,
 }

@@ -1,4 +1,4 @@
-//! TCP's part of a frame: link layer, IP, TCP header and options. Nothing is allocated; fields that are cut off are
+//! TCP's part of a frame: link layer, IP, TCP header and options. Decoding allocates no memory; truncated fields are
 //! left out.
 //!
 //! Sources: tcpdump.org's list of link types, RFC 791, RFC 8200, RFC 9293, RFC 7323, RFC 2018.
@@ -6,7 +6,7 @@
 use crate::layers::{behind_link, behind_tunnel, is_known};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// FIN, SYN, ... as in the header, the lowest bits of bytes 12 and 13.
+/// Flags of the TCP header: the low bits of bytes 12 and 13.
 pub mod flags {
     /// No more data from the sender.
     pub const FIN: u16 = 1;
@@ -16,7 +16,7 @@ pub mod flags {
     pub const RST: u16 = 4;
     /// Push.
     pub const PSH: u16 = 8;
-    /// The acknowledgment field counts.
+    /// Acknowledgment field is valid.
     pub const ACK: u16 = 16;
     /// ECN echo.
     pub const ECE: u16 = 64;
@@ -33,7 +33,7 @@ pub struct End {
     pub port: u16,
 }
 
-/// A segment as described by its header.
+/// A TCP segment as described by its headers.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
     /// Source.
@@ -46,31 +46,31 @@ pub struct Segment {
     pub ack: u32,
     /// Flags.
     pub flags: u16,
-    /// The window field, not scaled.
+    /// Unscaled window field.
     pub window: u16,
-    /// Bytes of payload on the wire.
+    /// Payload on the wire, bytes.
     pub payload: u32,
     /// Identification of the IPv4 header; 0 for IPv6.
     pub ip_id: u16,
-    /// The ECN field of the IP header: 0 cannot be marked (Not-ECT), 3 is marked (CE).
+    /// ECN field of the IP header: 0 is Not-ECT, 3 is CE.
     pub ecn: u8,
-    /// Remaining hops of the packet.
+    /// TTL or hop limit of the packet.
     pub ttl: u8,
-    /// Bytes of its frame on the wire, of Ethernet; else 0.
+    /// Length of the Ethernet frame on the wire, bytes; 0 for other link layers.
     pub frame: u32,
-    /// Whether its options were cut off.
+    /// Whether the options were truncated.
     pub cut: bool,
-    /// Maximum segment size, of a SYN.
+    /// Maximum segment size option of a SYN.
     pub mss: Option<u16>,
-    /// Shift of windows, of a SYN; at most 14.
+    /// Window shift of a SYN, at most 14.
     pub wscale: Option<u8>,
-    /// SACK permitted, of a SYN.
+    /// Whether a SYN permits SACK.
     pub sack_permitted: bool,
     /// Timestamp and echo.
     pub timestamps: Option<(u32, u32)>,
     /// SACK blocks.
     pub sacks: [(u32, u32); 4],
-    /// Number of them.
+    /// Number of SACK blocks.
     pub sack_count: u8,
 }
 
@@ -78,15 +78,15 @@ pub struct Segment {
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::large_enum_variant, reason = "it is handed on and never kept")]
 pub enum Content {
-    /// A segment of TCP.
+    /// A TCP segment.
     Tcp(Segment),
-    /// Something else.
+    /// Any other content.
     Other,
-    /// A part of a packet after the first.
+    /// A fragment other than the first.
     Fragment,
-    /// Too little was kept of it, or lengths contradict each other.
+    /// Too few bytes were captured, or lengths contradict each other.
     Short,
-    /// A link layer that is not known here.
+    /// An unknown link layer.
     UnknownLink,
 }
 
@@ -94,7 +94,7 @@ const MOST_TUNNELS: u32 = 4;
 const MOST_EXTENSIONS: usize = 8;
 const TCP: u8 = 6;
 
-/// Take a frame apart.
+/// Decode a frame.
 pub fn decode(link: u16, bytes: &[u8], on_wire: u32) -> Content {
     let Some(at) = behind_link(link, bytes) else {
         return if is_known(link) { Content::Other } else { Content::UnknownLink };
@@ -116,7 +116,7 @@ fn ip(b: &[u8], wire: u32, tunnels: u32) -> Content {
     }
 }
 
-/// Contents of the payload of another protocol of IP.
+/// Decode the payload of an IP protocol other than TCP.
 fn within(protocol: u8, b: &[u8], wire: u32, tunnels: u32) -> Content {
     match behind_tunnel(protocol, b).and_then(|at| Some((at, b.get(at..)?))) {
         Some((at, inner)) if tunnels > 0 => ip(inner, wire.saturating_sub(at as u32), tunnels - 1),
@@ -146,7 +146,7 @@ fn ipv4(ip: &[u8], wire: u32, tunnels: u32) -> Content {
     if ip[9] != TCP {
         return within(ip[9], ip.get(header..).unwrap_or(&[]), wire.saturating_sub(header as u32), tunnels);
     }
-    // a host that leaves the cutting to its card writes 0 where 16 bits are too few
+    // a host that leaves segmentation to its NIC writes 0 if 16 bits are not enough
     let total = match u32::from(u16_at(ip, 2)) {
         0 => wire,
         total => total,
@@ -167,7 +167,7 @@ fn ipv6(ip: &[u8], wire: u32, tunnels: u32) -> Content {
         IpAddr::V6(Ipv6Addr::from(all))
     };
     let payload = match u32::from(u16_at(ip, 4)) {
-        0 => wire.saturating_sub(40), // a jumbogram, or cut by the card
+        0 => wire.saturating_sub(40), // a jumbogram, or a packet that the NIC segments
         payload => payload,
     };
     let (mut next, mut at) = (ip[6], 40);
@@ -189,7 +189,7 @@ fn ipv6(ip: &[u8], wire: u32, tunnels: u32) -> Content {
     tcp(rest, length, address(8), address(24), 0, (ip[1] >> 4 & 3, ip[7]))
 }
 
-/// `length`: bytes of header and payload on the wire.
+/// Decode a TCP segment. `length`: header and payload on the wire, bytes.
 fn tcp(b: &[u8], length: u32, from: IpAddr, to: IpAddr, ip_id: u16, (ecn, ttl): (u8, u8)) -> Content {
     if b.len() < 20 {
         return Content::Short;

@@ -1,16 +1,16 @@
-//! Sets of sequence space, in order, of bounded size.
+//! Sets of ranges of sequence space, in order and of bounded size.
 
-/// Disjoint half-open ranges in order.
+/// Disjoint half-open ranges, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
     all: Vec<(i64, i64)>,
 }
 
-/// Most ranges that are kept; beyond them the lowest is forgotten.
+/// Maximum number of ranges; beyond it the lowest is forgotten.
 pub const MOST: usize = 4096;
 
 impl Ranges {
-    /// Add a range; `new` is called with each part of it that was not there.
+    /// Add a range. `new` is called with each part that was not contained before.
     pub fn add(&mut self, start: i64, end: i64, mut new: impl FnMut(i64, i64)) {
         if start >= end {
             return;
@@ -36,13 +36,13 @@ impl Ranges {
         }
     }
 
-    /// Whether the whole range is in it.
+    /// Whether the set contains the whole range.
     pub fn holds(&self, start: i64, end: i64) -> bool {
         let at = self.all.partition_point(|&(_, e)| e <= start);
         self.all.get(at).is_some_and(|&(s, e)| s <= start && end <= e)
     }
 
-    /// Remove a range; returns the number of removed bytes.
+    /// Remove a range. Returns the number of bytes removed.
     pub fn take(&mut self, start: i64, end: i64) -> i64 {
         if start >= end {
             return 0;
@@ -65,7 +65,7 @@ impl Ranges {
         taken
     }
 
-    /// Forget everything below; returns the number of bytes.
+    /// Remove everything below `end`. Returns the number of bytes removed.
     pub fn forget_below(&mut self, end: i64) -> i64 {
         match self.all.first() {
             Some(&(start, _)) if start < end => self.take(start, end),
@@ -73,7 +73,7 @@ impl Ranges {
         }
     }
 
-    /// Whether there are no ranges.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// A slow oracle: a flag for each byte.
+        /// Oracle: one flag per byte.
         #[test]
         fn a_set_of_bytes(steps in proptest::collection::vec((0u8..3, 0i64..64, 1i64..20), 1..60)) {
             let mut ranges = Ranges::default();

@@ -1,9 +1,11 @@
-//! One direction of a connection: what was sent, what the other side has told of its arrival, and what follows from both.
+//! One direction of a connection: the data sent, the other side's reports of its arrival, and the conclusions from
+//! both.
 //!
 //! Length: one scoreboard, whose parts share its positions.
 //!
-//! Positions are offsets: 0 is the SYN, 1 the first byte of data. Memory is bounded: [`MOST_OUTSTANDING`] segments that wait for their
-//! ACK, [`MOST_SETTLED`] retransmitted ones that a DSACK may still name, and [`crate::ranges::MOST`] holes.
+//! Positions are offsets: 0 is the SYN, 1 the first byte of data. Memory is bounded: [`MOST_OUTSTANDING`] outstanding
+//! segments, [`MOST_SETTLED`] retransmitted segments that a DSACK may still report, and [`crate::ranges::MOST`]
+//! holes.
 
 use std::collections::VecDeque;
 
@@ -11,16 +13,17 @@ use crate::counts::{Counts, Kind};
 use crate::packet::{flags, Segment};
 use crate::ranges::Ranges;
 
-/// Segments that wait for their ACK; beyond them the oldest is forgotten.
+/// Maximum number of outstanding segments; beyond it the oldest is forgotten.
 pub const MOST_OUTSTANDING: usize = 1 << 15;
 
-/// Retransmitted segments that were acknowledged; a DSACK arrives within a round trip.
+/// Maximum number of acknowledged retransmissions that are remembered. A DSACK arrives within a round trip.
 pub const MOST_SETTLED: usize = 1 << 10;
 
-/// Without a round trip to compare with, a hole that is filled within this time was reordered, not lost (Wireshark takes 3 ms, too).
+/// Time within which a filled hole counts as reordering, not as loss, if there is no RTT to compare with. Wireshark
+/// also uses 3 ms.
 const REORDERED_WITHIN_NS: i64 = 3_000_000;
 
-/// Ethernet pads shorter packets, not counting the check sequence.
+/// Minimum length of an Ethernet frame without its check sequence, bytes; shorter packets are padded.
 const SHORTEST_FRAME: u32 = 60;
 
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +33,7 @@ struct Sent {
     t_ns: i64,
     /// Number of transmissions.
     times: u16,
-    /// Timestamp of its first retransmission.
+    /// TSval of the first retransmission.
     again: Option<u32>,
     spurious: u16,
     sacked: bool,
@@ -48,27 +51,27 @@ struct Hole {
 /// State of one direction.
 #[derive(Clone, Debug, Default)]
 pub struct Way {
-    /// Counts of its segments.
+    /// Counts of this direction.
     pub counts: Counts,
-    /// MSS that the endpoint sending in this direction has announced.
+    /// MSS announced by the sending endpoint.
     pub mss: Option<u16>,
-    /// Window scale that the sending endpoint has announced.
+    /// Window scale announced by the sending endpoint.
     pub wscale: Option<u8>,
-    /// Whether its SYN permits SACK.
+    /// Whether the SYN permits SACK.
     pub sack_permitted: bool,
-    /// Whether its SYN is ECN-capable (ECT), as a sender sends it whose controller needs accurate ECN.
+    /// Whether the SYN is ECN-capable (ECT), as sent by controllers that need accurate ECN.
     pub syn_ect: bool,
-    /// Whether its SYN was captured with all options; otherwise window scale, MSS and SACK are unknown.
+    /// Whether the SYN was captured with all options. Otherwise window scale, MSS and SACK are unknown.
     pub syn_whole: bool,
-    /// Remaining hops (TTL or hop limit) of the first packet in this direction.
+    /// TTL or hop limit of the first packet in this direction.
     pub ttl: Option<u8>,
-    /// Whether a frame was shorter than Ethernet's minimum, so that it was captured before it was on the wire.
+    /// Whether a frame was shorter than Ethernet's minimum, and was therefore captured before transmission.
     pub unpadded: bool,
-    /// Offset of a byte sent into a closed window to probe whether it has opened.
+    /// Offset of a byte sent into a closed window, as a window probe.
     refused: Option<i64>,
     /// Whether the sending endpoint uses timestamps.
     pub timestamps: bool,
-    /// The sequence number of offset 0.
+    /// Sequence number of offset 0.
     origin: Option<u32>,
     nxt: i64,
     una: i64,
@@ -80,23 +83,24 @@ pub struct Way {
     missing: Ranges,
     holes: VecDeque<Hole>,
     last_window: Option<u64>,
-    /// End of the peer's window.
+    /// Right edge of the peer's window.
     edge: Option<i64>,
     data_acked: bool,
 }
 
 impl Way {
-    /// Whether a SYN with this number begins another connection than the one that is known.
+    /// Whether a SYN with this number begins a connection other than the known one.
     pub fn begins_anew(&self, seq: u32) -> bool {
         self.origin.is_some_and(|origin| origin != seq)
     }
 
-    /// Whether everything was sent and acknowledged.
+    /// Whether all data was sent and acknowledged, including the FIN.
     pub fn is_over(&self) -> bool {
         self.finished.is_some_and(|end| self.una >= end)
     }
 
-    /// Return the offset of a number, nearest to the last one sent. The first number seen starts the count.
+    /// Return the offset of a sequence number, nearest to the last one sent. The first number seen defines the
+    /// origin.
     fn offset(&mut self, seq: u32, syn: bool) -> i64 {
         let nxt = self.nxt;
         let origin = *self.origin.get_or_insert_with(|| if syn { seq } else { seq.wrapping_sub(1) });
@@ -108,12 +112,12 @@ impl Way {
         self.nxt + i64::from(seq.wrapping_sub(at) as i32)
     }
 
-    /// Return the offset for a number of this direction.
+    /// Return the offset of an ACK number for this direction.
     pub fn acknowledged(&mut self, ack: u32) -> i64 {
         self.offset(ack, false)
     }
 
-    /// Return the number of segments in this many bytes. `mss`: the peer's limit.
+    /// Return the number of segments for this many bytes. `mss`: the peer's MSS.
     fn segments(&self, bytes: i64, mss: Option<u16>) -> u64 {
         let Some(mss) = mss.map(i64::from).filter(|&mss| mss > 60) else { return 1 };
         if bytes <= mss {
@@ -123,7 +127,7 @@ impl Way {
         (bytes as u64).div_ceil(full as u64)
     }
 
-    /// Process a packet of this direction. `peer_mss`: MSS that the peer announced. Returns its kind and offset.
+    /// Process a packet of this direction. `peer_mss`: MSS announced by the peer. Returns its kind and offset.
     pub fn sends(&mut self, seg: &Segment, t_ns: i64, peer_mss: Option<u16>) -> (Kind, i64) {
         let is = |flag| seg.flags & flag != 0;
         self.counts.packets += 1;
@@ -167,8 +171,8 @@ impl Way {
             && self.last_window == Some(0)
             && self.edge.is_some_and(|edge| start >= edge)
         {
-            // a byte of data beyond a closed window (BSD, Solaris, Windows): usually refused, and
-            // retransmitted when the window has opened
+            // a byte beyond a closed window (BSD, Solaris, Windows): usually refused, and retransmitted once the
+            // window opens
             self.refused = Some(start);
             return (Kind::Probe, start);
         }
@@ -188,7 +192,7 @@ impl Way {
         (kind, start)
     }
 
-    /// Data not seen before, perhaps after a hole.
+    /// Record new data, possibly behind a hole.
     fn anew(&mut self, from: i64, end: i64, t_ns: i64, seg: &Segment) {
         if from > self.nxt {
             self.missing.add(self.nxt, from, |_, _| {});
@@ -220,7 +224,7 @@ impl Way {
         self.counts.most_in_flight = self.counts.most_in_flight.max(self.nxt - self.una);
     }
 
-    /// Data below the highest sent.
+    /// Record data below the highest offset sent.
     fn again(&mut self, from: i64, end: i64, t_ns: i64, seg: &Segment, mss: Option<u16>) -> Kind {
         let count = self.segments(end - from, mss);
         let filled = self.missing.take(from, end);
@@ -274,14 +278,14 @@ impl Way {
         }
     }
 
-    /// Count segments that were sent again without need. Pieces of one retransmission may be answered apart, and each counts as a
-    /// segment: the sum is bounded by the segments sent again.
+    /// Count unnecessary retransmissions. Parts of one retransmission may be reported separately, each as a segment,
+    /// so the sum is limited to the number of retransmitted segments.
     fn spurious(&mut self, segments: u64) {
         self.counts.spurious = (self.counts.spurious + segments).min(self.counts.retransmitted);
     }
 
-    /// Return whether a segment that fills a hole was sent before the packets that opened it, according to its
-    /// timestamp, its number, or the time.
+    /// Return whether a segment that fills a hole was sent before the packet that opened it, according to its
+    /// timestamp, its IP identification, or the time.
     fn was_overtaken(&mut self, from: i64, end: i64, t_ns: i64, seg: &Segment) -> bool {
         let Some(at) = self.holes.iter().position(|hole| hole.start < end && from < hole.end) else {
             return false;
@@ -305,7 +309,7 @@ impl Way {
         t_ns - hole.t_ns < within
     }
 
-    /// Make a boundary between two entries at an offset within one.
+    /// Split the entry that contains this offset.
     fn split(&mut self, at: i64) {
         let i = self.outstanding.partition_point(|sent| sent.end <= at);
         let Some(sent) = self.outstanding.get_mut(i).filter(|sent| sent.start < at) else { return };
@@ -322,8 +326,8 @@ impl Way {
         self.settled.push_back(sent);
     }
 
-    /// Process an acknowledgment of the other side. `wscale`: its window shift, if both sides have one. `block` is called with
-    /// each SACK block, in offsets, and whether it is a DSACK.
+    /// Process an acknowledgment from the other side. `wscale`: its window shift, if both sides use scaling. `block`
+    /// is called with the offsets of each SACK block and whether it is a DSACK.
     pub fn is_told(
         &mut self,
         seg: &Segment,
@@ -391,7 +395,7 @@ impl Way {
         kind
     }
 
-    /// Everything below `ack` has arrived. Returns a round trip, if one can be measured.
+    /// Advance the cumulative ACK to `ack`. Returns an RTT sample, if one can be taken.
     fn advance(&mut self, ack: i64, t_ns: i64, echo: Option<u32>, mss: Option<u16>) -> Option<i64> {
         self.counts.unseen_bytes += self.missing.forget_below(ack);
         while self.holes.front().is_some_and(|hole| hole.end <= ack) {
@@ -404,7 +408,7 @@ impl Way {
             let mut sent = sent;
             if sent.times > 1 {
                 ambiguous |= !sent.sacked;
-                // RFC 3522: the answer to a segment that was sent before it was sent again
+                // RFC 3522: the ACK echoes the original transmission, sent before the retransmission
                 let original = head
                     && sent.spurious == 0
                     && echo
@@ -430,7 +434,7 @@ impl Way {
         rtt.filter(|_| !ambiguous)
     }
 
-    /// Process a SACK block: its data has arrived.
+    /// Process a SACK block, whose data has arrived.
     fn arrived(&mut self, start: i64, end: i64, t_ns: i64, kind: Kind, rtt: &mut Option<i64>) -> Kind {
         if end > self.nxt {
             self.missing.add(self.nxt, start, |_, _| {});
@@ -457,7 +461,7 @@ impl Way {
         }
     }
 
-    /// A DSACK: it has arrived twice.
+    /// Process a DSACK, whose data has arrived twice.
     fn named_twice(&mut self, start: i64, end: i64, mss: Option<u16>) {
         let hit = |sent: &&mut Sent| sent.start < end && start < sent.end && sent.times > 1;
         let first = self.outstanding.partition_point(|sent| sent.end <= start);
@@ -479,7 +483,7 @@ impl Way {
         self.counts.duplicated += u64::from(!known);
     }
 
-    /// SACK blocks as offsets; those that make no sense are left out.
+    /// Convert SACK blocks to offsets. Invalid blocks are left out.
     fn blocks(&mut self, seg: &Segment) -> Blocks {
         let mut made = Blocks::default();
         for &(left, right) in &seg.sacks[..usize::from(seg.sack_count)] {
@@ -493,7 +497,7 @@ impl Way {
     }
 }
 
-/// At most four blocks.
+/// Up to four SACK blocks.
 #[derive(Default)]
 struct Blocks {
     all: [(i64, i64); 4],

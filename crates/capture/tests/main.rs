@@ -1,11 +1,11 @@
-//! Captures written by hand with known answers; and broken ones, which only have to give some answer.
+//! Handwritten captures with known results, and damaged ones, for which any result is accepted.
 
 use ackclock_capture::counts::Kind;
 use ackclock_capture::packet::flags::{ACK, FIN, RST, SYN};
 use ackclock_capture::{read, Connections, Error, Place};
 use proptest::prelude::*;
 
-/// A segment to be written: its sender, time and content.
+/// Segment to write: sender, time and content.
 #[derive(Clone, Default)]
 struct Seg {
     server: bool,
@@ -48,7 +48,7 @@ fn options(seg: &Seg) -> Vec<u8> {
     out
 }
 
-/// IP and TCP headers of a segment; of the payload only the length is given.
+/// Build the IP and TCP headers of a segment. The payload is counted in the lengths but not written.
 fn packet(seg: &Seg) -> Vec<u8> {
     let options = options(seg);
     let header = 20 + options.len();
@@ -87,7 +87,7 @@ fn pcap(segs: &[Seg]) -> Vec<u8> {
     out
 }
 
-/// Return it as pcapng, big-endian, in ns, with an offset of one second.
+/// Write the segments as pcapng, big-endian, in ns, with an offset of one second.
 fn pcapng(segs: &[Seg]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut block = |kind: u32, body: &[u8]| {
@@ -106,7 +106,7 @@ fn pcapng(segs: &[Seg]) -> Vec<u8> {
     interface.extend(1i64.to_be_bytes());
     interface.extend([0; 4]);
     block(1, &interface);
-    block(0xbad, &[1, 2, 3, 4]); // a kind that nobody knows
+    block(0xbad, &[1, 2, 3, 4]); // an unknown block type
     for seg in segs {
         let bytes = packet(seg);
         let ns = (seg.us + 1_000_000_000_000) * 1000;
@@ -128,7 +128,8 @@ fn found(bytes: &[u8]) -> Connections {
     read(|| Ok(bytes), Some(0), 1000, |_| true).expect("a capture")
 }
 
-/// 1,000 bytes each, with timestamps in ms; SYN of the client at offset 0 has the number 99, that of the server 4,294,967,290.
+/// A connection with segments of 1,000 bytes and timestamps in ms. The SYN (offset 0) has sequence number 99 from the
+/// client and 4,294,967,290 from the server.
 struct Talk {
     segs: Vec<Seg>,
 }
@@ -162,7 +163,7 @@ impl Talk {
         Talk { segs }
     }
 
-    /// The client sends segment `no` at a time in ms.
+    /// Send segment `no` from the client at a time in ms.
     fn data(mut self, ms: u64, no: u32) -> Self {
         self.segs.push(Seg {
             us: ms * 1000,
@@ -177,7 +178,7 @@ impl Talk {
         self
     }
 
-    /// The server has everything below segment `no`, and the segments of the blocks.
+    /// Acknowledge everything below segment `no`, and the segments in `blocks`, from the server.
     fn ack(mut self, ms: u64, no: u32, echo: u32, blocks: &[(u32, u32)]) -> Self {
         let at = |no: u32| 100 + no * 1000;
         self.segs.push(Seg {
@@ -259,7 +260,7 @@ fn the_network_makes_two_of_one() {
 
 #[test]
 fn overtaken_on_the_way() {
-    // captured at the sender: SACK reported it later than its followers
+    // captured at the sender: SACK reported the segment later than its successors
     let talk = Talk::new().data(21, 0).data(21, 1).data(21, 2);
     let talk = talk.ack(41, 1, 21, &[]).ack(41, 1, 21, &[(2, 3)]).ack(42, 3, 21, &[]);
     let counts = found(&pcap(&talk.segs)).all[0].ways[0].counts;
@@ -270,7 +271,7 @@ fn overtaken_on_the_way() {
     segs.last_mut().expect("a segment").ts = Some((31, 20));
     let counts = found(&pcap(&segs)).all[0].ways[0].counts;
     assert_eq!((counts.retransmitted, counts.reordered, counts.bytes), (0, 1, 3000));
-    // and lost before the capture point: the timestamp is newer
+    // lost before the capture point: the timestamp is newer
     let counts = found(&pcap(&Talk::new().data(30, 0).data(33, 2).data(60, 1).segs)).all[0].ways[0].counts;
     assert_eq!((counts.retransmitted, counts.reordered, counts.bytes), (1, 0, 3000));
 }
@@ -373,7 +374,7 @@ fn who_asks_may_stop() {
 }
 
 proptest! {
-    /// Any bytes behind a header: an answer or a refusal.
+    /// Any bytes behind a valid header are read or refused without a panic.
     #[test]
     fn any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..600), ng in any::<bool>()) {
         let mut file = if ng { pcapng(&Talk::new().segs) } else { pcap(&Talk::new().segs) };
@@ -382,7 +383,7 @@ proptest! {
         let _ = read(|| Ok(&file[..]), Some(0), 100, |_| true);
     }
 
-    /// Captures of which a few bytes were changed; headers among them.
+    /// Captures with a few changed bytes, including headers.
     #[test]
     fn changed_bytes(changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12), ng in any::<bool>()) {
         let talk = Talk::new().data(21, 0).data(21, 1).data(21, 3).ack(41, 1, 21, &[(3, 4)]).data(60, 1).ack(80, 4, 60, &[(1, 2)]);
@@ -394,7 +395,7 @@ proptest! {
         let _ = read(|| Ok(&file[..]), Some(0), 100, |_| true);
     }
 
-    /// Segments in any order with any numbers: no count runs away, and nothing is lost that was not sent again.
+    /// Segments in any order with any numbers: counts stay within their bounds.
     #[test]
     fn any_talk(steps in proptest::collection::vec((any::<bool>(), 0u64..100, 0u32..40, 0u32..40, any::<bool>()), 0..80)) {
         let mut talk = Talk::new();
@@ -417,7 +418,8 @@ proptest! {
     }
 }
 
-/// Frames of all link layers with bytes drawn near those that begin a layer: an answer each, whatever it is. `ACKCLOCK_FRAMES` says how many.
+/// Frames of all link layers, with bytes drawn near those that begin a layer, are decoded without a panic.
+/// `ACKCLOCK_FRAMES` sets their number.
 #[test]
 fn frames_of_any_bytes_have_an_answer() {
     use ackclock_capture::packet::{decode, Content};

@@ -1,23 +1,24 @@
-//! A test that every controller has to pass, built in or a user's own: random sequences of what a connection can meet,
-//! and rules that hold after each step.
+//! Conformance test for every controller, built-in or user-defined: random sequences of connection events, and rules
+//! that must hold after each step.
 //!
-//! | rule | what is asked |
+//! | rule | requirement |
 //! |---|---|
-//! | window | cwnd is 1 at least and never beyond its clamp; a target window is 2 at least; a pacing rate is positive |
+//! | window | cwnd is at least 1 and never above its clamp; a target window is at least 2; a pacing rate is positive |
 //! | reduction | a target window is not above cwnd |
-//! | application-limited | an ACK of a sender that its window does not limit does not raise cwnd, unless the controller says that it does |
-//! | undo | a reduction that was a mistake is taken back: the window is what it was, at least |
-//! | ecn | marks on every ACK, with a reduction in each round trip, do not let the window grow |
-//! | growth | a window that grew grows again after a loss, time without data, a timeout in recovery, or as a window of two |
-//! | variables | none is infinite |
-//! | determinism | the same sequence gives the same windows |
-//! | copy | a copy of a controller, if it can be copied, goes on as the controller does |
+//! | application-limited | an ACK does not raise cwnd unless the window limits the sender or the controller declares `unlimited` |
+//! | undo | undoing a spurious reduction restores at least the previous window |
+//! | ecn | the window does not grow while every ACK carries a mark |
+//! | growth | a window that grew once grows again after a loss, an idle period, a timeout in recovery, or losses down to two segments |
+//! | variables | no variable is infinite |
+//! | determinism | equal sequences produce equal windows |
+//! | copy | a copy of a controller, if copying is supported, behaves like the original |
 //!
-//! Beside the sequences that these rules speak of, every hook is called in orders that are drawn from the contract's table (`drawn.rs`).
+//! In addition, every hook is called in random orders drawn from the contract's table (`drawn.rs`).
 //!
-//! Controllers that set the window themselves (`Needs::control`) handle growth, undo and marks in their own way. For these
-//! the rules on application limits, reductions, marks and growth do not apply. Their window may have grown during the mistake
-//! or shrunk, and an undo leaves it no smaller than both. A window that never grows need not grow again.
+//! Controllers that set the window themselves (`Needs::control`) handle growth, undo and marks in their own way, so the
+//! rules on application limits, reductions, marks and growth do not apply to them. Their window may have grown or
+//! shrunk during a spurious recovery; the window after the undo must not be smaller than both the window before the
+//! undo and the window before the reduction. A window that never grew need not grow again.
 //!
 //! Length: a sender in outline, whose every step asks for some of the rules.
 
@@ -38,9 +39,9 @@ pub use witness::{Heard, Witness};
 pub struct Violation {
     /// Name of the rule in the table above.
     pub rule: &'static str,
-    /// Hook after which it showed.
+    /// Hook after which the violation was detected.
     pub hook: &'static str,
-    /// Sequence, counted from 0, and step in it.
+    /// Sequence number, from 0, and step within the sequence.
     pub at: (u32, u32),
     /// Observed value, in words.
     pub found: String,
@@ -53,24 +54,24 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Sequences of one check.
+/// Number of sequences in one check.
 pub const SEQUENCES: u32 = 60;
-/// Steps of a sequence.
+/// Number of steps in a sequence.
 const STEPS: u32 = 400;
-/// Sequences in which a copy takes over half-way.
+/// Number of sequences that are repeated with a copy taking over half-way.
 const COPIES: u32 = 5;
-/// Sequences that are drawn from the table of hooks.
+/// Number of sequences drawn from the table of hooks.
 const DRAWN: u32 = 24;
-/// Sequences that are followed by growth: each trouble with four paths.
+/// Number of sequences that test growth after trouble: four kinds of trouble, four paths each.
 const TROUBLES: u32 = 16;
-/// Round trips without loss, at the minimum RTT, in which a window must have grown; and time, because FAST
-/// may be configured to move its window every 100 s only.
+/// Growth deadline: loss-free round trips at the minimum RTT, and a time. The time is needed because FAST may be
+/// configured to change its window only every 100 s.
 const PATIENCE: (u32, Span) = (200, Span::from_secs(120));
 const SMSS: u32 = 1448;
-/// Maximum number of segments in a window.
+/// Maximum window, segments.
 const CLAMP: u32 = 20_000;
 
-/// Test the controllers made by `make`; `go_on` is called after each sequence.
+/// Test the controllers made by `make`. `go_on` is called after each sequence; testing stops when it returns false.
 pub fn check<C: CongestionControl>(
     mut make: impl FnMut() -> C,
     mut go_on: impl FnMut() -> bool,
@@ -100,7 +101,7 @@ pub fn check<C: CongestionControl>(
     Ok(())
 }
 
-/// Two series of windows that have to be equal.
+/// Compare two series of windows that must be equal.
 fn differ(
     rule: &'static str,
     hook: &'static str,
@@ -113,7 +114,7 @@ fn differ(
     Err(Violation { rule, hook, at: (sequence, step as u32), found })
 }
 
-/// Simplified sender: enough to give a controller a consistent story.
+/// Simplified sender that drives a controller with consistent events.
 struct Path<C> {
     cc: C,
     window: Window,
@@ -156,7 +157,7 @@ impl<C: CongestionControl> Path<C> {
         }
     }
 
-    /// Random steps; the windows after each.
+    /// Run random steps and return the window after each.
     fn run(mut self) -> Result<Vec<u32>, Violation> {
         self.begin()?;
         let mut windows = Vec::with_capacity(STEPS as usize);
@@ -164,7 +165,8 @@ impl<C: CongestionControl> Path<C> {
         Ok(windows)
     }
 
-    /// Random steps, the second half of them with a copy of the controller; `None` if it cannot be copied.
+    /// Run random steps, the second half with a copy of the controller. Returns `None` if the controller cannot be
+    /// copied.
     fn run_copied(mut self) -> Result<Option<Vec<u32>>, Violation> {
         self.begin()?;
         let mut windows = Vec::with_capacity(STEPS as usize);
@@ -223,7 +225,7 @@ impl<C: CongestionControl> Path<C> {
         Ok(())
     }
 
-    /// Round trips in which every ACK carries a mark.
+    /// Run round trips in which every ACK carries a mark.
     fn run_marked(mut self) -> Result<(), Violation> {
         self.begin()?;
         for _ in 0..8 {
@@ -244,7 +246,7 @@ impl<C: CongestionControl> Path<C> {
         Ok(())
     }
 
-    /// Growth, trouble, and growth again.
+    /// Let the window grow, cause trouble, and check that it grows again.
     fn run_troubled(mut self) -> Result<(), Violation> {
         self.begin()?;
         if self.needs.control || !self.grows((4, Span::ZERO))? {
@@ -264,7 +266,7 @@ impl<C: CongestionControl> Path<C> {
         }
         match self.at.0 % 4 {
             1 => {
-                self.even_round(true)?; // Counters that begin with the first growth now begin here.
+                self.even_round(true)?; // counters that start with the first growth start here
                 (0..40).try_for_each(|_| self.even_round(false))?;
             }
             2 => self.time_out_in_recovery()?,
@@ -280,7 +282,8 @@ impl<C: CongestionControl> Path<C> {
         Err(self.broken("growth", "on_ack", found))
     }
 
-    /// Return whether the window grows in this many round trips and this much time, without queue or loss.
+    /// Return whether the window grows within `rounds` round trips or `time`, whichever ends later, without queueing or
+    /// loss.
     fn grows(&mut self, (rounds, time): (u32, Span)) -> Result<bool, Violation> {
         let (before, until) = (self.window.cwnd, self.now + time);
         let mut round = 0;
@@ -294,8 +297,8 @@ impl<C: CongestionControl> Path<C> {
         Ok(false)
     }
 
-    /// Play a round trip at the minimum RTT, its ACKs evenly spaced, each for two segments or more. The
-    /// window is full all the time, or half of it is sent at once and nothing more.
+    /// Play one round trip at the minimum RTT with evenly spaced ACKs for at least two segments each. The window is
+    /// kept full if `limited`; otherwise a single burst of half a window is sent.
     fn even_round(&mut self, limited: bool) -> Result<(), Violation> {
         let all = if limited { self.window.cwnd } else { (self.window.cwnd / 2).max(1) };
         let each = all.div_ceil(30).max(2).min(all);
@@ -378,7 +381,7 @@ impl<C: CongestionControl> Path<C> {
                 tx_in_flight: in_flight,
                 is_app_limited: !limited,
                 is_retrans: self.state >= CaState::Recovery,
-                is_ack_delayed: segments == 1, // as Linux guesses it
+                is_ack_delayed: segments == 1, // Linux's heuristic
                 is_probe_ack: false,
             }),
             ..arrival.into()
@@ -408,7 +411,7 @@ impl<C: CongestionControl> Path<C> {
         self.look("on_ack")
     }
 
-    /// A whole window of ACKs.
+    /// Acknowledge a whole window, at most 60 ACKs.
     fn round(&mut self) -> Result<(), Violation> {
         for _ in 0..self.window.cwnd.min(60) {
             self.ack(true, false)?;
@@ -422,7 +425,7 @@ impl<C: CongestionControl> Path<C> {
         self.look("on_state")
     }
 
-    /// The target window of a reduction that begins now.
+    /// Ask the controller for the target window of a new reduction.
     fn reduce(&mut self, marked: bool) -> Result<(), Violation> {
         let cwnd = self.window.cwnd;
         self.window.prior_cwnd = cwnd;
@@ -434,7 +437,7 @@ impl<C: CongestionControl> Path<C> {
         self.take_target(ssthresh)
     }
 
-    /// Check and keep the target window of a reduction.
+    /// Check the target window of a reduction and store it as ssthresh.
     fn take_target(&mut self, ssthresh: u32) -> Result<(), Violation> {
         let cwnd = self.window.cwnd;
         if ssthresh < 2 {
@@ -448,7 +451,7 @@ impl<C: CongestionControl> Path<C> {
         Ok(())
     }
 
-    /// An ACK for a segment, which shows that another one is lost or not, before the congestion states are settled.
+    /// Process an ACK for one segment up to loss detection, which marks one segment lost if `lost`.
     fn hear(&mut self, lost: bool) -> Result<AckSample, Violation> {
         let mut ack = self.sample(1, true, false);
         self.cc.on_sample(&mut self.window, &ack);
@@ -457,7 +460,7 @@ impl<C: CongestionControl> Path<C> {
         Ok(ack)
     }
 
-    /// Loss detection finds a segment lost, or none.
+    /// Set the result of loss detection in `ack`: one segment lost, or none.
     fn lose_one(&mut self, ack: &mut AckSample, lost: bool) {
         ack.newly_lost = u32::from(lost);
         self.lost += u64::from(ack.newly_lost);
@@ -466,7 +469,7 @@ impl<C: CongestionControl> Path<C> {
         }
     }
 
-    /// A loss shows.
+    /// Detect a loss and enter recovery.
     fn enter_recovery(&mut self) -> Result<(), Violation> {
         let ack = self.hear(true)?;
         self.reduce(false)?;
@@ -474,7 +477,7 @@ impl<C: CongestionControl> Path<C> {
         self.control(&ack)
     }
 
-    /// Grow the window for this ACK, if the controller sets the window itself.
+    /// Call `on_control` for this ACK if the controller sets the window itself.
     fn control(&mut self, ack: &AckSample) -> Result<(), Violation> {
         if self.needs.control {
             self.grow(ack)?;
@@ -482,7 +485,7 @@ impl<C: CongestionControl> Path<C> {
         Ok(())
     }
 
-    /// Loss, a few ACKs of recovery, and its end, or its undoing.
+    /// Play a loss, a few ACKs of recovery, and its end or its undo.
     fn lose(&mut self, undone: bool) -> Result<(), Violation> {
         let prior_ssthresh = self.window.current_ssthresh();
         self.enter_recovery()?;
@@ -528,7 +531,7 @@ impl<C: CongestionControl> Path<C> {
         self.set_state(CaState::Open)
     }
 
-    /// A round trip whose ACKs carry marks.
+    /// Play one round trip in which every ACK carries a mark.
     fn mark(&mut self) -> Result<(), Violation> {
         let ack = self.sample(1, true, true);
         self.cc.on_sample(&mut self.window, &ack);
@@ -556,7 +559,8 @@ impl<C: CongestionControl> Path<C> {
             self.cc.on_recovered(&mut self.window, self.now);
             self.look("on_recovered")?;
             if !self.needs.control {
-                // A controller may raise cwnd here by its estimate (`on_recovered`); later checks would take that for growth.
+                // `on_recovered` may raise cwnd to the controller's estimate. Later checks would mistake that for
+                // growth.
                 self.window.cwnd = self.window.cwnd.min(before).max(1);
             }
             self.set_state(CaState::Open)?;

@@ -1,6 +1,6 @@
-//! The closed set of congestion controllers and the registry of their names. A new one has a file of its own,
-//! and here `mod`, an entry of `ENTRIES` and a line of `controllers!`. `contract.rs` defines what all of them
-//! must do.
+//! The closed set of congestion controllers and the registry of their names. A new controller needs its own file and,
+//! here, a `mod` line, an entry in `ENTRIES` and a line in `controllers!`. `contract.rs` defines what all of them must
+//! do.
 
 mod bbr;
 mod bbr3;
@@ -80,29 +80,29 @@ use westwood::WestwoodOptions;
 pub use westwood_plus::WestwoodPlus;
 pub use yeah::Yeah;
 
-/// User's own controller, boxed.
+/// Boxed user-defined controller.
 pub type Custom = Box<dyn CongestionControl + Send>;
 
-/// Part of a copy of a whole world. The maker of that copy has checked before that each controller can be
-/// copied.
+/// Used when a whole world is copied. The caller has already checked that every controller can be copied.
 impl Clone for Custom {
     fn clone(&self) -> Custom {
         self.copied().expect("invariant: asked whether there is a copy")
     }
 }
 
-/// Settings of the stack for every controller that has the choice; `None` keeps the default of the controller's name.
+/// Stack settings shared by all controllers that support them; `None` keeps the controller's own default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shared {
-    /// Thousandths of the window that a reduction leaves (Reno, CUBIC).
+    /// Fraction of the window kept by a reduction, in thousandths (Reno, CUBIC).
     pub beta_permille: Option<u32>,
-    /// Thousandths of the window that a reduction for a mark leaves; `None`: as for a loss (Reno, CUBIC; RFC 8511).
+    /// Fraction of the window kept by a reduction for a mark, in thousandths; `None` uses the value for losses (Reno,
+    /// CUBIC; RFC 8511).
     pub ecn_beta_permille: Option<u32>,
-    /// The estimate of Reno's window grows by ACKs, not by the segments that they acknowledge (CUBIC).
+    /// Whether the estimate of Reno's window grows per ACK rather than per acknowledged segment (CUBIC).
     pub counts_acks: bool,
 }
 
-/// Makes a controller for each connection.
+/// Factory called once for each connection.
 type Make = Arc<dyn Fn() -> Controller + Send + Sync>;
 
 /// A built-in controller.
@@ -113,12 +113,12 @@ pub struct Entry {
     pub about: &'static str,
     /// Options of the controller.
     pub options: &'static Table,
-    /// Options of a scenario that gives none.
+    /// Default options, used if a scenario gives none.
     pub usual: fn() -> Value,
     maker: fn(&Value, Shared) -> Result<Make, Refusal>,
 }
 
-/// An entry: name, one line, options with their defaults if there are any, and the constructor.
+/// Build an entry from name, one-line description, options with their defaults, and constructor.
 macro_rules! entry {
     ($name:literal, $about:literal, $options:ty, $usual:expr, $make:expr) => {
         Entry {
@@ -190,7 +190,7 @@ fn cubic(params: CubicParams, shared: Shared) -> Controller {
     Controller::Cubic(Cubic::new(CubicParams { beta, ecn_beta, counts_acks: shared.counts_acks, ..params }))
 }
 
-/// Name and one line for each built-in controller.
+/// Name and one-line description of each built-in controller.
 pub const REGISTRY: &[(&str, &str)] = &NAMES;
 
 const NAMES: [(&str, &str); ENTRIES.len()] = {
@@ -203,7 +203,7 @@ const NAMES: [(&str, &str); ENTRIES.len()] = {
     names
 };
 
-/// The entry called `name`.
+/// Return the entry called `name`.
 fn find(name: &str) -> Result<&'static Entry, Refusal> {
     ENTRIES.iter().find(|entry| entry.name == name).ok_or_else(|| {
         let names: Vec<&str> = ENTRIES.iter().map(|entry| entry.name).collect();
@@ -211,10 +211,10 @@ fn find(name: &str) -> Result<&'static Entry, Refusal> {
     })
 }
 
-/// The enum of controllers, and the dispatch of calls to the contained one.
+/// Define the enum of controllers and the dispatch of calls to the contained controller.
 macro_rules! controllers {
     ($d:tt $($variant:ident($held:ty),)*) => {
-        /// Every built-in controller, and one variant for a user's own.
+        /// All built-in controllers, and a variant for user-defined ones.
         #[derive(Clone)]
         #[allow(missing_docs, reason = "each variant holds the controller of its name")]
         pub enum Controller {
@@ -223,7 +223,7 @@ macro_rules! controllers {
         }
 
         impl Controller {
-            /// Return another one in the same state, or the reason for having none.
+            /// Return a copy in the same state, or the reason why copying is impossible.
             pub fn copy(&self) -> Result<Controller, String> {
                 match self {
                     $(Controller::$variant(c) => Ok(Controller::$variant(c.clone())),)*
@@ -275,7 +275,7 @@ impl Controller {
         Controller::build(name, &Options::new(), Shared::default()).ok()
     }
 
-    /// Every variable that a built-in controller shows of itself.
+    /// Names of all variables that built-in controllers expose in traces.
     pub fn known_vars() -> Vec<&'static str> {
         let mut known = Vec::new();
         for entry in ENTRIES {
@@ -286,12 +286,12 @@ impl Controller {
         known
     }
 
-    /// The controller called `name` with these options.
+    /// Return the controller called `name` with these options.
     pub fn build(name: &str, options: &Options, shared: Shared) -> Result<Controller, Refusal> {
         Ok(Recipe::new(name, options, shared)?.make())
     }
 
-    /// Whether a present RTT sample says something about the path.
+    /// Whether the controller uses an RTT sample taken at `now`.
     #[inline]
     pub fn heeds_rtt(&self, now: Time) -> bool {
         match self {
@@ -316,7 +316,7 @@ macro_rules! dispatched {
     };
 }
 
-/// All hooks are passed on; only a copy is another controller of this set.
+/// Forward a hook to the contained controller. Only `copied` differs: it copies the whole enum.
 macro_rules! hand_on {
     (copied $me:ident ()) => {
         $me.copy().map(|copy| Box::new(copy) as Custom)

@@ -1,13 +1,15 @@
-//! The ideal path of RFC 6937 §3.1: what each recovery rule sends, ACK by ACK, when nothing else disturbs it. It
-//! drives the real [`Rule`]s and is what the RFCs' tables are checked with.
+//! Ideal path of RFC 6937 §3.1: the segments that each recovery rule sends, ACK by ACK, without other influences. It
+//! runs the real [`Rule`]s and is used to check the tables in the RFCs.
 //!
 //! Sources: RFC 6937 §3.1 and RFC 9937 §8 (setting); RFC 6675 §4-5 (loss detection, pipe, NextSeg, rescue
 //! retransmission); RFC 3042 (limited transmit).
 //!
-//! A sender of whole segments with `cwnd` = FlightSize = pipe = W, evenly spaced over one RTT; a FIFO path of RTT 1
-//! without a queue; one ACK with complete SACK information per segment that arrives. Retransmissions are never lost.
+//! The sender uses whole segments, with `cwnd` = FlightSize = pipe = W, evenly spaced over one RTT. The path is a FIFO
+//! with an RTT of 1 and no queue. Each arriving segment triggers one ACK with complete SACK information.
+//! Retransmissions are never lost.
 //!
-//! Differs: cwnd does not grow outside recovery, and no timer runs: where a sender would wait for its RTO the table ends.
+//! Differs: cwnd does not grow outside recovery, and there are no timers. The table ends where a sender would wait for
+//! its RTO.
 
 mod sender;
 
@@ -16,33 +18,33 @@ use ackclock_core::trace::{CaState, RuleVars};
 use self::sender::Sender;
 use crate::recovery::Rule;
 
-/// Setting of an episode.
+/// Settings of an episode.
 #[derive(Clone, Debug)]
 pub struct IdealConfig {
     /// The recovery rule.
     pub rule: Rule,
     /// W: cwnd, FlightSize and pipe at the start, segments; at least 1.
     pub window: u32,
-    /// Segments whose first transmission is lost, by number from 0; new segments (W and up) may be among them.
+    /// Segments whose first transmission is lost, numbered from 0; may include new segments (W and above).
     pub lost: Vec<u32>,
-    /// ACKs that are lost, by the number of the transmission that triggers them, from 0.
+    /// Lost ACKs, by the number of the transmission that triggers them, from 0.
     pub lost_acks: Vec<u32>,
-    /// Target window; `None` is max(W / 2, 2).
+    /// Target window, segments; `None` uses max(W / 2, 2).
     pub ssthresh: Option<u32>,
-    /// Minimum window of rate halving; `None` is ssthresh.
+    /// Minimum window of rate halving, segments; `None` uses ssthresh.
     pub min_cwnd: Option<u32>,
-    /// PRR's denominator instead of the rule's own (for instance W, with limited-transmit segments not counted).
+    /// Denominator that replaces PRR's own (for instance W, without limited-transmit segments); `None` keeps it.
     pub recover_fs: Option<u32>,
     /// Whether the application has more than the first W segments to send.
     pub more_data: bool,
     /// Whether new segments may be sent on duplicate ACKs before recovery.
     pub limited_transmit: bool,
-    /// Number of ACKs after which the run is given up.
+    /// Maximum number of ACKs in a run.
     pub max_acks: u32,
 }
 
 impl IdealConfig {
-    /// The setting of the RFCs: bulk data, limited transmit, nothing overridden, nothing lost yet.
+    /// Settings of the RFCs: bulk data, limited transmit, no overrides, no losses.
     pub fn new(rule: Rule, window: u32) -> IdealConfig {
         IdealConfig {
             rule,
@@ -59,22 +61,22 @@ impl IdealConfig {
     }
 }
 
-/// One ACK.
+/// One row of the table: one ACK.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IdealRow {
-    /// Time of arrival, RTTs since the first segment left.
+    /// Time of arrival in RTTs, counted from the first transmission.
     pub time_rtts: f64,
-    /// Number of the transmission that triggered the ACK, from 0: the published tables' "ack#".
+    /// Number of the transmission that triggered the ACK, from 0 ("ack#" in the published tables).
     pub ack: u32,
     /// Segment carried by this transmission.
     pub trigger: u32,
-    /// The transmission was a retransmission.
+    /// Whether this transmission was a retransmission.
     pub trigger_is_retransmission: bool,
     /// snd_una after the ACK, segments.
     pub snd_una: u32,
     /// DeliveredData, segments.
     pub delivered: u32,
-    /// Segments newly considered lost.
+    /// Number of segments newly considered lost.
     pub newly_lost: u32,
     /// State after the ACK: Open, Disorder or Recovery.
     pub state: CaState,
@@ -84,26 +86,26 @@ pub struct IdealRow {
     pub ssthresh: u32,
     /// pipe after the ACK, before sending, segments.
     pub pipe: u32,
-    /// New segments sent.
+    /// Number of new segments sent.
     pub sent_new: u32,
-    /// Segments retransmitted.
+    /// Number of segments retransmitted.
     pub sent_retransmissions: u32,
-    /// Segments sent, as the tables print them: "N", "R", "2R", "2R+N", "·" for nothing.
+    /// Segments sent, in the notation of the tables: "N", "R", "2R", "2R+N", "·" for none.
     pub sent: String,
-    /// Terms of PRR's reduction bound that set sndcnt, if it is above 0: s, b, d (RFC 6937 §3.1); else empty.
+    /// Terms of PRR's reduction bound that equal sndcnt, if it is above 0: s, b, d (RFC 6937 §3.1). Empty otherwise.
     pub rb: String,
-    /// The rule's variables after the ACK, before sending; defaults outside recovery.
+    /// Variables of the rule after the ACK, before sending; defaults outside recovery.
     pub rule: RuleVars,
 }
 
-/// The episode as a whole. All zero if recovery was never entered.
+/// Summary of an episode; all zero if recovery was never entered.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IdealSummary {
-    /// Recovery was entered.
+    /// Whether recovery was entered.
     pub entered: bool,
-    /// Recovery ended by a full ACK; otherwise the sender would wait for its RTO.
+    /// Whether recovery ended with a full ACK; otherwise the sender would wait for its RTO.
     pub completed: bool,
-    /// Time from the ACK that enters to the one that ends recovery (or the last one), RTTs.
+    /// Time in RTTs from the entering ACK to the ACK that ends recovery (or the last one).
     pub recovery_rtts: f64,
     /// pipe on the entering ACK, before sending, segments.
     pub pipe_at_entry: u32,
@@ -111,26 +113,26 @@ pub struct IdealSummary {
     pub ssthresh: u32,
     /// pipe after the ACK that ends recovery, before sending, segments.
     pub pipe_at_exit: u32,
-    /// cwnd before that ACK, segments.
+    /// cwnd before the ACK that ends recovery, segments.
     pub cwnd_before_exit: u32,
-    /// cwnd after it, segments.
+    /// cwnd after the ACK that ends recovery, segments.
     pub cwnd_after_exit: u32,
-    /// Segments sent on the entering ACK.
+    /// Number of segments sent on the entering ACK.
     pub burst_at_entry: u32,
-    /// Maximum number of segments sent on one ACK in recovery, the ending ACK not counted.
+    /// Maximum number of segments sent on one ACK in recovery, except the ACK that ends it.
     pub max_burst: u32,
-    /// Segments sent on the ACK that ends recovery.
+    /// Number of segments sent on the ACK that ends recovery.
     pub burst_at_exit: u32,
-    /// Segments retransmitted in the episode.
+    /// Number of segments retransmitted in the episode.
     pub retransmissions: u32,
 }
 
-/// All ACKs up to the one that ends recovery, and the summary.
+/// Rows of all ACKs up to the one that ends recovery, and the summary.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IdealTable {
     /// One row per ACK.
     pub rows: Vec<IdealRow>,
-    /// The episode.
+    /// Summary of the episode.
     pub summary: IdealSummary,
 }
 
@@ -167,7 +169,7 @@ mod tests {
 
     #[test]
     fn rescue_retransmission_repairs_a_lost_tail() {
-        // RFC 6675 NextSeg rule 4: segment 19 has nothing above it; it is sent once 0 is acknowledged
+        // RFC 6675 NextSeg rule 4: no segment above 19 exists, so 19 is sent once 0 is acknowledged
         let rule = Rule::by_name("rfc6675").expect("registered");
         let t = run(&IdealConfig { lost: vec![0, 19], more_data: false, ..IdealConfig::new(rule, 20) });
         assert!(t.summary.completed);

@@ -1,7 +1,8 @@
-//! Window rules, pure and alone: congestion controllers say what ssthresh is and how the window grows; recovery rules
-//! say how the window gets there; slow starts say when a flow has grown enough. Every set of the three works, but for controllers with a start of their own. Controllers and rules see ACKs as counts of segments;
-//! neither sees a sequence number, a timer or a packet. The exception is `ideal`, a minimal sender on a path without
-//! delay variation, which recomputes the tables of the RFCs.
+//! Window rules without any protocol code. Congestion controllers determine ssthresh and the growth of the window;
+//! recovery rules determine how the window reaches ssthresh; slow starts determine when slow start ends. All
+//! combinations work, except with controllers that have their own start phase. Controllers and rules see ACKs as counts
+//! of segments; neither sees a sequence number, a timer or a packet. The exception is `ideal`, a minimal sender on a
+//! path without delay variation, which recomputes the tables of the RFCs.
 
 pub mod conformance;
 pub mod controller;

@@ -1,5 +1,5 @@
-//! Recovery rules: the contract, the closed set, and the registry of names. A rule is pure arithmetic in segments:
-//! it says how large cwnd is on each ACK of an episode; the sender transmits while pipe < cwnd.
+//! Recovery rules: the contract, the closed set, and the registry of names. A rule is pure arithmetic in segments. It
+//! determines cwnd on each ACK of an episode; the sender transmits while pipe < cwnd.
 
 mod freebsd_4;
 mod prr;
@@ -13,12 +13,12 @@ pub use prr::{ForcedRetransmit, Prr, PrrBound, PrrExit, PrrParams, RecoverFs};
 pub use rate_halving::RateHalving;
 pub use rfc6675::Rfc6675;
 
-/// The state of the sender at the moment recovery begins, after the entering ACK was applied to the scoreboard.
+/// State of the sender when recovery begins, after the entering ACK was applied to the scoreboard.
 #[derive(Clone, Copy, Debug)]
 pub struct RecoveryEntry {
     /// cwnd before entry (W).
     pub cwnd: u32,
-    /// Target window that the controller chose.
+    /// Target window chosen by the controller.
     pub ssthresh: u32,
     /// snd_nxt - snd_una, limited-transmit segments included.
     pub flight_size: u32,
@@ -26,7 +26,7 @@ pub struct RecoveryEntry {
     pub sacked: u32,
     /// Segments newly SACKed by the entering ACK.
     pub newly_sacked: u32,
-    /// Segments newly acknowledged cumulatively by the entering ACK.
+    /// Segments that the entering ACK newly acknowledged cumulatively.
     pub newly_acked: u32,
     /// Minimum window for rate halving (the controller's `min_cwnd` hook).
     pub min_cwnd: u32,
@@ -43,18 +43,18 @@ pub struct RecoveryAck {
     pub cwnd: u32,
     /// Target window.
     pub ssthresh: u32,
-    /// snd_una advanced.
+    /// Whether snd_una advanced.
     pub una_advanced: bool,
     /// Segments newly marked lost by this ACK, including lost retransmissions.
     pub newly_lost: u32,
-    /// This is the ACK that entered recovery.
+    /// Whether this ACK entered recovery.
     pub entering: bool,
-    /// The ACK made progress in the sense of Linux 2.6 `tcp_cwnd_down`: it acknowledged or SACKed something, or
-    /// carries a DSACK; or the flow has no SACK and this is a duplicate ACK.
+    /// Whether the ACK made progress in the sense of Linux 2.6 `tcp_cwnd_down`: it acknowledged or SACKed data, carries
+    /// a DSACK, or is a duplicate ACK of a flow without SACK.
     pub progress: bool,
 }
 
-/// The moment recovery ends by a full ACK.
+/// State of the sender when a full ACK ends recovery.
 #[derive(Clone, Copy, Debug)]
 pub struct RecoveryExit {
     /// cwnd before the exit rule.
@@ -63,25 +63,25 @@ pub struct RecoveryExit {
     pub ssthresh: u32,
     /// pipe after the ACK that ends recovery.
     pub pipe: u32,
-    /// The episode is undone: cwnd and ssthresh were already restored by the sender.
+    /// Whether the episode was undone; the sender has already restored cwnd and ssthresh.
     pub undone: bool,
 }
 
 /// The contract of a recovery rule.
 pub trait RecoveryRule {
-    /// Recovery (or CWR) begins. Called before the entering ACK's `on_ack`.
+    /// Process the start of recovery (or CWR). Called before the entering ACK's `on_ack`.
     fn enter(&mut self, entry: &RecoveryEntry);
 
-    /// cwnd after this ACK, in segments; the sender transmits while pipe < cwnd.
+    /// Return cwnd after this ACK, in segments; the sender transmits while pipe < cwnd.
     fn on_ack(&mut self, ack: &RecoveryAck) -> u32;
 
-    /// Segments have left, new or retransmitted.
+    /// Count transmitted segments, new or retransmitted.
     fn on_sent(&mut self, segments: u32);
 
-    /// cwnd after the full ACK that ends recovery, in segments.
+    /// Return cwnd after the full ACK that ends recovery, in segments.
     fn exit(&mut self, exit: &RecoveryExit) -> u32;
 
-    /// Whether the first retransmission leaves regardless of pipe and cwnd (RFC 6675 §5 step 4.3).
+    /// Whether the first retransmission is sent regardless of pipe and cwnd (RFC 6675 §5 step 4.3).
     fn forces_first_retransmit(&self) -> bool {
         false
     }
@@ -92,7 +92,7 @@ pub trait RecoveryRule {
     }
 }
 
-/// Every built-in rule.
+/// All built-in rules.
 #[allow(missing_docs, reason = "each variant holds the rule of its name")]
 #[derive(Clone, Debug)]
 pub enum Rule {
@@ -102,7 +102,7 @@ pub enum Rule {
     Prr(Prr),
 }
 
-/// Name and one line for each built-in rule.
+/// Name and one-line description of each built-in rule.
 pub const REGISTRY: &[(&str, &str)] = &[
     ("rfc6675", "RFC 6675 (and 3517): cwnd = ssthresh at once, send while pipe < cwnd"),
     (

@@ -1,6 +1,6 @@
-//! Slow starts: the contract, the closed set, and their keys in a scenario. A rule can be combined with any
-//! controller that begins with the slow start of RFC 5681. It ends slow start by setting ssthresh, and
-//! determines how fast the window grows until then; the controller takes over afterwards.
+//! Slow starts: the contract, the closed set, and their keys in a scenario. A rule can be combined with any controller
+//! that begins with the slow start of RFC 5681. The rule determines how fast the window grows and ends slow start by
+//! setting ssthresh; then the controller takes over.
 
 mod careful_resume;
 mod hystart;
@@ -36,7 +36,7 @@ table! {
 }
 
 impl SlowStartConfig {
-    /// Until a loss.
+    /// Slow start until a loss.
     pub const CLASSIC: SlowStartConfig = SlowStartConfig::Classic(ClassicParams {});
 
     /// Name of the rule in a scenario.
@@ -52,38 +52,38 @@ impl SlowStartConfig {
     }
 }
 
-/// The contract of a slow start. Every hook has a default: that of RFC 5681, which has no state.
+/// The contract of a slow start. All hooks have defaults, which implement RFC 5681 and need no state.
 pub trait SlowStart {
-    /// Process an ACK in any state, before losses are detected; `rtt` is its sample, if the controller uses
-    /// it. The rule ends slow start by setting ssthresh.
+    /// Process an ACK in any state, before loss detection. `rtt` is its sample, if the controller uses it. The rule
+    /// ends slow start by setting ssthresh.
     fn on_sample(&mut self, _window: &mut Window, _ack: &Arrival, _rtt: Option<Span>) {}
 
-    /// Process an ACK that may let the window grow: number of segments that count as acknowledged. `None`:
-    /// the rule controls the window, and the controller is not called.
+    /// Process an ACK that may let the window grow. Return the number of segments that count as acknowledged, or `None`
+    /// if the rule controls the window and the controller is not to be called.
     fn growth(&mut self, _window: &mut Window, ack: &AckSample) -> Option<u32> {
         Some(ack.acked)
     }
 
-    /// A congestion event: the controller's target window, or a smaller one.
+    /// Process a congestion event. Return the controller's target window, or a smaller one.
     fn on_reduction(&mut self, _window: &mut Window, target: u32, _snd_nxt: u64) -> u32 {
         target
     }
 
-    /// Upper bound of cwnd in a recovery.
+    /// Upper bound of cwnd during recovery.
     fn most(&self) -> u32 {
         u32::MAX
     }
 
-    /// Departures wait for [`Window::pacing_rate`] while the rule sets one.
+    /// Whether the rule paces the sender by [`Window::pacing_rate`].
     fn paces(&self) -> bool {
         false
     }
 
-    /// Process a retransmission timeout: the window is about to collapse, and slow start begins again.
+    /// Process a retransmission timeout: the window is about to be reset, and slow start begins again.
     fn on_rto(&mut self) {}
 }
 
-/// Every built-in slow start.
+/// All built-in slow starts.
 #[allow(missing_docs, reason = "each variant holds the rule of its name")]
 #[derive(Clone, Debug)]
 pub enum StartRule {
@@ -96,7 +96,7 @@ pub enum StartRule {
 }
 
 impl StartRule {
-    /// Whether ACKs have no effect on it now, because it has no hook or has finished its search.
+    /// Whether ACKs currently have no effect on the rule, because it has no hook or has completed its detection.
     #[inline]
     pub fn looks_away(&self) -> bool {
         match self {
@@ -106,7 +106,7 @@ impl StartRule {
         }
     }
 
-    /// State at the start of a connection with an initial window of `iw` segments.
+    /// Create the state at the start of a connection with an initial window of `iw` segments.
     pub fn new(config: &SlowStartConfig, iw: u32) -> StartRule {
         match config {
             SlowStartConfig::Classic(_) => StartRule::Classic,
@@ -123,7 +123,7 @@ impl StartRule {
     }
 }
 
-/// Classic needs no hook.
+/// The classic rule has no hook.
 macro_rules! dispatch {
     ($self:ident, $classic:expr, $r:ident => $e:expr) => {
         match $self {

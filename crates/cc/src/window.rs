@@ -7,15 +7,15 @@ use crate::controller::AckSample;
 pub struct Window {
     /// Congestion window.
     pub cwnd: u32,
-    /// Slow-start threshold; `INFINITE` until the first reduction.
+    /// Slow-start threshold; [`Window::INFINITE`] until the first reduction.
     pub ssthresh: u32,
     /// Linear-growth counter: segments acknowledged since cwnd last grew (Linux `snd_cwnd_cnt`).
     pub cwnd_cnt: u32,
-    /// cwnd never grows beyond this.
+    /// Maximum of cwnd.
     pub cwnd_clamp: u32,
     /// cwnd at the last reduction (W; Linux `prior_cwnd`).
     pub prior_cwnd: u32,
-    /// Rate at which a controller wants segments to leave, bytes/s; [`Window::UNPACED`] where it sets none.
+    /// Pacing rate requested by the controller, bytes/s; [`Window::UNPACED`] if there is none.
     pub pacing_rate: u64,
 }
 
@@ -23,10 +23,10 @@ impl Window {
     /// ssthresh before the first reduction (Linux TCP_INFINITE_SSTHRESH).
     pub const INFINITE: u32 = 0x7fff_ffff;
 
-    /// No pacing rate.
+    /// Value of `pacing_rate` without pacing.
     pub const UNPACED: u64 = u64::MAX;
 
-    /// A window that starts at `iw` segments.
+    /// Create a window of `iw` segments.
     pub fn new(iw: u32) -> Window {
         Window {
             cwnd: iw,
@@ -38,14 +38,14 @@ impl Window {
         }
     }
 
-    /// RFC 5681 §3.1, as Linux decides it: below ssthresh.
+    /// Whether cwnd is below ssthresh: RFC 5681 §3.1, decided as in Linux.
     #[inline]
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
 
-    /// Slow start: one segment per segment acknowledged, up to ssthresh. Returns the rest for linear growth.
-    /// (Linux `tcp_slow_start`; RFC 3465 with L unlimited.)
+    /// Slow start: grow by one segment per segment acknowledged, up to ssthresh. Return the segments left for linear
+    /// growth (Linux `tcp_slow_start`; RFC 3465 with L unlimited).
     #[inline]
     pub fn slow_start(&mut self, acked: u32) -> u32 {
         let cwnd = self.cwnd.saturating_add(acked).min(self.ssthresh);
@@ -54,9 +54,8 @@ impl Window {
         left
     }
 
-    /// Common beginning of every controller with the slow start of RFC 5681: nothing happens for a window
-    /// that was not the limit, and slow start takes its share. Returns the rest for linear growth, if there
-    /// is to be any.
+    /// Common first step of all controllers with the slow start of RFC 5681: nothing happens unless the window limits
+    /// the sender, and slow start uses its share of the segments. Return the segments left for linear growth, if any.
     #[inline]
     pub fn past_slow_start(&mut self, ack: &AckSample) -> Option<u32> {
         if !ack.cwnd_limited {
@@ -68,7 +67,7 @@ impl Window {
         Some(self.slow_start(ack.acked)).filter(|&left| left > 0)
     }
 
-    /// Slow start and one segment per round trip (RFC 5681 §3.1; Linux `tcp_reno_cong_avoid`).
+    /// Grow by slow start, then by one segment per round trip (RFC 5681 §3.1; Linux `tcp_reno_cong_avoid`).
     #[inline]
     pub fn grow_as_reno(&mut self, ack: &AckSample) {
         if let Some(acked) = self.past_slow_start(ack) {
@@ -76,12 +75,13 @@ impl Window {
         }
     }
 
-    /// ssthresh that outlasts a change of the window outside recovery (Linux `tcp_current_ssthresh`).
+    /// ssthresh to keep across a change of the window outside recovery: at least 3/4 of cwnd (Linux
+    /// `tcp_current_ssthresh`).
     pub fn current_ssthresh(&self) -> u32 {
         self.ssthresh.max((self.cwnd >> 1) + (self.cwnd >> 2))
     }
 
-    /// Linear growth: one segment per `w` segments acknowledged (Linux `tcp_cong_avoid_ai`).
+    /// Grow linearly: one segment per `w` segments acknowledged (Linux `tcp_cong_avoid_ai`).
     #[inline]
     pub fn additive_increase(&mut self, w: u32, acked: u32) {
         let w = w.max(1);

@@ -1,4 +1,5 @@
-//! The rules through their public face. One program: each one is linked with the whole engine.
+//! Tests of the rules through the crate's public interface. They form one program, because every test program links the
+//! whole engine.
 
 mod rfc_tables;
 mod rule_properties;

@@ -1,4 +1,4 @@
-//! The ACK-by-ACK tables of RFC 6937 and RFC 9937, every cell, and numbers derived from the same setting.
+//! Every cell of the ACK-by-ACK tables of RFC 6937 and RFC 9937, and numbers derived from the same setting.
 //!
 //! | test | source |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | `recovery_time_pipe_and_bursts` | own computation in the setting of RFC 6937 §3.1; "40 segments" and "more than 3 RTTs" there and in the IETF-84 slides of Mathis, Dukkipati and Cheng |
 //! | `rebuilding_pipe_after_a_heavy_loss` | own computation; RFC 6937 §3.1, RFC 9937 §8 describe it |
 //!
-//! In the tables a dot is "nothing sent".
+//! A dot in the tables means that nothing is sent.
 
 use ackclock_cc::ideal::{run, IdealConfig, IdealTable};
 use ackclock_cc::recovery::REGISTRY;
@@ -28,7 +28,7 @@ fn numbers(row: &str) -> Vec<u32> {
     row.split_whitespace().map(|cell| cell.parse().expect("number")).collect()
 }
 
-/// The first columns of the table are `cwnd`, `pipe` and `sent`.
+/// Check the first columns of the table: `cwnd`, `pipe` and `sent`.
 fn check(name: &str, table: &IdealTable, acks: &[u32], cwnd: Option<&str>, pipe: &str, sent: &str) {
     let rows = &table.rows[..acks.len()];
     assert_eq!(rows.iter().map(|r| r.ack).collect::<Vec<_>>(), acks, "{name}: ack#");
@@ -47,7 +47,7 @@ fn acks(range: std::ops::RangeInclusive<u32>) -> Vec<u32> {
     range.collect()
 }
 
-/// ACKs of one episode on which something was sent, from the entering one on.
+/// Return the ACKs of one episode on which segments were sent, from the entering ACK on.
 fn sends_at(table: &IdealTable) -> Vec<u32> {
     let active = |r: &&ackclock_cc::ideal::IdealRow| r.sent != "·" && (3..22).contains(&r.ack);
     table.rows.iter().filter(active).map(|r| r.ack).collect()
@@ -83,7 +83,7 @@ fn rfc6937_one_loss() {
         let rb: Vec<&str> = t.rows[..19].iter().map(|r| r.rb.as_str()).collect();
         assert!(rb[..17].iter().all(|s| s.is_empty()), "{rule}: {rb:?}");
         assert_eq!(rb[17..], ["s", "s"], "{rule}");
-        // limited-transmit segments count in RFC 6937's RecoverFS: nothing needs to be overridden
+        // RFC 6937's RecoverFS includes limited-transmit segments, so no override is needed
         assert_eq!(t, table(rule, 0..1, 11, None));
     }
 }
@@ -114,7 +114,7 @@ fn rfc6937_fifteen_losses() {
 
 #[test]
 fn rfc6937_with_the_ssthresh_of_its_text() {
-    // The text says ssthresh = 10, and RFC 6675 §5 step 4.2 requires it (limited-transmit segments not counted).
+    // The text states ssthresh = 10, which RFC 6675 §5 step 4.2 requires (limited-transmit segments not counted).
     let t = table("rfc6675", 0..1, 10, None);
     assert_eq!(sends_at(&t)[1], 13, "first new segment at ACK 13, not 12");
     assert_eq!(t.rows.iter().map(|r| r.pipe).min(), Some(9));
@@ -164,7 +164,7 @@ fn rfc9937_one_loss() {
     }
 }
 
-/// §6.2 compares inflight > ssthresh, so at ACK 19 (both 10) nothing is due; the figure continues the proportional
+/// §6.2 tests inflight > ssthresh, so nothing is sent at ACK 19 (both are 10). The figure continues the proportional
 /// part for one more ACK, as >= would.
 #[test]
 fn rfc9937_figure_1_differs_from_the_algorithm() {
@@ -191,7 +191,7 @@ fn rfc9937_fifteen_losses() {
     check("PRR", &table("prr-rfc9937", 0..15, 10, None), &columns, cwnd, pipe, "N N R R R");
 }
 
-/// In twentieths (W 20) or hundredths (W 100) of an RTT, the distance of two segments.
+/// Distance of two segments in twentieths (W 20) or hundredths (W 100) of an RTT.
 fn ticks(rtts: f64, window: u32) -> u32 {
     (rtts * f64::from(window)).round() as u32
 }
@@ -202,9 +202,10 @@ fn recovery_time_pipe_and_bursts() {
         let config = IdealConfig::new(Rule::by_name(rule).expect("registered"), window);
         run(&IdealConfig { lost: (0..lost).collect(), more_data, ..config }).summary
     };
-    // rule: W 20, 15 losses: recovery RTTs and ticks, pipe at exit, cwnd after exit, most on one ACK;
-    //       W 100, 90 losses: recovery RTTs and ticks, sent on the entering ACK; W 20, 1 loss, no new data: cwnd before
-    //       exit. Whole RTTs are the table of expectations; ticks are what even spacing of the window makes of them.
+    // Columns: rule; for W 20 with 15 losses: recovery RTTs and ticks, pipe at exit, cwnd after exit, maximum sent on
+    // one ACK; for W 100 with 90 losses: recovery RTTs and ticks, segments sent on the entering ACK; for W 20 with 1
+    // loss and no new data: cwnd before exit. Whole RTTs are the expected values; ticks follow from the even spacing of
+    // the window.
     let expected = [
         ("rfc6675", (2, 40, 9, 10, 6), (2, 200, 41), 10),
         ("freebsd-4", (2, 40, 9, 10, 6), (2, 200, 41), 10),

@@ -2,11 +2,11 @@
 //!
 //! | test | statement | source |
 //! |---|---|---|
-//! | `i1_delivered_data_is_forward_progress` | the sum of DeliveredData is what arrived; lost ACKs only merge terms | RFC 6937 §2 |
+//! | `i1_delivered_data_is_forward_progress` | the sum of DeliveredData equals the segments that arrived; lost ACKs only merge terms | RFC 6937 §2 |
 //! | `i2_crb_never_sends_more_than_was_delivered` | prr_out <= prr_delivered | RFC 6937 §4 |
 //! | `i3_no_ack_sends_more_than_its_bound` | banked or delivered, + 1 (SafeACK: + 1 only there) | RFC 6937 §3, RFC 9937 §6.2 |
 //! | `i4_above_ssthresh_prr_out_follows_the_proportion` | prr_out = max(before, ceil(prr_delivered ssthresh / RecoverFS)) | algebra |
-//! | `i5_small_losses_make_all_bounds_equal` | losses <= FlightSize less what was SACKed before entry - ssthresh: UB, CRB, SSRB send alike | RFC 6937 §3.1, algebra |
+//! | `i5_small_losses_make_all_bounds_equal` | losses <= FlightSize - segments SACKed before entry - ssthresh: UB, CRB and SSRB send the same | RFC 6937 §3.1, algebra |
 //! | `i5_does_not_hold_for_the_recover_fs_of_rfc6937` | the same with the SACKed segments counted fails | own computation |
 //! | `i6_rfc9937_is_conservative_before_the_first_safe_ack` | prr_out <= prr_delivered there | algebra |
 //! | `i7_exit_windows` | ssthresh; rate halving min(ssthresh, pipe + 3) | RFC 6675 §5, RFC 9937 §6.4, Linux 2.6 |
@@ -47,7 +47,8 @@ impl Pattern {
     }
 }
 
-/// Windows of 4 to 40; runs of losses and single ones among the window and the first new segments; some ACKs lost.
+/// Windows of 4 to 40 segments, with runs of losses and single losses in the window and in the first new segments, and
+/// some lost ACKs.
 fn patterns() -> impl Strategy<Value = Pattern> {
     (4..=40_u32, 30..=70_u32, any::<bool>()).prop_flat_map(|(window, beta_percent, more_data)| {
         let ssthresh = (window * beta_percent / 100).max(2);
@@ -84,7 +85,7 @@ fn banked(row: &IdealRow) -> u32 {
     row.rule.prr_delivered.saturating_sub(row.rule.prr_out)
 }
 
-/// (ack#, sent) of each of RFC 6937's bounds.
+/// Return (ack#, sent) for each of RFC 6937's bounds.
 fn bound_sends(p: &Pattern) -> [Vec<(u32, String)>; 3] {
     ["prr-ub", "prr-crb", "prr-ssrb"]
         .map(|rule| p.named(rule).rows.into_iter().map(|r| (r.ack, r.sent)).collect())
@@ -105,7 +106,7 @@ proptest! {
     #[test]
     fn i1_delivered_data_is_forward_progress(p in patterns(), rule in 0..REGISTRY.len()) {
         let t = p.named(REGISTRY[rule].0);
-        // with every ACK delivered: one segment per ACK, none twice
+        // every ACK delivered: one segment per ACK, none twice
         let all_acks = Pattern { lost_acks: Vec::new(), ..p.clone() }.named(REGISTRY[rule].0);
         prop_assert!(all_acks.rows.iter().all(|r| r.delivered <= 1));
         let delivered = |t: &IdealTable| t.rows.iter().map(|r| r.delivered).sum::<u32>();
@@ -158,8 +159,9 @@ proptest! {
         }
     }
 
-    /// pipe = outstanding - losses - prr_delivered + prr_out, so ssthresh - pipe <= prr_delivered - prr_out. Outstanding
-    /// is RFC 9937's RecoverFS: what was SACKed before entry is in RFC 6937's, but never in prr_delivered.
+    /// pipe = outstanding - losses - prr_delivered + prr_out, so ssthresh - pipe <= prr_delivered - prr_out.
+    /// Outstanding is RFC 9937's RecoverFS. RFC 6937's also includes segments SACKed before entry, which are never in
+    /// prr_delivered.
     #[test]
     fn i5_small_losses_make_all_bounds_equal(p in patterns()) {
         let p = Pattern { more_data: true, lost_acks: Vec::new(), ..p };
@@ -216,14 +218,14 @@ proptest! {
     }
 }
 
-/// Effect of the path on one ACK: snd_una advances, this many further segments are found lost.
+/// Effect of the path on one ACK: whether snd_una advances, and how many further segments are found lost.
 type Step = (bool, u32);
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec((any::<bool>(), prop_oneof![4 => Just(0_u32), 1 => 1..5_u32]), 1..80)
 }
 
-/// PRR in bytes as in RFC 9937 §6.2 and RFC 6937 §3: an independent and obvious form.
+/// Straightforward implementation of PRR in bytes, from RFC 9937 §6.2 and RFC 6937 §3, used as an oracle.
 struct BytePrr {
     params: PrrParams,
     smss: u64,
@@ -234,7 +236,7 @@ struct BytePrr {
 }
 
 impl BytePrr {
-    /// Bytes that this ACK of one segment lets the sender send; negative if it is ahead.
+    /// Return the number of bytes that may be sent on this ACK of one segment; negative if the sender is ahead.
     fn on_ack(&mut self, pipe: u64, safe_ack: bool) -> i64 {
         let delivered = self.smss;
         self.prr_delivered += delivered;
@@ -261,7 +263,7 @@ impl BytePrr {
     }
 }
 
-/// Segments sent per ACK by the segment form and by the byte form, each with its own pipe.
+/// Return the segments sent per ACK by the segment form and by the byte form, each with its own pipe.
 fn both_forms(
     params: PrrParams,
     (window, ssthresh, smss): (u32, u32, u64),
@@ -341,8 +343,8 @@ proptest! {
         }
     }
 
-    /// A sender that waits for a whole segment's worth is never ahead, and never more than one segment behind, as long
-    /// as pipe is above ssthresh (where fractions arise).
+    /// While pipe is above ssthresh, where fractions arise, a sender that waits for a whole segment is never ahead and
+    /// at most one segment behind.
     #[test]
     fn byte_form_of_whole_segments_lags_by_one_at_most(
         window in 20..60_u32, percent in 30..90_u32, smss in 1..3_000_u64, n in 1..60_usize,

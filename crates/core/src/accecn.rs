@@ -3,17 +3,18 @@
 
 use crate::packet::{Ecn, Flags};
 
-/// First value of the counter behind ACE (§3.2.2): ACE is this plus the packets that arrived CE, modulo eight.
+/// Initial value of the CE packet counter (§3.2.2). ACE carries this value plus the number of packets that arrived
+/// with CE, modulo eight.
 pub const CEP_START: u32 = 5;
 
 impl Flags {
-    /// AE, CWR and ECE as one number, the ACE field (§3.2).
+    /// The ACE field (§3.2): AE, CWR and ECE read as one number.
     #[inline]
     pub fn ace(self) -> u8 {
         (self.0 >> 6) as u8 & 7
     }
 
-    /// Flags with `ace` in the ACE field.
+    /// Return these flags with the ACE field set to `ace`.
     #[inline]
     pub fn with_ace(self, ace: u8) -> Flags {
         Flags(self.0 & !(7 << 6) | (ace as u16 & 7) << 6)
@@ -31,7 +32,7 @@ pub fn handshake_code(arrived: Ecn) -> u8 {
     }
 }
 
-/// Mark that a handshake code reports; codes without a meaning are read as Linux reads them
+/// Mark that a handshake code reports. Codes without a meaning are read as Linux reads them
 /// (`tcp_accecn_extract_syn_ect`).
 pub fn handshake_mark(code: u8) -> Ecn {
     match code & 7 {
@@ -45,13 +46,14 @@ pub fn handshake_mark(code: u8) -> Ecn {
 /// The AccECN option (§3.2.3): up to three byte counters modulo 2^24, or no option at all.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct AccEcnOption {
-    /// 0: no option; otherwise 1 + 2 * fields + order.
+    /// 0 if there is no option; otherwise 1 + 2 * number of fields + order.
     form: u8,
     fields: [[u8; 3]; 3],
 }
 
 impl AccEcnOption {
-    /// An option with these counters; of order 1 (kind 174) ECT(1), CE, ECT(0), of order 0 (kind 172) ECT(0), CE, ECT(1).
+    /// Return an option with these counters. Order 1 (kind 174) lists ECT(1), CE, ECT(0); order 0 (kind 172) lists
+    /// ECT(0), CE, ECT(1).
     pub fn new(order1: bool, counters: &[u32]) -> AccEcnOption {
         let mut option =
             AccEcnOption { form: 1 + 2 * counters.len() as u8 + order1 as u8, ..Self::default() };
@@ -62,18 +64,18 @@ impl AccEcnOption {
         option
     }
 
-    /// Whether there is an option.
+    /// Whether the option is present.
     #[inline]
     pub fn is_some(&self) -> bool {
         self.form > 0
     }
 
-    /// ECT(1) leads.
+    /// Whether the option has order 1, with ECT(1) first.
     pub fn order1(&self) -> bool {
         self.form.saturating_sub(1) & 1 == 1
     }
 
-    /// Counters of the option, in their order.
+    /// Counters of the option, in wire order.
     pub fn counters(&self) -> impl Iterator<Item = u32> + '_ {
         let fields = (self.form.saturating_sub(1) / 2) as usize;
         self.fields.iter().take(fields).map(|&[high, middle, low]| u32::from_be_bytes([0, high, middle, low]))
@@ -85,7 +87,7 @@ impl AccEcnOption {
         [first, Ecn::Ce, last].into_iter().zip(self.counters())
     }
 
-    /// Bytes of the option itself.
+    /// Bytes of the option, without padding.
     pub fn bytes(&self) -> u32 {
         if self.is_some() {
             2 + 3 * (self.form as u32 - 1).div_euclid(2)
@@ -94,8 +96,8 @@ impl AccEcnOption {
         }
     }
 
-    /// Bytes that it adds to a header, including padding. Beside SACK blocks up to two of its bytes replace
-    /// their padding (Linux `tcp_options_fit_accecn`).
+    /// Bytes that the option adds to a header, including padding. Next to SACK blocks, up to two of its bytes take
+    /// the place of their padding (Linux `tcp_options_fit_accecn`).
     pub fn padded(&self, beside_sack: bool) -> u32 {
         padded(self.bytes(), beside_sack)
     }

@@ -1,7 +1,8 @@
-//! Positions of calls into users' code, on a page that another process can read if such a call has ended this
-//! process, or does not return.
+//! Progress of calls into users' code, written to a page of memory that another process can read if a call kills this
+//! process or never returns.
 //!
-//! A thread has a room on the page. Its first word counts: odd is inside a call. Without a page, a call costs one load.
+//! Each thread has its own slot on the page. The first word of a slot counts entries and exits: an odd value means
+//! that a call is in progress. Without a page, a call costs one load.
 
 use std::cell::Cell;
 use std::sync::atomic::{fence, AtomicU64, AtomicUsize, Ordering};
@@ -9,9 +10,9 @@ use std::sync::OnceLock;
 
 use crate::time::Time;
 
-/// Number of threads with a room of their own; further threads share them.
+/// Number of slots. If there are more threads, they share slots.
 pub const ROOMS: usize = 64;
-/// Words of a room: count, seed of the run + 1, time in ns, 3 with the hook's name, 10 with that of the code.
+/// Words of a slot: count, seed of the run + 1, time in ns, 3 words for the hook's name, 10 for the name of the code.
 pub const WORDS: usize = 16;
 
 static PAGE: OnceLock<&'static [AtomicU64]> = OnceLock::new();
@@ -21,13 +22,13 @@ thread_local! {
     static ROOM: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// Use this page from now on, for the life of the process; its first `ROOMS * WORDS` words. Returns whether
-/// there was none before.
+/// Use the first `ROOMS * WORDS` words of this page for the rest of the process. Return false if the page is too
+/// short or one is already set.
 pub fn share(page: &'static [AtomicU64]) -> bool {
     page.len() >= ROOMS * WORDS && PAGE.set(page).is_ok()
 }
 
-/// Return the room of this thread.
+/// Return the slot of this thread, or `None` without a page.
 fn room() -> Option<&'static [AtomicU64]> {
     let page = PAGE.get()?;
     let at = ROOM.with(|room| {
@@ -50,17 +51,17 @@ fn put(words: &[AtomicU64], text: &str) {
     }
 }
 
-/// Set the run that this thread makes from now on.
+/// Record the seed of the run that this thread starts.
 pub fn runs(seed: u64) {
     if let Some(room) = room() {
         room[1].store(seed.wrapping_add(1), Ordering::Relaxed);
     }
 }
 
-/// A call that lasts until this is dropped.
+/// Guard of a call: the call lasts until the guard is dropped.
 pub struct Call(Option<&'static [AtomicU64]>);
 
-/// A call of the hook `hook` of the code `who` begins. One inside another is part of that.
+/// Record that hook `hook` of the code `who` is entered. A nested call counts as part of the outer one.
 #[inline]
 pub fn enter(who: &str, hook: &str, now: Time) -> Call {
     match PAGE.get() {
@@ -103,7 +104,7 @@ mod tests {
         let room = room().expect("there is a page");
         runs(7);
         let call = enter("mine.py:Mine", "on_congestion_event", Time(5));
-        drop(enter("other.py", "on_ack", Time(9))); // part of the first
+        drop(enter("other.py", "on_ack", Time(9))); // nested: part of the outer call
         assert_eq!([0, 1, 2].map(|at| room[at].load(Ordering::Relaxed)), [1, 8, 5]);
         assert_eq!(room[3].load(Ordering::Relaxed).to_le_bytes(), *b"on_conge");
         assert_eq!(room[6].load(Ordering::Relaxed).to_le_bytes(), *b"mine.py:");

@@ -1,57 +1,58 @@
-//! Datagrams: the contents of packets of transports over UDP, and the contract of their endpoints. Plain
-//! traffic (constant rate, voice) sends data only; a rate-based transport (PCC) gets reports back.
+//! Datagrams: payloads of transports over UDP, and the contract of their endpoints. Plain traffic (constant rate,
+//! voice) only sends data. A rate-based transport (PCC) also receives reports.
 
 use crate::packet::Ecn;
 use crate::time::{Span, Time};
 
-/// Bytes of the IPv4 and the UDP header.
+/// Bytes of the IPv4 and UDP headers.
 pub const UDP_IP_BYTES: u32 = 28;
 
 /// A datagram.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Datagram {
-    /// From the side that sends the data; a request comes from the other one.
+    /// Data from the sending end, or a request from the receiving end.
     Data(Data),
-    /// A report of arrivals, from the other side.
+    /// Report of arrivals, from the receiving end.
     Report(Report),
-    /// Datagram of a stack that others have written: only its size is known here.
+    /// Datagram of an external stack, of which only the size is known here.
     Opaque(Opaque),
 }
 
-/// A datagram whose bytes are kept elsewhere until it arrives.
+/// Datagram whose bytes are stored elsewhere until it arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Opaque {
-    /// Number of the datagram of this end, from 1.
+    /// Number of the datagram at this end, counted from 1.
     pub number: u64,
     /// Hash of the bytes.
     pub hash: u64,
-    /// Index of the stored bytes.
+    /// Index of the stored bytes, see [`Carried`](crate::foreign::Carried).
     pub place: u32,
-    /// Number of bytes, after the header that the simulator charges.
+    /// Number of bytes after the headers that `header` counts.
     pub len: u32,
-    /// With an application's data, the number of such a datagram of this end, from 1; 0 without.
+    /// Number of the datagram among those of this end that carry application data, counted from 1; 0 if it carries
+    /// none.
     pub piece: u32,
     /// ECN mark set by the stack.
     pub ecn: Ecn,
-    /// Bytes of headers before them on the wire: 28 of IPv4 and UDP, 20 of IPv4 if the bytes are TCP's own
+    /// Bytes of headers in front of the payload: 28 for IPv4 and UDP, 20 for IPv4 alone if the payload is a TCP
     /// segment.
     pub header: u8,
 }
 
-/// Payload on its way forward.
+/// Data datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Data {
     /// Number of the datagram, counted from 0 in order of transmission; never used twice.
     pub number: u64,
-    /// Number of the piece of data, counted from 0; a retransmission carries the same piece under a new number.
+    /// Number of the piece of data, counted from 0. A retransmission carries the same piece under a new `number`.
     pub chunk: u64,
-    /// Time of sending, by the sender's clock.
+    /// Transmission time, by the sender's clock.
     pub sent: Time,
     /// Payload bytes.
     pub len: u32,
     /// Bytes of the transport's own header after UDP's.
     pub header: u16,
-    /// Number of the piece's transmission: 0 is the original.
+    /// Transmission of the piece: 0 is the original, 1 the first retransmission.
     pub rexmit: u8,
     /// Purpose of the datagram.
     pub kind: DataKind,
@@ -64,40 +65,40 @@ pub enum DataKind {
     /// Payload.
     #[default]
     Payload = 0,
-    /// The last piece of payload: nothing follows.
+    /// The last piece of payload.
     Last = 1,
-    /// Opens a connection, without payload.
+    /// Opens a connection; no payload.
     Hello = 2,
-    /// Tells an end that already has all data that there is no more, without payload.
+    /// Tells a receiver that already has all data that the transfer is over; no payload.
     Close = 3,
-    /// On the return path: requests data from the sending end. `chunk` counts the bytes requested so far,
+    /// Sent on the return path: requests data from the sending end. `chunk` counts the bytes requested so far,
     /// including this request.
     Request = 4,
 }
 
-/// Words of [`Report::received`].
+/// Number of words in [`Report::received`].
 pub const REPORT_WORDS: usize = 4;
 
-/// Arrivals, similar to SACK. A report covers the [`Report::SPAN`] numbers below the largest, so that it
-/// repeats an earlier report, which may be lost.
+/// Report of arrivals, similar to SACK. It covers the [`Report::SPAN`] numbers below the largest, and so repeats
+/// earlier reports that may have been lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Report {
-    /// Every piece of data below this one has arrived.
+    /// All pieces of data below this number have arrived.
     pub next_chunk: u64,
     /// Largest datagram number that arrived.
     pub largest: u64,
-    /// Time from the arrival of `largest` to this report.
+    /// Time between the arrival of `largest` and the transmission of this report.
     pub held: Span,
-    /// Bit `i % 64` of word `i / 64`: datagram `largest - 1 - i` arrived.
+    /// Bitmap of arrivals: bit `i % 64` of word `i / 64` is set if datagram `largest - 1 - i` arrived.
     pub received: [u64; REPORT_WORDS],
-    /// Datagrams that this report is the first to name.
+    /// Number of datagrams that no earlier report covered.
     pub fresh: u32,
-    /// Bytes after the UDP header.
+    /// Payload bytes after the UDP header.
     pub len: u32,
 }
 
 impl Report {
-    /// Numbers below the largest that a report covers.
+    /// Number of datagrams below the largest that a report covers.
     pub const SPAN: u64 = 64 * REPORT_WORDS as u64;
 }
 
@@ -121,7 +122,7 @@ impl Datagram {
         }
     }
 
-    /// Two words that distinguish it from others, for digests.
+    /// Two words for the run's digest that identify the datagram.
     #[inline]
     pub fn fingerprint(&self) -> [u64; 2] {
         match self {
@@ -138,21 +139,19 @@ impl Datagram {
     }
 }
 
-/// One end of a transport over datagrams. It gets the time as an argument, and is polled for datagrams and
-/// for the next deadline. It may be called later than its deadline (a busy host), and decides itself how to
-/// handle that.
+/// One end of a transport over datagrams. Time is an argument; the caller polls for datagrams and for the next
+/// deadline. A busy host may call later than the deadline, and the endpoint decides how to handle the delay.
 pub trait DatagramEndpoint {
-    /// A datagram of the peer arrived.
+    /// Process a datagram from the peer.
     fn on_packet(&mut self, now: Time, datagram: &Datagram);
 
-    /// Process the deadline.
+    /// Process the expired deadline.
     fn on_timer(&mut self, now: Time);
 
-    /// Return the next datagram to send now; called until there is none.
+    /// Return the next datagram to send now. Called until it returns `None`.
     fn poll_transmit(&mut self, now: Time) -> Option<Datagram>;
 
-    /// Time at which [`on_timer`](Self::on_timer) has to be called; `Time::NEVER` if only an arrival can
-    /// change anything.
+    /// Time at which [`on_timer`](Self::on_timer) must be called; `Time::NEVER` if no timer is armed.
     fn next_deadline(&self) -> Time;
 }
 

@@ -1,7 +1,7 @@
 //! A running digest of the events in a run: two runs with the same digest delivered the same packets at the
 //! same nanoseconds. Not cryptographic; it guards against change, not against an adversary.
 
-/// 64-bit running digest, two multiplications a word.
+/// 64-bit running digest, at the cost of one 64 x 64 bit multiplication per word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest(u64);
 
@@ -12,7 +12,7 @@ impl Default for Digest {
 }
 
 impl Digest {
-    /// Fold one word in.
+    /// Fold one word into the digest.
     #[inline]
     pub fn fold(&mut self, word: u64) {
         let x = (self.0 ^ word) as u128 * 0x9e37_79b9_7f4a_7c15_u128;
@@ -24,7 +24,7 @@ impl Digest {
         self.0
     }
 
-    /// Sixteen hexadecimal digits.
+    /// The digest as sixteen hexadecimal digits.
     pub fn hex(&self) -> String {
         format!("{:016x}", self.0)
     }

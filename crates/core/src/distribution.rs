@@ -1,13 +1,13 @@
-//! Distributions, from which each component draws with its own stream.
+//! Random distributions. Each component draws from its own stream.
 
 use crate::rng::Stream;
 use crate::schema::{Described, Refusal, Value};
 
-/// Distribution of a random quantity, in its owner's unit.
+/// Distribution of a random quantity, in the unit of its owner.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "parameters of a distribution, by the name that statistics gives them")]
 pub enum Distribution {
-    /// Always the same.
+    /// Constant.
     Constant { value: f64 },
     /// Uniform distribution between two values.
     Uniform { low: f64, high: f64 },
@@ -20,7 +20,7 @@ pub enum Distribution {
 }
 
 impl Distribution {
-    /// Whether every parameter is finite and not negative, and a choice has something to choose from.
+    /// Whether all parameters are finite and not negative, and a choice has at least one value.
     pub fn is_drawable(&self) -> bool {
         let fine = |x: f64| x.is_finite() && x >= 0.0;
         match self {
@@ -32,7 +32,7 @@ impl Distribution {
         }
     }
 
-    /// Bound that draws hardly ever exceed.
+    /// Upper bound that draws rarely exceed.
     pub fn greatest(&self) -> f64 {
         match self {
             &Distribution::Constant { value } => value,
@@ -43,7 +43,7 @@ impl Distribution {
         }
     }
 
-    /// The next value. Each kind takes a fixed number of values from the stream.
+    /// Draw a value. The number of values taken from the stream depends only on the kind.
     pub fn draw(&self, stream: &mut Stream) -> f64 {
         match self {
             &Distribution::Constant { value } => value,
@@ -54,11 +54,12 @@ impl Distribution {
         }
     }
 
-    /// Rest of a stay of a drawn length at an independent moment: long stays are met more often, and any part of one is as likely as
-    /// another. Each kind takes a fixed number of values from the stream.
+    /// Draw the residual time of a stay that is observed at a random instant: longer stays are more likely to be
+    /// observed, and every instant within a stay is equally likely. The number of values taken from the stream
+    /// depends only on the kind.
     pub fn remainder(&self, stream: &mut Stream) -> f64 {
         let met = match self {
-            &Distribution::Exponential { .. } => return self.draw(stream), // an exponential stay has no memory
+            &Distribution::Exponential { .. } => return self.draw(stream), // the exponential distribution is memoryless
             &Distribution::Constant { value } => value,
             &Distribution::Uniform { low, high } => {
                 libm::sqrt(low * low + (high * high - low * low) * stream.unit())
@@ -79,7 +80,7 @@ impl Distribution {
         met * stream.unit()
     }
 
-    /// The mean.
+    /// Mean of the distribution.
     pub fn mean(&self) -> f64 {
         match self {
             &Distribution::Constant { value } => value,
@@ -176,7 +177,7 @@ mod tests {
         assert!(!Distribution::Exponential { mean: f64::NAN }.is_drawable());
     }
 
-    /// The mean square over twice the mean.
+    /// The expected mean is E[X^2] / (2 E[X]).
     #[test]
     fn what_is_left_of_a_stay_has_the_mean_of_renewal_theory() {
         let cases = [

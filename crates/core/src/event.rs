@@ -1,13 +1,15 @@
-//! The event queue: two timing wheels, ordered by time, then by when the event was scheduled, by rank, and by insertion.
+//! The event queue: two timing wheels. Events are ordered by time, then by the time at which they were scheduled, by
+//! rank, and by insertion.
 //!
-//! An event that lies ahead is put into a slot of a wheel, whatever else is pending: one of 8 us within the next 67 ms, or
-//! else one of 67 ms within the next 9 min. When a slot's time has come, its events are sorted; what is added to the
-//! same slot while they leave goes into a small heap. What lies later still waits in a heap of its own.
+//! A future event is put into a wheel slot in constant time: one of 8 us if it is due within the next 67 ms,
+//! otherwise one of 67 ms within the next 9 min. When a slot becomes the current one, its events are sorted. Events
+//! added to the current slot go into a small heap, and those beyond the coarse wheel into another heap.
 //!
-//! Two events at the same nanosecond leave in the order in which they were scheduled, on every machine. An event may be
-//! scheduled ahead of time ([`EventQueue::push`] with a `since` in the future): it takes the place among its equals that it
-//! would have had if it had been scheduled then. Events equal in both instants leave by rank, whichever was pushed first;
-//! only those of one rank leave in the order in which they were pushed.
+//! Two events at the same nanosecond are popped in the order in which they were scheduled, on every machine. An event
+//! may be scheduled ahead of time ([`EventQueue::push`] with a `since` in the future): it is then ordered as if it
+//! had been scheduled at `since`. Events with equal times and equal `since` are popped by rank, in whatever order
+//! they were pushed. Only events of equal rank are popped in the order of their insertion. Events of
+//! [`EventQueue::push_ahead`] are popped before all others of their nanosecond.
 
 mod foresight;
 mod heap;
@@ -21,34 +23,39 @@ pub use foresight::Foresight;
 use heap::Heap;
 use wheel::{Entries, Wheel, NEVER, NONE};
 
-/// Bits of an event's order that hold the insertion number; its rank lies above it.
+/// Low bits of an event's order that store the insertion number; the rank is stored above them.
 const NUMBER_BITS: u32 = 40;
 
-/// Greatest rank of an event.
+/// High bits of the order of an event pushed ahead: the time at which it was scheduled, up to five hours of a run. The
+/// insertion number is stored below them.
+const AGE_BITS: u32 = 44;
+
+/// Maximum rank of an event.
 pub const MAX_RANK: u32 = (1 << (64 - NUMBER_BITS)) - 1;
 
-/// A slot of the fine wheel is 2^13 ns long: a packet of 1500 bytes takes 12 us at 1 Gbit/s.
+/// A slot of the fine wheel is 2^13 ns (8 us) long. For comparison, the transmission of 1500 bytes at 1 Gbit/s takes
+/// 12 us.
 const FINE_BITS: u32 = 13;
 
-/// A wheel has 2^13 slots, and a slot of the coarse wheel is one turn of the fine one: a packet that is told of one way ahead of time, and
-/// of the queue on it, is put into the fine wheel at once.
+/// A wheel has 2^13 slots, and a slot of the coarse wheel spans one turn of the fine wheel. One turn is long enough
+/// for an event that is known a one-way delay and a queueing delay in advance.
 const TURN_BITS: u32 = 13;
 const TURN: u64 = 1 << TURN_BITS;
 
 /// Pending events, earliest first.
 #[derive(Clone, Default)]
 pub struct EventQueue {
-    /// Events that were due in slot `at` when its time came, the latest first.
+    /// Events of slot `at`, sorted with the latest first.
     present: Vec<Event>,
-    /// Events added to slot `at` since then.
+    /// Events added to slot `at` after it became the current slot.
     due: Heap,
-    /// The present slot of the fine wheel, counted from time 0.
+    /// Current slot of the fine wheel, counted from time 0.
     at: u64,
     /// Slots `at + 1` to `at + TURN`.
     fine: Wheel,
-    /// Number of turns of the fine wheel after the one that holds `at`.
+    /// The next `TURN` turns of the fine wheel, after the turn that contains `at`.
     coarse: Wheel,
-    /// Later still.
+    /// Events beyond the coarse wheel.
     late: Heap,
     entries: Entries,
     inserted: u64,
@@ -58,11 +65,12 @@ pub struct EventQueue {
 #[derive(Clone, Copy, Debug)]
 struct Event {
     at: u64,
-    since: u64,
-    /// Rank, and insertion number.
+    /// Time at which the event was scheduled. Negative for an event pushed ahead: its place.
+    since: i64,
+    /// Rank and insertion number.
     order: u64,
     id: u32,
-    /// The next entry of its slot of a wheel, or of the free ones.
+    /// Next entry in the same wheel slot, or in the free list.
     next: u32,
 }
 
@@ -81,7 +89,7 @@ impl Event {
         (self.since, self.order) < (other.since, other.order)
     }
 
-    /// Time and id of the entry; none if it is later than `end`.
+    /// Time and id of the event, or `None` if it is later than `end`.
     #[inline]
     fn unless_after(&self, end: Time) -> Option<(Time, u32)> {
         (self.at <= end.0).then_some((Time(self.at), self.id))
@@ -101,37 +109,47 @@ impl Event {
 }
 
 impl EventQueue {
-    /// Copies of this queue, and their copies, share the memory of unneeded wheels from now on: a copy then
-    /// takes only the pending events, not 64 KiB.
+    /// Let copies of this queue, and their copies, share the memory of unused wheels. A copy then allocates only the
+    /// pending events instead of 64 KiB.
     pub fn share_wheels(&mut self) {
         let spare = self.fine.share_memory(None);
         self.coarse.share_memory(Some(spare));
     }
 
-    /// Discard this queue: the next copy may reuse the memory of its wheels, if they share it.
+    /// Discard this queue. If its wheels share memory, the next copy may reuse it.
     pub fn give_back(self) {
         let EventQueue { fine, coarse, .. } = self;
         fine.give_back();
         coarse.give_back();
     }
 
-    /// Schedule event `id` at `at`, as if at `since`.
+    /// Schedule event `id` at `at`, ordered as if it were scheduled at `since`.
     #[inline]
     pub fn push(&mut self, at: Time, since: Time, rank: u32, id: u32) {
         debug_assert!(rank <= MAX_RANK);
         self.inserted += 1;
         let order = (rank as u64) << NUMBER_BITS | self.inserted;
-        self.put(Event { at: at.0, since: since.0, order, id, next: NONE });
+        self.put(Event { at: at.0, since: since.0 as i64, order, id, next: NONE });
     }
 
-    /// Whether no event is left at `at`, the time of the one taken out last.
+    /// Schedule event `id` at `at`, before every event that [`EventQueue::push`] schedules for that time. Events pushed
+    /// ahead are ordered by `place`, then by `since`, then by insertion, both the latest first.
+    #[inline]
+    pub fn push_ahead(&mut self, at: Time, place: u32, since: Time, id: u32) {
+        self.inserted += 1;
+        let latest_first = ((1 << AGE_BITS) - 1 - since.0.min((1 << AGE_BITS) - 1)) << (64 - AGE_BITS);
+        let order = latest_first | !self.inserted & ((1 << (64 - AGE_BITS)) - 1);
+        self.put(Event { at: at.0, since: i64::MIN + place as i64, order, id, next: NONE });
+    }
+
+    /// Whether no more events are pending at `at`, the time of the event popped last.
     #[inline]
     pub fn is_over(&self, at: Time) -> bool {
         self.due.0.first().is_none_or(|event| event.at > at.0)
             && self.present.last().is_none_or(|event| event.at > at.0)
     }
 
-    /// Take out the earliest event, unless it is later than `end`.
+    /// Pop the earliest event, unless it is later than `end`.
     #[inline(always)]
     pub fn pop_until(&mut self, end: Time) -> Option<(Time, u32)> {
         if !self.due.0.is_empty() {
@@ -147,7 +165,7 @@ impl EventQueue {
         }
     }
 
-    /// Pop the next event if some were added to the present slot.
+    /// Pop the earliest event, where some events were added to the current slot.
     #[inline(never)]
     fn pop_added(&mut self, end: Time) -> Option<(Time, u32)> {
         let added = self.due.0.first()?;
@@ -165,7 +183,7 @@ impl EventQueue {
         }
     }
 
-    /// Time, rank and id of the pending events, in no order.
+    /// Time, rank and id of all pending events, in no particular order.
     pub fn pending(&self) -> impl Iterator<Item = (Time, u32, u32)> + '_ {
         let waiting = [&self.fine, &self.coarse].into_iter().flat_map(|wheel| wheel.entries(&self.entries));
         let events = self.present.iter().chain(&self.due.0).chain(&self.late.0).chain(waiting);
@@ -181,7 +199,7 @@ impl EventQueue {
         }
     }
 
-    /// Something is due in the present slot, or in no slot of the fine wheel.
+    /// Insert an event that belongs to the current slot or lies beyond the fine wheel.
     #[inline(never)]
     fn put_elsewhere(&mut self, event: Event) {
         let turn = event.turn();
@@ -194,8 +212,8 @@ impl EventQueue {
         }
     }
 
-    /// Nothing is due in this slot: advance to the next one with events, and take out the earliest of them
-    /// unless it is later than `end`.
+    /// The current slot is empty: advance to the next slot with events, and pop the earliest of them unless it is
+    /// later than `end`.
     #[inline]
     fn advance(&mut self, end: Time) -> Option<(Time, u32)> {
         let mut slot = self.fine.next(self.at);
@@ -220,7 +238,7 @@ impl EventQueue {
             self.present.push(event);
         }
         match &mut self.present[..] {
-            [a, b] if a.before(b) => std::mem::swap(a, b), // two, as a rule
+            [a, b] if a.before(b) => std::mem::swap(a, b), // usually two events
             [_, _] => {}
             more => more.sort_by(|a, b| if a.before(b) { Greater } else { Less }),
         }
@@ -229,8 +247,8 @@ impl EventQueue {
         Some(next)
     }
 
-    /// Return the next slot with events: `next` of the fine wheel, or one of the next turn whose events are
-    /// then moved there.
+    /// Return the next slot with events. `next` is the next one in the fine wheel; if a later turn comes first, its
+    /// events are moved to the fine wheel.
     #[inline(never)]
     fn turn(&mut self, next: u64) -> u64 {
         let coarse = self.coarse.next(self.at >> TURN_BITS);
@@ -270,7 +288,7 @@ mod tests {
     const FINE: u64 = 1 << FINE_BITS;
     const COARSE: u64 = FINE * TURN;
 
-    /// Times ahead: at the same instant, in one slot, and around the borders of slots, turns and wheels.
+    /// Offsets from the current time: the same instant, the same slot, and the boundaries of slots, turns and wheels.
     fn ahead() -> impl Strategy<Value = u64> {
         prop_oneof![
             4 => 0u64..50,
@@ -282,22 +300,30 @@ mod tests {
     }
 
     proptest! {
-        /// Oracle: a list that is searched for the least of (time, since, rank, insertion). Rounds of insertions, ahead of the
-        /// time of the last event that left, and of leaving.
+        /// Oracle: a list searched for the minimum of (time, since, rank, insertion); for events pushed ahead, of
+        /// (time, place, age, insertion), latest first. Rounds alternate between insertions, at or after the time of
+        /// the last popped event, and pops.
         #[test]
         fn leaves_in_order_of_time_then_since_then_rank_then_insertion(
             rounds in prop::collection::vec(
-                (prop::collection::vec((ahead(), prop_oneof![4 => Just(0u64), 1 => 0u64..3], 0u32..3), 0..12), 0usize..14, ahead()),
+                (prop::collection::vec((ahead(), prop_oneof![4 => Just(0i64), 1 => 0i64..3, 1 => -3i64..0], 0u32..3), 0..12), 0usize..14, ahead()),
                 1..40,
             )
         ) {
             let mut queue = EventQueue::default();
-            let mut pending: Vec<(u64, u64, u32, u32)> = Vec::new();
+            let mut pending: Vec<(u64, i64, i64, i64, u32)> = Vec::new();
             let (mut now, mut inserted) = (0, 0);
             for (added, left, patience) in rounds {
                 for (ahead, since, rank) in added {
-                    queue.push(Time(now + ahead), Time(since), rank, inserted);
-                    pending.push((now + ahead, since, rank, inserted));
+                    let at = now + ahead;
+                    pending.push(match since < 0 {
+                        true => (at, rank as i64 - 3, since, -(inserted as i64), inserted),
+                        false => (at, since, rank as i64, inserted as i64, inserted),
+                    });
+                    match since < 0 {
+                        true => queue.push_ahead(Time(at), rank, Time(-since as u64), inserted),
+                        false => queue.push(Time(at), Time(since as u64), rank, inserted),
+                    }
                     inserted += 1;
                 }
                 let end = now + patience;
@@ -310,10 +336,10 @@ mod tests {
                 }
             }
             pending.sort_unstable();
-            let mut told: Vec<_> = queue.pending().map(|(at, rank, id)| (at.0, rank, id)).collect();
-            told.sort_unstable_by_key(|&(.., id)| id);
-            let mut known: Vec<_> = pending.iter().map(|&(at, _, rank, id)| (at, rank, id)).collect();
-            known.sort_unstable_by_key(|&(.., id)| id);
+            let mut told: Vec<_> = queue.pending().map(|(at, _, id)| (at.0, id)).collect();
+            told.sort_unstable_by_key(|&(_, id)| id);
+            let mut known: Vec<_> = pending.iter().map(|&(at, .., id)| (at, id)).collect();
+            known.sort_unstable_by_key(|&(_, id)| id);
             prop_assert_eq!(told, known);
             let rest: Vec<_> = std::iter::from_fn(|| queue.pop_until(Time::NEVER)).collect();
             prop_assert_eq!(rest, pending.iter().map(|&(at, .., id)| (Time(at), id)).collect::<Vec<_>>());

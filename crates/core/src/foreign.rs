@@ -1,5 +1,5 @@
-//! Ends of foreign transports: the interface that the simulator requires of any such stack, and the storage
-//! of their datagrams' bytes while these are in flight.
+//! Endpoints of external transports: the interface that such a stack implements, and the storage for the bytes of its
+//! datagrams while they are in flight.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,15 +8,15 @@ use crate::packet::Ecn;
 use crate::rng::Stream;
 use crate::time::{Span, Time};
 
-/// Why a connection ended before its time.
+/// Reason why a connection failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Failure {
-    /// Nothing arrived for the idle timeout.
+    /// Nothing arrived within the idle timeout.
     TimedOut = 1,
-    /// The receiver's stack allows no more gaps between the received pieces of a stream.
+    /// The receiver's stack refused another gap between the received pieces of a stream.
     Gaps = 2,
-    /// The stack found another error.
+    /// The stack reported another error.
     Error = 3,
     /// The peer's stack gave up.
     ByPeer = 4,
@@ -25,11 +25,11 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Names by number; 0 means none.
+    /// Names by discriminant; index 0 means no failure.
     pub const NAMES: [&'static str; 6] =
         ["", "idle timeout", "too many gaps", "error of the stack", "closed by the peer", "refused"];
 
-    /// Return the failure of this name; any other name is an error of the stack.
+    /// Return the failure with this name. An unknown name is an error of the stack.
     pub fn of(name: &str) -> Failure {
         match Failure::NAMES.iter().position(|known| *known == name) {
             Some(1) => Failure::TimedOut,
@@ -41,96 +41,96 @@ impl Failure {
     }
 }
 
-/// Counts of an end.
+/// Counters of an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct Stats {
-    /// Packets sent, all kinds.
+    /// Packets sent, of all kinds.
     pub sent: u64,
-    /// Packets considered lost, without those that probe for a larger size.
+    /// Packets declared lost, except probes for a larger packet size.
     pub lost: u64,
-    /// Bytes sent after the UDP header.
+    /// Bytes sent, without IP and UDP headers.
     pub sent_bytes: u64,
     /// ACKs received.
     pub acks: u64,
-    /// Times that the window was reduced.
+    /// Number of window reductions.
     pub reductions: u64,
-    /// Sum of the round-trip times of the newest packet of each ACK, ns.
+    /// Sum of the RTT samples, one per ACK (that of its newest packet), ns.
     pub rtt_sum_ns: u128,
-    /// Number of them.
+    /// Number of RTT samples.
     pub rtt_samples: u64,
-    /// Minimum of these times.
+    /// Minimum RTT sample.
     pub min_rtt: Span,
 }
 
-/// State of an end.
+/// State of an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     /// Congestion window, bytes; 0 if the stack does not report it.
     pub window: u64,
     /// Bytes in flight after the last ACK.
     pub in_flight: u64,
-    /// Slow-start threshold, bytes; none: not set, or the controller has none.
+    /// Slow-start threshold, bytes; `None` if it is not set or the controller has none.
     pub ssthresh: Option<u64>,
-    /// Smoothed round-trip time.
+    /// Smoothed RTT.
     pub srtt: Span,
     /// Payload of a full datagram, bytes.
     pub mtu: u16,
 }
 
-/// Bytes that an end wrote and received, to be compared with its peer's reports.
+/// Bytes that an endpoint wrote and received, to be checked against its peer's reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Accounts {
-    /// Bytes that its application wrote; `None`: writes never end, or have stopped.
+    /// Bytes written by the application; `None` if it writes without end or has stopped.
     pub written: Option<u64>,
-    /// The end writes no more.
+    /// Whether the application has closed this end.
     pub closes: bool,
-    /// The end gave up.
+    /// Whether the connection has failed at this end.
     pub failed: bool,
-    /// Bytes of the datagrams that arrived.
+    /// Bytes of all datagrams that arrived.
     pub arrived: u64,
-    /// Received bytes of the application, as the stack reports.
+    /// Application bytes received, as reported by the stack.
     pub received: u64,
 }
 
-/// A line of an end's trace: an ACK that was processed, or a datagram with data that left.
+/// Row of an endpoint's trace: a processed ACK, or a transmitted data datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Time.
+    /// Time of the event.
     pub t: Time,
-    /// Whether a datagram left; otherwise an ACK arrived.
+    /// Whether a datagram was sent; otherwise an ACK arrived.
     pub is_sent: bool,
-    /// Number of the datagram of this end; its bytes.
+    /// Number of the datagram at this end; 0 in a row for an ACK.
     pub number: u64,
-    /// See `number`.
+    /// Bytes of the datagram; 0 if unknown, and in a row for an ACK.
     pub len: u32,
     /// ACKs received so far.
     pub acks: u64,
-    /// Packets newly taken as lost.
+    /// Packets newly declared lost.
     pub lost: u64,
     /// Congestion window before the ACK, bytes.
     pub window_before: u64,
-    /// State of the end afterwards.
+    /// State of the endpoint after the event.
     pub sample: Sample,
     /// Minimum round-trip time so far.
     pub min_rtt: Span,
 }
 
-/// One end. The cost of boxed calls is negligible compared with such a stack's work per packet.
+/// One endpoint. Dynamic dispatch costs little next to the work that such a stack does per packet.
 pub trait Foreign: DatagramEndpoint + Send {
     /// Open the connection.
     fn connect(&mut self, now: Time);
-    /// Hand over this many bytes.
+    /// Write `bytes` of application data.
     fn write(&mut self, now: Time, bytes: u64);
-    /// Make data available without end from now on.
+    /// Provide unlimited application data from now on.
     fn write_forever(&mut self, now: Time);
-    /// Everything is written: finish afterwards.
+    /// Close after all written data has been sent.
     fn close(&mut self, now: Time);
-    /// Write nothing beyond the sent data.
+    /// Stop writing: send nothing beyond the data already sent.
     fn stop_writing(&mut self, now: Time);
-    /// A datagram of the peer arrived, marked so.
+    /// Process a datagram of the peer that arrived with this ECN mark.
     fn arrive(&mut self, now: Time, datagram: &Opaque, ecn: Ecn);
 
-    /// The handshake is complete at this end.
+    /// Whether the handshake is complete at this end.
     fn is_established(&self) -> bool;
     /// Written bytes that the peer is known to have, as far as the stack reports.
     fn acked(&self) -> u64;
@@ -138,55 +138,56 @@ pub trait Foreign: DatagramEndpoint + Send {
     fn received(&self) -> u64;
     /// Whether all data of the peer has arrived, or the peer has closed.
     fn peer_closed(&self) -> bool;
-    /// The application has closed this end.
+    /// Whether the application has closed this end.
     fn is_closing(&self) -> bool;
-    /// Whether everything has finished.
+    /// Whether the connection is finished at this end.
     fn is_done(&self) -> bool;
-    /// Why it gave up, if it did.
+    /// Reason for the failure; `None` unless the connection has failed.
     fn failure(&self) -> Option<Failure>;
     /// Whether the peer opened the connection.
     fn is_responder(&self) -> bool;
 
-    /// Counts.
+    /// Counters of this end.
     fn stats(&self) -> Stats;
-    /// State of the end, once there is a connection.
+    /// State of this end; `None` until there is a connection.
     fn sample(&self) -> Option<Sample>;
-    /// Round-trip times of this end: their sum in ns, and their number.
+    /// Sum of the RTT samples of this end in ns, and their number.
     fn rtt_samples(&self) -> (u128, u64);
-    /// Keep a row of each ACK and each datagram with data that leaves, or no longer.
+    /// Start or stop recording a row for each ACK and each transmitted data datagram.
     fn set_trace(&mut self, on: bool);
-    /// The rows kept so far.
+    /// Take the rows recorded so far.
     fn take_trace(&mut self) -> Vec<Row>;
 
-    /// Accounts for comparison with the peer's reports; `None`: the reports of this stack are trusted.
+    /// Byte counts to check the peer's reports against; `None` if the reports of this stack are trusted.
     fn accounts(&self) -> Option<Accounts> {
         None
     }
-    /// The connection has ended: compare this end's reports with its peer's, and accuse it if they contradict
-    /// each other.
+    /// Called when the connection has ended: compare this end's reports with the peer's accounts, and report this
+    /// stack as faulty if they contradict each other.
     fn hold_against(&self, _peer: &Accounts) {}
 }
 
-/// Part of a copy of a whole world, which is refused if there is such an end.
+/// Required for copies of a whole world. A world with an external endpoint refuses to be copied.
 impl Clone for Box<dyn Foreign> {
     fn clone(&self) -> Box<dyn Foreign> {
         unreachable!("invariant: no world with an end that others have written is copied")
     }
 }
 
-/// Maker of the ends of a flow.
+/// Factory for the endpoints of a flow.
 pub trait Maker {
-    /// The stack; random streams of its ends are named after it.
+    /// Name of the stack; the random streams of its endpoints are derived from it.
     fn stack(&self) -> &str;
-    /// Window at the start, packets.
+    /// Initial window, packets.
     fn initial_window(&self) -> u32;
-    /// An end that opens the connection, or waits for it; its random numbers are those of `stream`, and the bytes of its datagrams wait
-    /// in `carried`. Data of a client goes `one_way`, or the server answers.
+    /// Create an endpoint that opens the connection (`opens`) or waits for it. It draws random numbers from `stream`
+    /// and stores the bytes of its datagrams in `carried`. If `one_way` is set, data flows only from the client to
+    /// the server; otherwise the server answers.
     fn end(&self, opens: bool, one_way: bool, stream: Stream, carried: &Carried) -> Box<dyn Foreign>;
 }
 
-/// Bytes on their way, of all flows of a run. Packets of the network are small and copied; they carry the number of the place where
-/// their bytes wait. A place keeps its memory for the next datagram.
+/// Bytes of the datagrams in flight, of all flows of a run. Packets of the network are small and copied, so they
+/// carry only the index of the stored bytes. The memory of an index is reused for the next datagram.
 #[derive(Clone, Default)]
 pub struct Carried(Arc<Mutex<Places>>);
 
@@ -198,12 +199,12 @@ struct Places {
 }
 
 impl Carried {
-    /// Only one thread at a time plays a run.
+    /// Uncontended: only one thread at a time runs a simulation.
     fn all(&self) -> MutexGuard<'_, Places> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keep these bytes; returns their place.
+    /// Store these bytes and return their index.
     pub fn put(&self, bytes: &[u8]) -> u32 {
         let mut all = self.all();
         let place = all.free.pop().unwrap_or_else(|| {
@@ -216,42 +217,42 @@ impl Carried {
         place
     }
 
-    /// The datagram has arrived: return the content of its bytes.
+    /// Read the bytes of a datagram that has arrived, and free their storage.
     pub fn take<T>(&self, datagram: &Opaque, read: impl FnOnce(&[u8]) -> T) -> T {
         let mut all = self.all();
         all.free.push(datagram.place);
         read(&all.places[datagram.place as usize])
     }
 
-    /// The datagram will not arrive.
+    /// Free the bytes of a datagram that will not arrive.
     pub fn lose(&self, datagram: &Opaque) {
         self.all().free.push(datagram.place);
     }
 
-    /// The datagram is duplicated: this copy has its own bytes from now on.
+    /// Give the copy of a duplicated datagram its own bytes.
     pub fn copy(&self, datagram: &mut Opaque) {
         let bytes = self.all().places[datagram.place as usize].clone();
         datagram.place = self.put(&bytes);
     }
 
-    /// A stack reported something impossible, which ends the run; the first such report is kept.
+    /// Record that a stack reported something impossible, which ends the run. Only the first report is kept.
     pub fn accuse(&self, said: String) {
         self.all().fault.get_or_insert(said);
     }
 
-    /// First reported fault.
+    /// The first reported fault.
     pub fn fault(&self) -> Option<String> {
         self.all().fault.clone()
     }
 
-    /// Datagrams on their way.
+    /// Number of datagrams in flight.
     pub fn held(&self) -> usize {
         let all = self.all();
         all.places.len() - all.free.len()
     }
 }
 
-/// Hash bytes for digests: four lanes, so that it takes about a cycle per word.
+/// Hash bytes for digests. Four independent lanes reduce the cost to about one cycle per word.
 pub fn hash(bytes: &[u8]) -> u64 {
     const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut lanes = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344, 0xa409_3822_299f_31d0, bytes.len() as u64];

@@ -1,6 +1,6 @@
-//! Ground floor of ackclock: integer time and units, the event queue, random streams, and the records that the other
-//! crates exchange: packets with the headers of TCP and of datagrams, the trace, the options of controllers. It holds
-//! their fields and no behaviour: no I/O, no clock, no protocol, no network element.
+//! Foundation of ackclock: integer time and units, the event queue, random streams, and the records that the other
+//! crates exchange (packets with TCP and datagram headers, the trace, options of controllers). The records have
+//! fields but no behaviour: no I/O, no clock, no protocol, no network element.
 
 pub mod accecn;
 pub mod calls;

@@ -1,5 +1,5 @@
-//! Options that a scenario may give a controller. Each controller has a table of them (`table!`) beside it; a variant of
-//! a controller has the same table and its own values for what is not given.
+//! Options that a scenario may give a controller. Each controller declares a table of options (`table!`) in its own
+//! file. A variant of a controller has the same table with its own defaults.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use crate::schema::{Described, Table};
 
 pub use crate::schema::{Refusal, Value};
 
-/// Name -> value.
+/// Option values by name.
 pub type Options = BTreeMap<String, Value>;
 
-/// Table of a controller that takes no options.
+/// Option table of a controller without options.
 pub const NONE: &Table = &Table::new("none", "", &[]);
 
-/// Return the options as a table; refuses a name unknown to the controller `name`, whose options are those of
-/// `table`.
+/// Return the options as a table. Names that are not in `table` are refused; `name` is the controller's name for the
+/// message.
 pub fn named(name: &str, options: &Options, table: &Table) -> Result<Value, Refusal> {
     if let Some(key) = options.keys().find(|key| table.keys.iter().all(|known| known.name != *key)) {
         let names: Vec<&str> = table.keys.iter().map(|known| known.name).collect();
@@ -31,12 +31,12 @@ pub fn named(name: &str, options: &Options, table: &Table) -> Result<Value, Refu
     Ok(Value::Table(options.iter().map(|(key, value)| (key.clone(), whole(value))).collect()))
 }
 
-/// Options with their default values.
+/// Options with default values.
 pub fn usual<T: Described>() -> T {
     T::read(&Value::Table(Vec::new())).expect("invariant: options have defaults")
 }
 
-/// Each option with its name, its accepted values, its default (empty: given in the text), and its text.
+/// List each option: its name, its accepted values, its default (empty if the text states it), and its text.
 pub fn listed(table: &'static Table, usual: &Value) -> Vec<(&'static str, String, String, String)> {
     let default = |name: &str| match usual.get(name) {
         None | Some(Value::Table(_)) => String::new(),

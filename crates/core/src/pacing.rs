@@ -1,50 +1,50 @@
 //! Lateness of paced senders: the host sets a policy, and its paced senders follow it.
 //!
 //! A paced sender has a next send time, `due`, and an interval between packets. Its host may make it late: the
-//! processor was taken away, or timers fire only at ticks. How the sender continues decides between a burst and a
-//! hole in its rate. This policy is separate from the transport and the same for all of them:
+//! processor runs another process, or timers fire only at ticks. The policy decides whether lateness becomes a burst or a
+//! gap in the sender's rate. The policy is independent of the transport and the same for all of them:
 //!
 //! ```text
 //! while policy.release(due) <= now { send one packet; due = policy.following(due, now, interval) }
 //! ```
 //!
-//! Sources: PCC's own sender takes the next send time from the actual one, so lateness is lost ([`CatchUp::None`]);
-//! its build without busy waiting repays it by sends back to back ([`CatchUp::Full`]). A kernel with coarse timers
-//! sends at each tick what fell due since the one before.
+//! Sources: PCC's own sender computes the next send time from the actual one, so lateness is lost ([`CatchUp::None`]);
+//! its build without busy waiting catches up with packets back to back ([`CatchUp::Full`]). A kernel with coarse timers
+//! sends at each tick all packets that became due since the last tick.
 
 use crate::time::{Span, Time};
 
-/// How much lateness is made up by packets back to back.
+/// Amount of lateness that is made up by sending packets back to back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum CatchUp {
-    /// None: the next packet leaves one interval after the late one.
+    /// None: the next packet is sent one interval after the late one.
     #[default]
     None,
-    /// At most this many packets' worth.
+    /// At most this many packets.
     Burst(u32),
-    /// All of it.
+    /// All lateness.
     Full,
 }
 
-/// How a host treats its paced senders.
+/// Pacing policy of a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct HostPacing {
-    /// Period of the clock that wakes the sender; zero = exact. Lateness below a tick is always made up, for else the
-    /// tick, not the sender, would set the rate.
+    /// Period of the clock that wakes the sender; zero if timers are exact. Lateness of up to one tick is always made
+    /// up, otherwise the tick would determine the rate.
     pub tick: Span,
-    /// Part of longer lateness that is made up.
+    /// Amount of longer lateness that is made up.
     pub catch_up: CatchUp,
 }
 
 impl HostPacing {
-    /// Return the departure of a packet that is due at `due`: the clock's next tick.
+    /// Departure time of a packet that is due at `due`: the next tick of the clock.
     #[inline]
     pub fn release(&self, due: Time) -> Time {
         due.round_up(self.tick)
     }
 
-    /// Return the due time of the packet after one that was due at `due` and leaves at `now`. A sender
-    /// without data at `due` is not late: it passes `now` for both.
+    /// Due time of the packet after one that was due at `due` and is sent at `now`. A sender without data at `due` is
+    /// not late: it passes `now` for both.
     #[inline]
     pub fn following(&self, due: Time, now: Time, interval: Span) -> Time {
         let late = now.since(due);
@@ -66,7 +66,7 @@ impl HostPacing {
 mod tests {
     use super::*;
 
-    /// Packets sent at `wake` by a sender that was due at `due`, and the next send time.
+    /// Number of packets sent at `wake` by a sender that was due at `due`, and the next send time.
     fn burst(pacer: HostPacing, mut due: Time, wake: Time, interval: Span) -> (u32, Time) {
         let mut sent = 0;
         while due <= wake {

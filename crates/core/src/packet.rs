@@ -1,5 +1,5 @@
-//! The packet, by value: links carry it, transports read it. Offsets are u64; 32-bit sequence numbers exist only
-//! where packets leave the simulator (capture files, packet scripts).
+//! The packet, a plain value that links carry and transports read. Offsets are u64; 32-bit sequence numbers exist
+//! only where packets leave the simulator (capture files, packet scripts).
 
 use std::ops::{BitOr, BitOrAssign};
 
@@ -43,7 +43,8 @@ impl BitOrAssign for Flags {
     }
 }
 
-/// A SACK block, its edges in bytes relative to the segment's ACK number (a DSACK block below it is negative).
+/// A SACK block. Edges are in bytes relative to the segment's ACK number, so those of a DSACK block below it are
+/// negative.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct SackBlock {
     /// First byte of the block.
@@ -52,7 +53,7 @@ pub struct SackBlock {
     pub end: i32,
 }
 
-/// Up to four SACK blocks, the one that holds the latest arrival (or a DSACK) first: RFC 2018 §4, RFC 2883.
+/// Up to four SACK blocks. The first one contains the latest arrival, or is a DSACK (RFC 2018 §4, RFC 2883).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct SackList {
     blocks: [SackBlock; 4],
@@ -65,18 +66,18 @@ impl SackList {
     pub fn as_slice(&self) -> &[SackBlock] {
         &self.blocks[..self.len as usize]
     }
-    /// Append a block; beyond four it is left out.
+    /// Append a block. A fifth block is ignored.
     pub fn push(&mut self, block: SackBlock) {
         if (self.len as usize) < self.blocks.len() {
             self.blocks[self.len as usize] = block;
             self.len += 1;
         }
     }
-    /// Leave out all blocks but the first `len`.
+    /// Keep only the first `len` blocks.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len as u8);
     }
-    /// Whether there is no block.
+    /// Whether there are no blocks.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -88,38 +89,38 @@ impl SackList {
     }
 }
 
-/// Segment of a TCP endpoint. Sequence space: the SYN is offset 0, data starts at 1, the FIN takes one.
+/// Segment of a TCP endpoint. In sequence space, the SYN is offset 0, data starts at 1, and the FIN takes one.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Segment {
     /// Offset of the first payload byte (or of the SYN or FIN).
     pub seq: u64,
-    /// Next offset expected from the peer; meaningful with the ACK flag.
+    /// Next offset expected from the peer; valid with the ACK flag.
     pub ack: u64,
     /// SACK blocks, relative to `ack`.
     pub sack: SackList,
-    /// TSval, in ticks of the sender's timestamp clock; 0 with `ts_ecr` 0 = no timestamp option.
+    /// TSval, in ticks of the sender's timestamp clock; valid if `has_ts` is set.
     pub ts_val: u32,
     /// TSecr.
     pub ts_ecr: u32,
-    /// Advertised receive window in bytes, already scaled.
+    /// Advertised receive window in bytes, after scaling.
     pub wnd: u32,
     /// Payload bytes.
     pub len: u32,
     /// Ordinal of the data segment in its direction, counted from 1 in order of first transmission; 0 without data.
     pub seg_no: u32,
-    /// Number of this segment's transmission: 0 is the original, 1 the first retransmission, ...
+    /// Transmission of the segment: 0 is the original, 1 the first retransmission, ...
     pub rexmit: u8,
     /// Header flags.
     pub flags: Flags,
     /// Whether the timestamp option is present.
     pub has_ts: bool,
-    /// Options of a SYN; meaningful with the SYN flag.
+    /// Options of a SYN; valid with the SYN flag.
     pub syn: SynOptions,
     /// AccECN option.
     pub accecn: AccEcnOption,
 }
 
-/// Options that travel on SYN and SYN-ACK only.
+/// Options that only SYN and SYN-ACK carry.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct SynOptions {
     /// MSS option, bytes.
@@ -153,7 +154,7 @@ impl Segment {
         40 + self.option_bytes() + self.len
     }
 
-    /// Sequence space that the segment takes.
+    /// Sequence space of the segment, including SYN and FIN.
     #[inline]
     pub fn seq_len(&self) -> u64 {
         self.len as u64 + self.flags.has(Flags::SYN) as u64 + self.flags.has(Flags::FIN) as u64
@@ -207,7 +208,7 @@ impl Header {
         }
     }
 
-    /// Return the TCP segment in it, creating one in any other packet.
+    /// Return the TCP segment of this header. A datagram is replaced by an empty segment.
     #[inline]
     pub fn tcp_mut(&mut self) -> &mut Segment {
         if let Header::Datagram(_) = self {
@@ -219,8 +220,8 @@ impl Header {
         }
     }
 
-    /// Bytes that a link charges for one packet of `1 + more` segments: the headers of every segment, `framing` included, as
-    /// Linux charges it (`qdisc_pkt_len_init`).
+    /// Bytes that a link charges for one packet of `1 + more` segments. Headers and `framing` are charged for every
+    /// segment, as in Linux (`qdisc_pkt_len_init`).
     #[inline]
     pub fn charge(&self, framing: u32, more: u16) -> u32 {
         let bytes = self.ip_bytes();
@@ -242,8 +243,8 @@ impl Header {
         }
     }
 
-    /// The piece of data it carries and which transmission of it this is: the ordinal of the segment or piece, counted
-    /// from 1 in order of first transmission, 0 without data; 0 the original, 1 the first retransmission, ...
+    /// Ordinal of the data segment or piece, counted from 1 in order of first transmission (0 without data), and
+    /// which transmission of it this is: 0 the original, 1 the first retransmission, ...
     #[inline]
     pub fn ordinal(&self) -> (u32, u8) {
         match self {
@@ -262,55 +263,55 @@ impl Header {
 pub struct Packet {
     /// TCP segment or datagram, and its payload's length.
     pub header: Header,
-    /// The flow it belongs to, as in the tables.
+    /// Flow of the packet, as numbered in the tables.
     pub flow: FlowId,
-    /// Connection of the packet: a flow that fetches repeatedly opens many, one after another.
+    /// Connection of the packet. A flow that fetches repeatedly opens one connection after another.
     pub conn: u32,
-    /// Bytes that links charge: IP packet plus the scenario's framing, and the headers of each segment beyond the first.
+    /// Bytes that links charge: the IP packet plus the scenario's framing, plus headers for each segment beyond the
+    /// first.
     pub bytes: u32,
     /// True along the path (from the host that sends the data to the one that receives it), false on the
     /// return path.
     pub forward: bool,
     /// ECN field.
     pub ecn: Ecn,
-    /// Segments in it beyond the first: with TSO a packet of several stays whole, as between virtual machines.
+    /// Segments beyond the first. With TSO a packet of several segments may stay whole, as between virtual machines.
     pub more: u16,
 }
 
-/// Kinds of packets that are counted apart.
+/// Kinds of packets that are counted separately.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Class {
-    /// Without payload, SYN and FIN: usually an ACK.
+    /// No payload, SYN or FIN: usually a pure ACK.
     Other = 0,
     /// SYN or SYN-ACK.
     Syn = 1,
     /// FIN without payload.
     Fin = 2,
-    /// With payload.
+    /// Packet with payload.
     Data = 3,
 }
 
-/// Properties of a packet that links need, in one word: most packets on a link have a load that the link has
-/// just seen, which one comparison detects.
+/// Properties of a packet that links need, packed into one word. Consecutive packets on a link usually have equal
+/// loads, which one comparison detects.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Load(u64);
 
 impl Load {
-    /// Return the load of packets of this kind with this many segments, for which links charge this many
-    /// bytes.
+    /// Return the load of a packet of this class with this many segments, charged as this many bytes.
     #[inline]
     pub fn new(class: Class, segments: u32, bytes: u32) -> Load {
         Load((class as u64) << 56 | (segments as u64) << 32 | bytes as u64)
     }
 
-    /// Kind as a number: see [`Class`].
+    /// Class as a number: see [`Class`].
     #[inline]
     pub fn class(self) -> usize {
         (self.0 >> 56) as usize
     }
 
-    /// Segments in it.
+    /// Number of segments.
     #[inline]
     pub fn segments(self) -> u32 {
         (self.0 >> 32) as u32 & 0xff_ffff
@@ -330,13 +331,13 @@ impl Packet {
         Load::new(self.class(), self.segments(), self.bytes)
     }
 
-    /// Number of segments in the packet; a packet of another kind counts as one.
+    /// Number of segments in the packet; 1 for a datagram.
     #[inline]
     pub fn segments(&self) -> u32 {
         1 + self.more as u32
     }
 
-    /// Kind of the packet.
+    /// Class of the packet.
     #[inline]
     pub fn class(&self) -> Class {
         match &self.header {

@@ -1,5 +1,5 @@
-//! Hints to the processor: data that will soon be read may be brought into its caches now. A hint changes no
-//! result; on other processors nothing is done.
+//! Prefetch hints for the processor's caches. A hint never changes a result; on processors other than x86-64 it does
+//! nothing.
 
 #![allow(
     unsafe_code,
@@ -9,18 +9,18 @@
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// The beginning of `place` will be read.
+/// Prefetch the first cache line of `place`.
 #[inline(always)]
 pub fn prefetch<T>(place: &T) {
     line_at(place, 0);
 }
 
-/// Prefetch all of `place`.
+/// Prefetch all cache lines of `place`.
 #[inline(always)]
 pub fn prefetch_all<T>(place: &T) {
     let bytes = std::mem::size_of::<T>();
     (0..bytes).step_by(LINE).for_each(|offset| line_at(place, offset));
-    line_at(place, bytes.saturating_sub(1)); // the data need not begin where a line does
+    line_at(place, bytes.saturating_sub(1)); // the data may start in the middle of a cache line
 }
 
 #[cfg(target_arch = "x86_64")]

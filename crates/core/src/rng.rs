@@ -1,19 +1,20 @@
 //! Random streams, one per component, derived from (seed, component name).
 //!
-//! One more flow or link never changes what another draws, and two arms of a comparison see the same losses and
-//! arrivals (common random numbers). Generator: xoshiro256++ (Blackman, Vigna 2019), seeded through splitmix64.
+//! Adding a flow or a link never changes the draws of another component, and two arms of a comparison see the same
+//! losses and arrivals (common random numbers). Generator: xoshiro256++ (Blackman, Vigna 2019), seeded through
+//! splitmix64.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// One component's stream of random numbers.
+/// Random stream of one component.
 #[derive(Clone, Debug)]
 pub struct Stream(Xoshiro256PlusPlus);
 
 impl Stream {
-    /// The stream of component `name` (for instance `"link.3.loss"`) in a run with this seed.
+    /// Return the stream of component `name` (for instance `"link.3.loss"`) in a run with this seed.
     pub fn new(seed: u64, name: &str) -> Stream {
-        // FNV-1a of the name, then the seed: names differ in a few letters, splitmix64 spreads the rest.
+        // FNV-1a of the name, then the seed. Names may differ in a few letters only; splitmix64 mixes the result.
         let mut h: u64 = 0xcbf2_9ce4_8422_2325;
         for b in name.bytes() {
             h = (h ^ b as u64).wrapping_mul(0x0100_0000_01b3);
@@ -21,8 +22,8 @@ impl Stream {
         Stream(Xoshiro256PlusPlus::seed_from_u64(mix(h ^ mix(seed))))
     }
 
-    /// Return an independent stream, seeded by the next number of this one: draws from it change nothing
-    /// here.
+    /// Return an independent stream, seeded with the next number of this one. Draws from the new stream do not affect
+    /// this one.
     pub fn branch(&mut self) -> Stream {
         Stream(Xoshiro256PlusPlus::seed_from_u64(mix(self.next_u64())))
     }
@@ -33,53 +34,54 @@ impl Stream {
         self.0.next_u64()
     }
 
-    /// Uniform in [0, 1).
+    /// Uniform number in [0, 1).
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Uniform in 0..n; n > 0. (Lemire's multiply-shift; its bias is below 2^-64 n.)
+    /// Uniform integer in 0..n, n > 0, by Lemire's multiply-shift. The bias is below 2^-64 n.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         ((self.next_u64() as u128 * n as u128) >> 64) as u64
     }
 
-    /// Return true with the probability of `threshold`; see [`threshold`].
+    /// Return true with the probability that [`threshold`] converted to `threshold`.
     #[inline]
     pub fn chance(&mut self, threshold: u64) -> bool {
         self.next_u64() < threshold
     }
 
-    /// Exponential with mean 1, by inversion.
+    /// Exponential number with mean 1, by inversion.
     pub fn exponential(&mut self) -> f64 {
         -libm::log(1.0 - self.unit())
     }
 
-    /// Standard normal, by Box and Muller (one of the pair).
+    /// Standard normal number, by the Box-Muller transform (one of the pair).
     pub fn normal(&mut self) -> f64 {
         let r = libm::sqrt(2.0 * self.exponential());
         r * libm::cos(2.0 * std::f64::consts::PI * self.unit())
     }
 }
 
-/// A family of streams, one for each number: draws of the k-th member do not depend on those of the others.
+/// Family of streams, one per number. Draws of the k-th stream do not depend on those of the others.
 #[derive(Clone, Debug)]
 pub struct Family(u64);
 
 impl Family {
-    /// The family of component `name` in a run with this seed.
+    /// Return the family of component `name` in a run with this seed.
     pub fn new(seed: u64, name: &str) -> Family {
         Family(Stream::new(seed, name).next_u64())
     }
 
-    /// The stream of the `k`-th.
+    /// Return the k-th stream.
     pub fn member(&self, k: u64) -> Stream {
         Stream(Xoshiro256PlusPlus::seed_from_u64(mix(self.0 ^ mix(k))))
     }
 }
 
-/// The integer threshold of a probability, for [`Stream::chance`]: no float decides an order of events.
+/// Integer threshold of a probability, for [`Stream::chance`]. Comparing integers keeps floats out of the order of
+/// events.
 pub fn threshold(p: f64) -> u64 {
     if p >= 1.0 {
         return u64::MAX;

@@ -16,7 +16,7 @@ pub struct Span(pub u64);
 impl Time {
     /// The start of the run.
     pub const ZERO: Time = Time(0);
-    /// Later than every event: "not armed".
+    /// Later than every event; used for "not armed".
     pub const NEVER: Time = Time(u64::MAX);
 
     /// Seconds as a float, for tables only.
@@ -24,13 +24,13 @@ impl Time {
         self.0 as f64 * 1e-9
     }
 
-    /// Time since `earlier`, zero if that is in the future.
+    /// Time since `earlier`, or zero if `earlier` is in the future.
     #[inline]
     pub fn since(self, earlier: Time) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
 
-    /// The first tick of a clock of period `tick` at or after this instant.
+    /// First tick of a clock with period `tick` at or after this instant.
     #[inline]
     pub fn round_up(self, tick: Span) -> Time {
         if tick.0 <= 1 || self == Time::NEVER {
@@ -41,9 +41,9 @@ impl Time {
 }
 
 impl Span {
-    /// No time at all.
+    /// Zero length.
     pub const ZERO: Span = Span(0);
-    /// Longer than any run.
+    /// Longer than any run; also used for a missing value.
     pub const MAX: Span = Span(u64::MAX);
 
     /// Span of this many nanoseconds.
@@ -76,7 +76,7 @@ impl Span {
     pub fn as_secs(self) -> f64 {
         self.0 as f64 * 1e-9
     }
-    /// The difference, or zero.
+    /// The difference, or zero if it would be negative.
     #[inline]
     pub const fn saturating_sub(self, other: Span) -> Span {
         Span(self.0.saturating_sub(other.0))

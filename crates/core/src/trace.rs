@@ -1,23 +1,23 @@
-//! Words of the trace: events, states, branches of recovery rules; and the summary of one recovery. The line itself is the TCP sender's
-//! (`Record` of `ackclock_tcp`).
+//! Vocabulary of the trace: events, states, branches of recovery rules, and the summary of one recovery episode. The
+//! row itself is `Record` of `ackclock_tcp`.
 
 use crate::packet::FlowId;
 use crate::time::{Span, Time};
 
-/// Occasion of a record.
+/// Event that caused a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub enum Event {
     /// An ACK was processed.
     #[default]
     Ack,
-    /// A new segment left.
+    /// A new segment was sent.
     Send,
     /// A segment was retransmitted.
     Rtx,
     /// The retransmission timer expired.
     Rto,
-    /// A tail loss probe left (RFC 8985 §7).
+    /// A tail loss probe was sent (RFC 8985 §7).
     Tlp,
     /// RACK's reordering timer expired (RFC 8985 §6.3).
     ReoTimer,
@@ -25,12 +25,12 @@ pub enum Event {
     Enter,
     /// Fast recovery ended.
     Exit,
-    /// A reduction of the window was taken back.
+    /// A window reduction was undone.
     Undo,
 }
 
 impl Event {
-    /// Column spelling, indexed by discriminant.
+    /// Names in the tables, indexed by discriminant.
     pub const NAMES: [&'static str; 9] =
         ["ack", "send", "rtx", "rto", "tlp", "reo_timer", "enter", "exit", "undo"];
 }
@@ -39,25 +39,25 @@ impl Event {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 #[repr(u8)]
 pub enum CaState {
-    /// Nothing unusual.
+    /// Normal operation.
     #[default]
     Open,
-    /// SACKs or duplicate ACKs, no loss inferred yet.
+    /// SACKs or duplicate ACKs have arrived, but no loss is inferred yet.
     Disorder,
     /// The window is being reduced because of ECN or local congestion.
     Cwr,
     /// Fast recovery.
     Recovery,
-    /// After an RTO.
+    /// Loss recovery after an RTO.
     Loss,
 }
 
 impl CaState {
-    /// Column spelling, indexed by discriminant.
+    /// Names in the tables, indexed by discriminant.
     pub const NAMES: [&'static str; 5] = ["Open", "Disorder", "CWR", "Recovery", "Loss"];
 }
 
-/// Branch of the recovery rule that set the window on an ACK.
+/// Branch of the recovery rule that determined the window on an ACK.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub enum Branch {
@@ -68,37 +68,37 @@ pub enum Branch {
     Proportional,
     /// PRR, pipe at or below ssthresh: the reduction bound.
     Bound,
-    /// PRR: one segment leaves although the formula gives none.
+    /// PRR: one segment is sent although the formula allows none.
     Forced,
-    /// Rate halving: one segment less on every second ACK.
+    /// Rate halving: cwnd is reduced by one segment on every second ACK.
     Decrement,
-    /// Rate halving: cwnd is held at pipe + 1.
+    /// Rate halving: cwnd is limited to pipe + 1.
     Clamp,
-    /// cwnd stays as it is.
+    /// cwnd is unchanged.
     Hold,
 }
 
 impl Branch {
-    /// Column spelling, indexed by discriminant.
+    /// Names in the tables, indexed by discriminant.
     pub const NAMES: [&'static str; 7] = ["", "prop", "bound", "forced", "rh_dec", "rh_clamp", "hold"];
 }
 
-/// A recovery rule's variables after an ACK; which of them mean something depends on the rule.
+/// Variables of a recovery rule after an ACK. The rule determines which of them are valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuleVars {
-    /// Branch taken.
+    /// Branch taken on this ACK.
     pub branch: Branch,
-    /// sndcnt, segments that the rule allows on this ACK.
+    /// sndcnt: segments that the rule allows on this ACK.
     pub sndcnt: u32,
     /// prr_delivered, segments.
     pub prr_delivered: u32,
     /// prr_out, segments.
     pub prr_out: u32,
-    /// RecoverFS (or prior_cwnd in Linux), segments.
+    /// RecoverFS (prior_cwnd in Linux), segments.
     pub recover_fs: u32,
 }
 
-/// Why an episode of recovery ended.
+/// Reason why a recovery episode ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum ExitCause {
@@ -106,52 +106,52 @@ pub enum ExitCause {
     FullAck,
     /// The retransmission timer expired.
     Rto,
-    /// The reduction was taken back.
+    /// The window reduction was undone.
     Undo,
-    /// The run ended first.
+    /// The run ended during recovery.
     RunEnd,
 }
 
 impl ExitCause {
-    /// Column spelling, indexed by discriminant.
+    /// Names in the tables, indexed by discriminant.
     pub const NAMES: [&'static str; 4] = ["full_ack", "rto", "undo", "run_end"];
 }
 
 /// Summary of one episode of fast recovery.
 #[derive(Clone, Copy, Debug)]
 pub struct RecoverySummary {
-    /// Connection.
+    /// Flow of the connection.
     pub flow: FlowId,
-    /// Sender is the connection's responder.
+    /// Whether the sender is the responder of the connection.
     pub responder: bool,
-    /// Entry.
+    /// Time of entry.
     pub t_enter: Time,
-    /// Exit.
+    /// Time of exit.
     pub t_exit: Time,
     /// pipe at entry, before the rule acts, segments.
     pub pipe_enter: u32,
     /// Target window, segments.
     pub ssthresh: u32,
-    /// W: cwnd just before entry.
+    /// W: cwnd just before entry, segments.
     pub cwnd_enter: u32,
     /// Segments marked lost in the episode.
     pub losses: u32,
     /// Retransmissions sent in the episode.
     pub retransmits: u32,
-    /// Retransmissions that were lost in turn.
+    /// Retransmissions that were lost themselves.
     pub lost_retransmits: u32,
     /// Maximum number of segments sent on one ACK.
     pub max_burst: u32,
     /// ACKs processed in the episode.
     pub acks: u32,
-    /// cwnd just before the exit rule.
+    /// cwnd just before the exit rule, segments.
     pub cwnd_before_exit: u32,
-    /// cwnd just after it.
+    /// cwnd just after the exit rule, segments.
     pub cwnd_after_exit: u32,
-    /// pipe at exit, before sending.
+    /// pipe at exit, before anything is sent, segments.
     pub pipe_exit: u32,
     /// Smoothed RTT at entry.
     pub srtt: Span,
-    /// Cause of the end.
+    /// Reason for the exit.
     pub cause: ExitCause,
 }

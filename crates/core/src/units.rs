@@ -4,15 +4,15 @@ use ackclock_schema::{Described, Refusal, Value};
 
 use crate::time::Span;
 
-/// A transmission rate in bit/s. `Rate::INFINITE` takes no time.
+/// A transmission rate in bit/s. At `Rate::INFINITE`, transmission takes no time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Rate(pub u64);
 
 impl Rate {
-    /// Transmission takes no time.
+    /// Infinite rate: transmission takes no time.
     pub const INFINITE: Rate = Rate(u64::MAX);
 
-    /// Time to put `bytes` on the wire, rounded to the nearest nanosecond.
+    /// Serialisation time of `bytes`, rounded to the nearest nanosecond.
     #[inline]
     pub fn tx_time(self, bytes: u32) -> Span {
         if self == Rate::INFINITE {
@@ -22,7 +22,7 @@ impl Rate {
         Span((bits_ns + self.0 / 2) / self.0)
     }
 
-    /// Bytes that fit into `span` at this rate, rounded down.
+    /// Bytes transmitted within `span` at this rate, rounded down.
     pub fn bytes_in(self, span: Span) -> u64 {
         (self.0 as u128 * span.0 as u128 / 8_000_000_000) as u64
     }

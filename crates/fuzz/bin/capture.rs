@@ -1,4 +1,4 @@
-//! libFuzzer feeds [`ackclock_fuzz::capture::play`].
+//! libFuzzer entry point of [`ackclock_fuzz::capture::play`].
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

@@ -1,4 +1,4 @@
-//! libFuzzer feeds [`ackclock_fuzz::script::play`].
+//! libFuzzer entry point of [`ackclock_fuzz::script::play`].
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

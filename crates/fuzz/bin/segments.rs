@@ -1,4 +1,4 @@
-//! libFuzzer feeds [`ackclock_fuzz::segments::play`].
+//! libFuzzer entry point of [`ackclock_fuzz::segments::play`].
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

@@ -1,15 +1,14 @@
-//! Captures of any origin: an answer or a refusal, in bounded memory, and counts that agree with each
-//! other.
+//! Captures of any origin: each is read or refused, in bounded memory, and its counts are consistent.
 
 use ackclock_capture::{read, Connections};
 
-/// Maximum number of requested rows of one connection.
+/// Maximum number of requested rows of a connection.
 const MOST_ROWS: usize = 10_000;
 
-/// Read any bytes as a capture, and the packets of its first connection. Whether it is one.
+/// Read any bytes as a capture with the packets of its first connection. Return whether they are a valid capture.
 ///
 /// # Panics
-/// If counts contradict each other.
+/// Panics if counts are inconsistent.
 pub fn play(data: &[u8]) -> bool {
     let Ok(found) = read(|| Ok(data), Some(0), MOST_ROWS, |_| true) else { return false };
     check(&found, data.len());

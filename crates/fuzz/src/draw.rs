@@ -1,15 +1,15 @@
-//! Values drawn from an input's bytes, followed by zeros, so that every input has a meaning.
+//! Values drawn from the bytes of an input. Zeros follow the last byte, so that every input is valid.
 
 /// Remaining bytes of an input.
 pub struct Draw<'a>(&'a [u8]);
 
 impl<'a> Draw<'a> {
-    /// All of them.
+    /// Create a source of all bytes of `data`.
     pub fn new(data: &'a [u8]) -> Draw<'a> {
         Draw(data)
     }
 
-    /// Whether all bytes are used up.
+    /// Whether all bytes have been used.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -21,17 +21,17 @@ impl<'a> Draw<'a> {
         first
     }
 
-    /// Draw one bit of a byte.
+    /// Draw a flag from the low bit of a byte.
     pub fn flag(&mut self) -> bool {
         self.byte() & 1 == 1
     }
 
-    /// Two bytes.
+    /// Draw a number of two bytes.
     pub fn word(&mut self) -> u16 {
         u16::from_le_bytes([self.byte(), self.byte()])
     }
 
-    /// Four bytes.
+    /// Draw a number of four bytes.
     pub fn long(&mut self) -> u32 {
         self.word() as u32 | (self.word() as u32) << 16
     }
@@ -41,7 +41,7 @@ impl<'a> Draw<'a> {
         &of[self.byte() as usize % of.len()]
     }
 
-    /// A number of any size: small ones from one byte, multiples of `unit`, or 32 bits.
+    /// Draw a number of any size: a single byte, about a multiple of `unit`, or 32 bits.
     pub fn number(&mut self, unit: u32) -> u32 {
         match self.byte() % 4 {
             0 => self.byte() as u32,

@@ -1,5 +1,5 @@
-//! Captures whose layers fit together: a dialogue of two ends, each frame behind drawn link layers and
-//! tunnels, some of them truncated or with a changed byte. Random bytes seldom pass the first layer.
+//! Captures with valid layers: a dialogue between two hosts whose frames have random link layers and tunnels; some are
+//! truncated or have a changed byte. Purely random bytes seldom pass the first layer.
 
 use crate::{capture, Draw};
 
@@ -10,15 +10,15 @@ const PAYLOADS: [usize; 8] = [0, 0, 1, 100, 512, 1448, 2896, 14_480];
 const ETHERNET: [u8; 2] = [0x65, 0x58];
 const IPV4: [u8; 2] = [0x08, 0x00];
 
-/// Read the capture that the bytes draw. Whether it is one.
+/// Read the capture drawn from the bytes. Return whether it is valid.
 ///
 /// # Panics
-/// If counts contradict each other.
+/// Panics if counts are inconsistent.
 pub fn play(data: &[u8]) -> bool {
     capture::play(&file(data))
 }
 
-/// A capture drawn from the bytes: of pcap, whose frames have one link layer.
+/// Return a capture in pcap format, drawn from the bytes. All frames have the same link layer.
 pub fn file(data: &[u8]) -> Vec<u8> {
     let mut draw = Draw::new(data);
     let link = *draw.one(&LINKS);
@@ -42,21 +42,21 @@ pub fn file(data: &[u8]) -> Vec<u8> {
             let at = draw.word() as usize % frame.len();
             frame[at] = draw.byte();
         }
-        clock = clock.wrapping_add(draw.number(1000)); // an hour and more back, too
+        clock = clock.wrapping_add(draw.number(1000)); // may also go back by an hour and more
         let kept = frame.len().min(most);
         for word in [clock >> 20, clock & 0xf_ffff, kept as u32, frame.len() as u32] {
             file.extend(u32::to_le_bytes(word));
         }
         file.extend(&frame[..kept]);
         if draw.byte() == 0 {
-            let again = file[file.len() - kept - 16..].to_vec(); // a copy
+            let again = file[file.len() - kept - 16..].to_vec(); // a duplicate of the frame
             file.extend(again);
         }
     }
     file
 }
 
-/// Two ends and how far each is.
+/// Next sequence numbers of two hosts.
 #[derive(Default)]
 struct Talk {
     next: [u32; 2],
@@ -87,7 +87,7 @@ impl Talk {
     }
 }
 
-/// Options that a segment of these flags carries, padded.
+/// Return the padded options of a segment with these flags.
 fn options(draw: &mut Draw, flags: u8, ack: u32) -> Vec<u8> {
     let mut options = Vec::new();
     if flags & SYN != 0 {
@@ -131,7 +131,7 @@ fn ip(draw: &mut Draw, protocol: u8, six: bool, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// Return the packet behind a tunnel over IP.
+/// Encapsulate a packet in a tunnel over IP.
 fn tunnel(draw: &mut Draw, inner: Vec<u8>) -> Vec<u8> {
     let version = if inner[0] >> 4 == 4 { IPV4 } else { [0x86, 0xdd] };
     let (protocol, head): (u8, Vec<u8>) = match draw.byte() % 6 {
@@ -162,7 +162,7 @@ fn ethernet(kind: [u8; 2]) -> Vec<u8> {
     [vec![2; 12], kind.to_vec()].concat()
 }
 
-/// The packet in a frame of a link layer, with tags and labels where it has a type.
+/// Put a packet into a frame of a link layer, with VLAN tags and labels if the layer has a type field.
 fn framed(link: u16, draw: &mut Draw, packet: Vec<u8>) -> Vec<u8> {
     let version = if packet[0] >> 4 == 4 { IPV4 } else { [0x86, 0xdd] };
     let (kind, tags) = tagged(draw, version);
@@ -190,7 +190,7 @@ fn wifi(kind: [u8; 2]) -> Vec<u8> {
     [vec![8, 1], vec![0; 22], vec![0xaa, 0xaa, 3, 0, 0, 0], kind.to_vec()].concat()
 }
 
-/// Return the type in a frame, and the bytes between it and the packet.
+/// Return the type field of a frame, and the bytes between it and the packet.
 fn tagged(draw: &mut Draw, version: [u8; 2]) -> ([u8; 2], Vec<u8>) {
     match draw.byte() % 12 {
         0 => ([0x81, 0], [vec![0, 7], version.to_vec()].concat()),

@@ -1,6 +1,6 @@
-//! Fuzz targets of the engine. Each takes any bytes; it panics if an invariant does not hold, and the engine must not
-//! panic either. `tools/fuzz.py` runs them under libFuzzer, built with overflow checks and debug assertions; the tests
-//! replay the kept corpus and draw inputs of their own.
+//! Fuzz targets of the engine. Each accepts any bytes and panics if an invariant is violated; the engine itself must
+//! not panic. `tools/fuzz.py` runs the targets under libFuzzer, built with overflow checks and debug assertions. The
+//! tests replay the stored corpus and draw further inputs.
 
 pub mod capture;
 mod draw;

@@ -1,9 +1,9 @@
-//! Packet scripts: whatever the text, a verdict or an error of one short line; what can be read is printed and read
-//! again as the same, and playing it ends.
+//! Packet scripts: any text yields a verdict or an error of one short line. A valid script reads the same after it has
+//! been printed, and playing it ends.
 
 use ackclock_script::{parse, play as run, Limits, Pos, Profile, Script, Setup};
 
-/// Read the bytes as a script and play it; returns whether it could be read.
+/// Read the bytes as a script and play it. Return whether they are a valid script.
 pub fn play(data: &[u8]) -> bool {
     let text = String::from_utf8_lossy(data);
     let limits = Limits { events: 1_000, ..Limits::default() };

@@ -1,6 +1,6 @@
-//! One endpoint against a peer who sends anything: valid and invalid segments, calls of the application and time, in any
-//! order. Nothing may panic; the books of the sender and of the receiver must equal a recount; acknowledged data is
-//! never taken back, and sent data lies within the written data.
+//! An endpoint against an arbitrary peer: valid and invalid segments, calls of the application, and time, in any order.
+//! Nothing may panic. The counters of sender and receiver must equal a recount. Acknowledged data is never taken back,
+//! and only written data is sent.
 
 use ackclock_cc::controller::{Recipe, REGISTRY};
 use ackclock_cc::{recovery, Rule};
@@ -11,32 +11,32 @@ use ackclock_tcp::{Buffers, Config, Connection, EcnUse, KeepAlive, Pacing, SendL
 
 use crate::Draw;
 
-/// Segments written at once.
+/// Maximum number of segments written at once.
 const MOST_WRITTEN: u64 = 300;
-/// Segments in a window that an application fills without end.
+/// Maximum window in segments if the application writes an endless amount.
 const MOST_IN_WINDOW: u32 = 1_000;
-/// Segments polled after one input: more than all inputs write.
+/// Maximum number of segments polled after one input; all inputs together write less.
 const MOST_POLLED: u32 = 100_000;
-/// Timers that may expire at one instant: each must be armed for later.
+/// Maximum number of timer expiries at one instant; each must arm the timer for a later time.
 const MOST_TIMERS: u32 = 1_000;
-/// Inputs of one connection.
+/// Maximum number of inputs of a connection.
 const MOST_INPUTS: u32 = 300;
-/// Bytes of the send buffer that the application sets.
+/// Maximum send buffer set by the application, bytes.
 const MOST_BUFFERED: u64 = 1 << 20;
-/// Segments polled and recounted, after which an input ends: a few long windows would take the time of
-/// thousands of other inputs.
+/// Number of segments polled and recounted after which an input ends. A few large windows would otherwise take the time
+/// of thousands of other inputs.
 const MOST_WORK: u64 = 10_000;
 
-/// Outcome.
+/// Outcome of an input.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
-    /// Departed segments.
+    /// Number of segments sent by the endpoint.
     pub left: u32,
     /// Whether the handshake was completed.
     pub established: bool,
 }
 
-/// Read the bytes as settings and inputs, and give them to a connection.
+/// Read the bytes as settings and inputs, and apply them to a connection.
 pub fn play(data: &[u8]) -> Outcome {
     let mut draw = Draw::new(data);
     let config = config(&mut draw);
@@ -111,25 +111,26 @@ fn config(draw: &mut Draw) -> Config {
     }
     config.tlp ^= on(6);
     config.frto ^= on(7);
-    config.validate = Some(Span::from_ms(500)); // the peer is not one of our endpoints
+    config.validate = Some(Span::from_ms(500)); // for a peer that is not one of this engine's endpoints
     config
 }
 
-/// The endpoint, and the known facts about it.
+/// The endpoint, and the state expected of it.
 struct End {
     conn: Connection,
     now: Time,
-    /// First offset not acknowledged, and next one expected, as they were.
+    /// First unacknowledged offset and next expected offset, as last observed.
     una: u64,
     expected: u64,
-    /// Bytes written so far; none: endless.
+    /// Bytes written so far; `None` for an endless amount.
     written: Option<u64>,
     closed: bool,
-    /// Timestamp on the last segments of the peer.
+    /// Timestamp of the peer's last segment.
     stamp: u32,
     shift: u8,
     explicit_reads: bool,
-    /// The application may write without end; then the peer's windows have a bound, so that an input takes little time.
+    /// Whether the application may write an endless amount. The peer's windows are then limited, so that an input takes
+    /// little time.
     endless: bool,
     work: u64,
     outcome: Outcome,
@@ -168,7 +169,7 @@ impl End {
         }
     }
 
-    /// Return any values that a header can hold, near the endpoint's expectations or far from them.
+    /// Send the endpoint a segment with arbitrary header values, close to the expected ones or far from them.
     fn segment(&mut self, draw: &mut Draw) {
         let (una, nxt) = self.conn.sending();
         let rcv = self.conn.receiving().0;
@@ -221,7 +222,7 @@ impl End {
         self.conn.on_packet(self.now, &seg, ecn);
     }
 
-    /// Acknowledge some of it, as a peer would, and answer a SYN.
+    /// Acknowledge some of the outstanding data, or answer a SYN, as a valid peer would.
     fn acknowledge(&mut self, draw: &mut Draw) {
         let (una, nxt) = self.conn.sending();
         let kind = draw.byte();
@@ -251,7 +252,7 @@ impl End {
         self.conn.on_packet(self.now, &seg, Ecn::NotEct);
     }
 
-    /// Send the next bytes, as a peer would, or some beyond a hole.
+    /// Send the next bytes, or bytes after a hole, as a valid peer would.
     fn deliver_next(&mut self, draw: &mut Draw) {
         let kind = draw.byte();
         let rcv = self.conn.receiving().0;
@@ -349,7 +350,7 @@ impl End {
         }
     }
 
-    /// No timer may be due again and again at one instant.
+    /// Process due timers, and check that none fires repeatedly at one instant.
     fn expire(&mut self) {
         for again in 0.. {
             self.conn.on_timer(self.now);
@@ -373,7 +374,7 @@ impl End {
         self.conn.info().smss.max(1)
     }
 
-    /// Take departing segments, and check all invariants.
+    /// Poll all segments to be sent, and check all invariants.
     fn settle(&mut self) {
         for polled in 0.. {
             let Some(mut seg) = self.conn.poll_transmit(self.now) else { break };
@@ -397,7 +398,7 @@ impl End {
         assert!(self.una <= una && una <= nxt, "{una} of {nxt} after {}", self.una);
         assert!(self.expected <= expected, "expected {expected} after {}", self.expected);
         (self.una, self.expected) = (una, expected);
-        // RFC 6937's CRB may leave nothing to send until more is delivered; then a timer helps
+        // RFC 6937's CRB may permit no transmission until more is delivered; a timer must then be armed
         let info = self.conn.info();
         let reduces = matches!(info.ca_state, CaState::Recovery | CaState::Cwr);
         let waits = reduces && info.unacked > 0 && self.conn.next_deadline() < Time::NEVER;

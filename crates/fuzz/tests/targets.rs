@@ -1,4 +1,5 @@
-//! The targets without libFuzzer: the kept corpus, and inputs drawn from a seed. `tools/fuzz.py` looks further.
+//! Runs of the targets without libFuzzer: the stored corpus, and inputs drawn from a seed. `tools/fuzz.py` runs longer
+//! campaigns.
 
 use std::path::PathBuf;
 
@@ -14,7 +15,7 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
     files.iter().map(|file| std::fs::read(file).unwrap()).collect()
 }
 
-/// The input, with some bytes exchanged, taken out or put in.
+/// Return the input with some bytes replaced, removed or inserted.
 fn changed(input: &[u8], rng: &mut Stream) -> Vec<u8> {
     let mut data = input.to_vec();
     for _ in 0..1 + rng.below(8) {

@@ -29,11 +29,12 @@ impl CPacket {
     }
 }
 
-/// A link, or null: then `why` has what is wrong, cut to `room` bytes with the zero at its end.
+/// Create a link. Returns null on an error, whose description is written to `why`, truncated to `room` bytes including
+/// the terminating zero.
 ///
 /// # Safety
 ///
-/// `text` ends with a zero; `why` has `room` bytes, or is null.
+/// `text` must be zero-terminated. `why` must point to `room` bytes or be null.
 #[no_mangle]
 pub unsafe extern "C" fn ack_link_new(
     text: *const c_char,
@@ -63,11 +64,11 @@ pub unsafe extern "C" fn ack_link_new(
     }
 }
 
-/// See the header: 0, why it is lost, or -1 where time goes back or a packet has no bytes.
+/// See the header. Returns 0, the reason of a loss, or -1 if time goes back or the packet has no bytes.
 ///
 /// # Safety
 ///
-/// `link` is one of [`ack_link_new`], `packet` points to a packet.
+/// `link` must come from [`ack_link_new`] and `packet` must point to a packet.
 #[no_mangle]
 pub unsafe extern "C" fn ack_link_enqueue(link: *mut Link, now_ns: u64, packet: *const CPacket) -> i32 {
     // SAFETY: promised by the caller.
@@ -85,18 +86,18 @@ pub unsafe extern "C" fn ack_link_enqueue(link: *mut Link, now_ns: u64, packet: 
 ///
 /// # Safety
 ///
-/// `link` is one of [`ack_link_new`].
+/// `link` must come from [`ack_link_new`].
 #[no_mangle]
 pub unsafe extern "C" fn ack_link_next_event(link: *const Link) -> u64 {
     // SAFETY: promised by the caller.
     unsafe { &*link }.next_event().unwrap_or(NEVER)
 }
 
-/// See the header: 1 and the packet, 0 if there is none, -1 if time goes back.
+/// See the header. Returns 1 and the packet, 0 if there is none, or -1 if time goes back.
 ///
 /// # Safety
 ///
-/// `link` is one of [`ack_link_new`], `packet` has room for a packet.
+/// `link` must come from [`ack_link_new`] and `packet` must point to memory for a packet.
 #[no_mangle]
 pub unsafe extern "C" fn ack_link_dequeue(link: *mut Link, now_ns: u64, packet: *mut CPacket) -> i32 {
     // SAFETY: promised by the caller.
@@ -115,7 +116,7 @@ pub unsafe extern "C" fn ack_link_dequeue(link: *mut Link, now_ns: u64, packet: 
 ///
 /// # Safety
 ///
-/// `link` is one of [`ack_link_new`], `packet` has room for a packet.
+/// `link` must come from [`ack_link_new`] and `packet` must point to memory for a packet.
 #[no_mangle]
 pub unsafe extern "C" fn ack_link_take_dropped(link: *mut Link, packet: *mut CPacket) -> i32 {
     // SAFETY: promised by the caller.
@@ -133,7 +134,7 @@ pub unsafe extern "C" fn ack_link_take_dropped(link: *mut Link, packet: *mut CPa
 ///
 /// # Safety
 ///
-/// `link` is one of [`ack_link_new`] that was not freed, or null.
+/// `link` must come from [`ack_link_new`] and not have been freed, or be null.
 #[no_mangle]
 pub unsafe extern "C" fn ack_link_free(link: *mut Link) {
     if !link.is_null() {

@@ -1,10 +1,11 @@
-//! A simulated link for the tests of transport stacks: rate, delay, queue, loss and whatever else a real link does, in virtual time.
-//! No clock, no thread, no socket; the same calls give the same answers, bit for bit, on every machine.
+//! A simulated link for tests of transport stacks: rate, delay, queue, loss and other properties of real links, in
+//! virtual time. It uses no clock, no threads and no sockets. The same calls give the same results, bit for bit, on
+//! every machine.
 //!
-//! A [`Link`] carries packets in one direction. It knows of a packet what a router knows: a number of yours that tells it from others,
-//! its size, its ECN field and the flow it belongs to. The bytes stay with you. A path there and back is two links.
+//! A [`Link`] carries packets in one direction. For each packet it knows an identifier that you choose, its size, its
+//! ECN field and its flow. You keep the bytes. A path in both directions consists of two links.
 //!
-//! It is not on a registry. Name it by its place in a copy of the repository, and pin that:
+//! The crate is not published on a registry. Depend on it by its path in a copy of the repository, pinned to a commit:
 //!
 //! ```toml
 //! [dev-dependencies]
@@ -13,20 +14,21 @@
 //!
 //! # Four calls
 //!
-//! | call | what it does |
+//! | call | effect |
 //! |---|---|
-//! | [`Link::new`] | makes a link from text, or from the name of a preset |
-//! | [`Link::enqueue`] | a packet reaches the near end now: the link takes it, or says why it is lost |
-//! | [`Link::next_event`] | when the link has something to do next |
-//! | [`Link::dequeue`] | a packet that has reached the far end by now, and when; marked if a queue has marked it |
+//! | [`Link::new`] | creates a link from text or from the name of a preset |
+//! | [`Link::enqueue`] | hands a packet to the near end now; the link accepts it or returns why it is lost |
+//! | [`Link::next_event`] | returns the time of the link's next event |
+//! | [`Link::dequeue`] | returns a packet that has reached the far end by now and its arrival time; the packet carries a mark if a queue has set one |
 //!
-//! Some queues (CoDel, FQ-CoDel, CAKE) drop packets that they had taken; [`Link::take_dropped`] names them, so that you can free the
-//! bytes. Nothing is allocated for a packet, once as many have been on the link at a time as ever will be. Dropped packets are kept until
-//! you take them: behind such a queue call `take_dropped` after each `enqueue` and `dequeue`, even if you do not care, or memory grows.
+//! Some queues (CoDel, FQ-CoDel, CAKE) drop packets that they had accepted; [`Link::take_dropped`] returns them, so
+//! that you can free the bytes. Once the maximum number of packets has been on the link, no packet needs an allocation.
+//! Dropped packets are kept until you take them, so with such a queue call `take_dropped` after each `enqueue` and
+//! `dequeue`, or memory use grows.
 //!
 //! # An example
 //!
-//! A sender that keeps 40 packets in flight over 10 Mbit/s and 20 ms each way, and measures what it gets:
+//! A sender keeps 40 packets in flight over a path of 10 Mbit/s and 20 ms each way, and measures its throughput:
 //!
 //! ```
 //! use ackclock_link::{Link, Packet};
@@ -62,42 +64,45 @@
 //! # }
 //! ```
 //!
-//! In `main` or a test that returns `Result<(), Box<dyn std::error::Error>>`, it runs as it stands.
+//! The example runs unchanged in `main` or in a test that returns `Result<(), Box<dyn std::error::Error>>`.
 //!
 //! # Time
 //!
-//! All times are whole nanoseconds since the start of your test (`u64`). Time never goes back: `now` of a call is at least that of the
-//! calls before it, or the call panics. Poll in this order: take the earliest of your own deadlines and [`Link::next_event`] of all
-//! links, set `now` to it unless it is later already (`now = now.max(event)`), [`dequeue`](Link::dequeue) until nothing comes, take what
-//! was dropped, then let your stack act. A link may ask for an event at which no packet comes out yet: a transmission begins, or a queue
-//! drops something. `start + Duration::from_nanos(now)` is an `Instant` for a stack that wants one.
+//! All times are whole nanoseconds since the start of your test (`u64`). Time never goes back: a call panics if `now`
+//! is earlier than in a previous call. Poll in this order: take the earliest of your own deadlines and
+//! [`Link::next_event`] of all links, advance `now` to it (`now = now.max(event)`), call [`dequeue`](Link::dequeue)
+//! until it returns `None`, take dropped packets, then let your stack act. An event need not deliver a packet: a
+//! transmission may begin, or a queue may drop a packet. If your stack needs an `Instant`, use
+//! `start + Duration::from_nanos(now)`.
 //!
-//! To empty a link at the end of a test, `dequeue(u64::MAX)` until nothing comes: it says when each packet arrived. It takes nothing more
-//! after that, since time does not go back.
+//! To drain a link at the end of a test, call `dequeue(u64::MAX)` until it returns `None`; it reports when each packet
+//! arrived. The link cannot be used after that, because time does not go back.
 //!
-//! You may also ask later, or send first: what the link does and when a packet arrives does not depend on when you ask, and
-//! [`dequeue`](Link::dequeue) says when it arrived. At one instant, what is due on the link comes before a packet that is enqueued.
-//! If your stack's clock is coarser than a nanosecond, round `now` down for the stack and its deadlines up, or it spins at one instant.
+//! You may also poll later, or send first. The behaviour of the link and the arrival times do not depend on when you
+//! poll, and [`dequeue`](Link::dequeue) reports the arrival time. Events of the link precede a packet that is enqueued
+//! at the same instant. If your stack's clock is coarser than a nanosecond, round `now` down for the stack and its
+//! deadlines up; otherwise it loops at one instant.
 //!
-//! A packet that finds the link free leaves it after `bytes * 8 / rate + delay`: 1,500 bytes over 10 Mbit/s and 20 ms after 21.2 ms.
+//! A packet that is enqueued on an idle link arrives after `bytes * 8 / rate + delay`: 21.2 ms for 1,500 bytes at 10
+//! Mbit/s and 20 ms.
 //!
-//! # What is yours to do
+//! # Your responsibilities
 //!
-//! | matter | with this crate |
+//! | topic | with this crate |
 //! |---|---|
-//! | largest packet (MTU) | a link takes any size; drop longer ones before [`Link::enqueue`] |
-//! | bytes of a packet | keep them by [`Packet::id`]; free them on arrival, when `enqueue` says lost, and after [`Link::take_dropped`] |
-//! | headers | a link charges [`Packet::bytes`]; add those below your stack (IPv4 and UDP: 28) |
-//! | a loss | you learn of it at once; do not tell your stack |
-//! | losing one packet on purpose | do not enqueue it, or `loss = { kind = "listed", packets = [3, 5] }`: the third and the fifth on the link |
-//! | another rate or delay in the middle | on a schedule: `capacity`; at your word: a new link for what comes, and the old one until it is empty |
-//! | threads | a [`Link`] may move between them; calls need it alone |
+//! | largest packet (MTU) | a link accepts any size; drop larger packets before [`Link::enqueue`] |
+//! | bytes of a packet | keep them by [`Packet::id`]; free them on arrival, when `enqueue` returns an error, and after [`Link::take_dropped`] |
+//! | headers | the link transmits [`Packet::bytes`] bytes; include the headers below your stack (IPv4 and UDP: 28) |
+//! | a loss | is reported to you at once; do not pass it to your stack |
+//! | losing a specific packet | do not enqueue it, or use `loss = { kind = "listed", packets = [3, 5] }` for the third and the fifth packet on the link |
+//! | changing rate or delay | on a schedule with `capacity`; at any time with a new link for further packets, while you drain the old one |
+//! | threads | a [`Link`] may move between threads; calls need exclusive access |
 //!
 //! # The text of a link
 //!
-//! TOML, one key a line, with the keys that a link has in scenarios of ackclock. All keys may be left out, so `""` is a link that
-//! delivers at once. Quantities carry their unit: `ns`, `us`, `ms`, `s`, `min`; `kbit/s`, `Mbit/s`, `Gbit/s`; `bytes`, `kB`, `KiB`, `MB`;
-//! `packets`; `%`.
+//! TOML, one key a line, with the keys that a link has in scenarios of ackclock. All keys are optional, so `""` is a
+//! link that delivers at once. Quantities have units: `ns`, `us`, `ms`, `s`, `min`; `kbit/s`, `Mbit/s`, `Gbit/s`;
+//! `bytes`, `kB`, `KiB`, `MB`; `packets`; `%`.
 //!
 //! | key | example | meaning |
 //! |---|---|---|
@@ -106,50 +111,52 @@
 //! | `queue` | `{ kind = "drop-tail", limit = "1 BDP" }` | first in, first out without a limit if absent; others are `"codel"`, `"fq-codel"`, `"pie"`, `"red"`, `"cake"`, `"dualpi2"`, `"threshold"` and more |
 //! | `loss` | `{ kind = "bernoulli", p = "1 %" }` | ahead of the queue; also `"listed"`, `"gilbert-elliott"`, `"policer"` |
 //! | `jitter` | `"5 ms"` | extra delay, uniform from zero; packets keep their order |
-//! | `reorder` | `{ probability = "0.1 %", extra_delay = "5 ms" }` | packets that are held back, so that others overtake |
+//! | `reorder` | `{ probability = "0.1 %", extra_delay = "5 ms" }` | packets that are delayed so that others overtake them |
 //! | `capacity` | `{ kind = "schedule", steps = [{ at = "1 s", rate = "5 Mbit/s" }] }` | rate, delay and loss over time |
 //! | `wifi`, `aggregate` | `{ mean = "7 ms" }`, `"20 ms"` | jitter of Wi-Fi; packets that are delivered together |
 //! | `outage` | `{ at = "2 s", lasts = "500 ms" }` | times without transmission; `every = "10 s"` repeats them |
 //! | `ecn_fault` | `{ what = "bleach" }` | a middlebox that changes the ECN field |
 //!
-//! A BDP is the rate times twice the delay, counted in packets of 1,500 bytes. The limit of a queue counts packets that wait, not the one
-//! in transmission: of a burst at a limit of 50, 51 arrive. A step of a schedule has `at` and any of `rate`, `delay` and `loss`; the
-//! delay of a packet is that at the end of its transmission. `docs/reference/scenario.md` of ackclock has every key of every queue and
-//! loss model, with its default. What needs headers of TCP is refused here: `thin_acks`, `merging`, `applies_to = "syn"`. So are files
-//! (`mahimahi`).
+//! A BDP is the rate times twice the delay, in packets of 1,500 bytes. The limit of a queue counts waiting packets, not
+//! the one in transmission: with a limit of 50, 51 packets of a burst arrive. A step of a schedule has `at` and any of
+//! `rate`, `delay` and `loss`; a packet gets the delay at the end of its transmission. `docs/reference/scenario.md` of
+//! ackclock lists every key of every queue and loss model with its default. Keys that need TCP headers are refused
+//! here: `thin_acks`, `merging`, `applies_to = "syn"`. Files are refused as well (`mahimahi`).
 //!
-//! A mistake is a [`Mistake`]: which key, what was found, what is allowed. A wrong key names all that are allowed in its place.
+//! Errors are reported as a [`Mistake`] with the key, the value found and the values allowed. For an unknown key it
+//! lists all allowed keys.
 //!
 //! # Presets
 //!
-//! Instead of a text, [`Link::new`] takes a name. [`PRESETS`] has the text of each; they are round numbers for tests, not measurements.
+//! [`Link::new`] also accepts the name of a preset. [`PRESETS`] has the text of each; the values are round numbers for
+//! tests, not measurements.
 //!
-//! | name | rate | delay, one way | what else |
+//! | name | rate | delay, one way | other properties |
 //! |---|---|---|---|
 //! | `dsl` | 16 Mbit/s | 15 ms | drop-tail of 100 packets |
 //! | `cable` | 100 Mbit/s | 10 ms | PIE |
 //! | `fibre` | 1 Gbit/s | 5 ms | drop-tail of 1 BDP |
 //! | `bufferbloat` | 10 Mbit/s | 20 ms | drop-tail of 1,000 packets |
 //! | `shallow` | 100 Mbit/s | 20 ms | drop-tail of 10 packets |
-//! | `fq-codel` | 50 Mbit/s | 10 ms | FQ-CoDel that marks |
+//! | `fq-codel` | 50 Mbit/s | 10 ms | FQ-CoDel with ECN marking |
 //! | `l4s` | 40 Mbit/s | 5 ms | DualPI2 |
-//! | `datacentre` | 10 Gbit/s | 20 us | marks above 65 packets, holds 1,000 |
-//! | `wifi` | 50 Mbit/s | 3 ms | jitter of Wi-Fi, 7 ms in the mean; drop-tail of 500 packets |
+//! | `datacentre` | 10 Gbit/s | 20 us | marks above 65 packets, limit of 1,000 packets |
+//! | `wifi` | 50 Mbit/s | 3 ms | jitter of Wi-Fi with a mean of 7 ms; drop-tail of 500 packets |
 //! | `mobile` | 20 Mbit/s | 25 ms | jitter up to 10 ms; drop-tail of 300 packets |
 //! | `satellite` | 50 Mbit/s | 280 ms | 0.1 % loss; drop-tail of 1 BDP |
 //! | `policed` | 100 Mbit/s | 10 ms | policer of 10 Mbit/s with 100 kB; drop-tail of 1 BDP |
-//! | `lossy` | 10 Mbit/s | 20 ms | 2 % loss; drop-tail of 1 BDP, which a burst of 35 packets fills |
-//! | `outages` | 20 Mbit/s | 20 ms | 500 ms of silence every 10 s, first at 5 s; drop-tail of 1 BDP |
+//! | `lossy` | 10 Mbit/s | 20 ms | 2 % loss; drop-tail of 1 BDP, which a burst of 35 packets overflows |
+//! | `outages` | 20 Mbit/s | 20 ms | outage of 500 ms every 10 s, first at 5 s; drop-tail of 1 BDP |
 //!
 //! # Seeds
 //!
-//! Whatever is drawn (loss, jitter, an AQM's dice) follows from the seed and from nothing else. Give the links of a test different seeds,
-//! or both directions lose the packets of the same numbers.
+//! All random draws (loss, jitter, decisions of an AQM) depend only on the seed. Give the links of a test different
+//! seeds; otherwise both directions lose packets with the same numbers.
 //!
 //! # ECN
 //!
-//! Queues that mark do so to packets whose [`Packet::ecn`] is [`Ecn::Ect0`] or [`Ecn::Ect1`]; what comes out has [`Ecn::Ce`] then. Marking
-//! queues need `ecn = true` (CoDel, FQ-CoDel, PIE), or mark by nature (`threshold`, `dualpi2`).
+//! Queues with marking mark packets whose [`Packet::ecn`] is [`Ecn::Ect0`] or [`Ecn::Ect1`]; these arrive with
+//! [`Ecn::Ce`]. CoDel, FQ-CoDel and PIE mark with `ecn = true`; `threshold` and `dualpi2` always mark.
 //!
 //! # From C
 //!
@@ -158,12 +165,12 @@
 //! cc -I crates/link/c test.c target/release/libackclock_link.a -lpthread -ldl -lm
 //! ```
 //!
-//! `c/ackclock_link.h` has the same calls with the same meaning, and `c/example.c` is the example above. `--crate-type cdylib` makes a
-//! shared library instead.
+//! `c/ackclock_link.h` declares the same calls, and `c/example.c` is the example above. Use `--crate-type cdylib` for a
+//! shared library.
 //!
 //! # Used by a stack's own tests
 //!
-//! `examples/link` puts this link into the tests of quinn-proto, in place of their own, and runs them.
+//! `examples/link` runs the tests of quinn-proto with this link in place of their own.
 
 mod text;
 
@@ -183,10 +190,10 @@ pub use text::{Mistake, PRESETS};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 #[repr(u8)]
 pub enum Ecn {
-    /// Not ECN-capable: a queue that would mark drops.
+    /// Not ECN-capable: a queue drops instead of marking.
     #[default]
     NotEct = 0,
-    /// ECT(1), as L4S has it.
+    /// ECT(1), used by L4S.
     Ect1 = 1,
     /// ECT(0).
     Ect0 = 2,
@@ -195,7 +202,7 @@ pub enum Ecn {
 }
 
 impl Ecn {
-    /// From the low two bits of a traffic class or TOS byte. The way back is `ecn as u8`.
+    /// Convert from the low two bits of a traffic class or TOS byte; `ecn as u8` converts back.
     pub fn from_bits(bits: u8) -> Ecn {
         match bits & 3 {
             1 => Ecn::Ect1,
@@ -206,19 +213,22 @@ impl Ecn {
     }
 }
 
-/// Facts on a packet that a link uses. [`Packet::default`] is number 0, 1,500 bytes of data, not ECN-capable, of flow 0.
+/// Properties of a packet that a link uses. [`Packet::default`] is packet 0 of flow 0, with 1,500 bytes of data, not
+/// ECN-capable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet {
-    /// A number of yours, by which you find its bytes again. The link does not look at it.
+    /// Identifier of your choice, with which you find the packet's bytes again. The link does not interpret it.
     pub id: u64,
-    /// Size on the link, all headers included, bytes; at least 1. There is no largest size.
+    /// Size on the link with all headers, bytes; at least 1, without an upper limit.
     pub bytes: u32,
     /// ECN field of the packet.
     pub ecn: Ecn,
-    /// The flow that it belongs to, for queues that are fair to flows, and policers with a bucket for each. Number them 0, 1, 2 and so
-    /// on: a policer with `per = "flow"` keeps a table as long as the largest number, so a hash or a connection ID does not belong here.
+    /// Number of the packet's flow, for fair queues and for policers with a bucket per flow. Use small numbers from 0:
+    /// a policer with `per = "flow"` keeps a table up to the largest number, so hashes and connection IDs are
+    /// unsuitable.
     pub flow: u32,
-    /// Whether it has data, rather than only an ACK. Only a loss model with `applies_to = "data"` looks at it, and spares ACKs.
+    /// Whether the packet has data rather than only an ACK. Used only by loss models with `applies_to = "data"`, which
+    /// spare ACKs.
     pub data: bool,
 }
 
@@ -228,15 +238,15 @@ impl Default for Packet {
     }
 }
 
-/// Why a packet is lost.
+/// Reason for the loss of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Lost {
-    /// By the loss model: the medium, or a policer.
+    /// Dropped by the loss model (medium or policer).
     OnTheWay = 1,
     /// The queue is full.
     QueueFull = 2,
-    /// By the queue's discipline, ahead of its limit.
+    /// Dropped by the queue's discipline before its limit was reached.
     Aqm = 3,
 }
 
@@ -262,11 +272,11 @@ impl From<Refused> for Lost {
     }
 }
 
-/// One direction of a link, and the packets on it. It may move from thread to thread.
+/// One direction of a link with the packets on it. It may be moved between threads.
 pub struct Link {
     sole: SoleLink,
     now: u64,
-    /// Packets that had reached the far end when a later packet came to the near one, and had not been taken yet.
+    /// Packets that had reached the far end when a later packet was enqueued, and have not been dequeued yet.
     arrived: VecDeque<(u64, Packet)>,
 }
 
@@ -280,26 +290,29 @@ impl std::fmt::Debug for Link {
 }
 
 impl Link {
-    /// A link from its text or the name of a preset; see the page of this crate. What it draws follows from `seed`.
+    /// Create a link from its text or the name of a preset; see the crate documentation. Random draws depend only on
+    /// `seed`.
     ///
     /// # Errors
     ///
-    /// A key or a value that a link cannot have.
+    /// Returns a [`Mistake`] for an invalid key or value.
     pub fn new(text_or_preset: &str, seed: u64) -> Result<Link, Mistake> {
         let sole = SoleLink::new(&text::config(text_or_preset)?, seed);
         Ok(Link { sole, now: 0, arrived: VecDeque::new() })
     }
 
-    /// A packet reaches the near end at `now`, ns. Afterwards [`next_event`](Link::next_event) may be earlier than before.
+    /// Hand a packet to the near end at `now` (ns). Afterwards [`next_event`](Link::next_event) may be earlier than
+    /// before.
     ///
     /// # Errors
     ///
-    /// The packet is lost, and does not come back. You are told at once; a sender in a real network is not. `Ok` is no promise: FQ-CoDel
-    /// at its limit takes the packet and drops another, which [`take_dropped`](Link::take_dropped) names.
+    /// Returns why the packet is lost. The loss is reported at once, which a sender in a real network would not see.
+    /// `Ok` does not guarantee delivery: FQ-CoDel at its limit accepts the packet and drops another, which
+    /// [`take_dropped`](Link::take_dropped) returns.
     ///
     /// # Panics
     ///
-    /// If `now` is before that of an earlier call, or the packet has no bytes.
+    /// Panics if `now` is earlier than in a previous call, or if the packet has no bytes.
     pub fn enqueue(&mut self, now: u64, packet: Packet) -> Result<(), Lost> {
         self.go_on(now);
         assert!(packet.bytes > 0, "a packet has bytes");
@@ -331,19 +344,20 @@ impl Link {
         self.sole.offer(Time(now), held).map_err(Lost::from)
     }
 
-    /// Time of the link's next event, ns; `None` for an empty link. Call [`dequeue`](Link::dequeue) then. The time may be in the past
-    /// if you have not asked for what has arrived.
+    /// Time of the link's next event, ns, at which [`dequeue`](Link::dequeue) should be called; `None` for an empty
+    /// link. The time may be in the past if arrived packets have not been dequeued.
     pub fn next_event(&self) -> Option<u64> {
         let next = self.sole.next_event();
         let first = self.arrived.front().map(|(at, _)| *at);
         first.or((next != Time::NEVER).then_some(next.0))
     }
 
-    /// The next packet that has reached the far end at or before `now`, ns, and when it did; call it until there is none.
+    /// Return the next packet that has reached the far end at or before `now` (ns), with its arrival time. Call it
+    /// until it returns `None`.
     ///
     /// # Panics
     ///
-    /// If `now` is before that of an earlier call.
+    /// Panics if `now` is earlier than in a previous call.
     pub fn dequeue(&mut self, now: u64) -> Option<(u64, Packet)> {
         self.go_on(now);
         if let Some(first) = self.arrived.pop_front() {
@@ -354,20 +368,20 @@ impl Link {
             if at > Time(now) || at == Time::NEVER {
                 return None;
             }
-            // each event at its own time, however late the call: the output does not depend on the times of calls
+            // process each event at its own time, so that the output does not depend on the times of calls
             if let Some(packet) = self.sole.poll(at) {
                 return Some((at.0, own(&packet)));
             }
         }
     }
 
-    /// A packet that the queue had accepted and dropped since the last call, and the reason; call it until there is none. The time of the
-    /// drop is not reported.
+    /// Return a packet that the queue had accepted and then dropped, with the reason. Call it until it returns `None`.
+    /// The time of the drop is not reported.
     pub fn take_dropped(&mut self) -> Option<(Packet, Lost)> {
         self.sole.take_head_drops().map(|(packet, why)| (own(&packet), why.into()))
     }
 
-    /// Packets that wait in the queue at the time of the last call.
+    /// Number of packets waiting in the queue at the time of the last call.
     pub fn waiting(&mut self) -> u32 {
         self.sole.waiting(Time(self.now))
     }
@@ -378,7 +392,7 @@ impl Link {
     }
 }
 
-/// A packet as its owner knows it.
+/// Convert a packet of the engine to the crate's own type.
 fn own(packet: &ackclock_core::Packet) -> Packet {
     let Header::Datagram(Datagram::Opaque(opaque)) = packet.header else {
         unreachable!("invariant: only such packets are put on the link")

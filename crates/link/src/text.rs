@@ -1,4 +1,4 @@
-//! From text to a link.
+//! Parsing of a link's text.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use ackclock_core::schema::{toml, Described, Place, Refusal, Value};
 use ackclock_net::link::LinkParams;
 use ackclock_net::LinkConfig;
 
-/// Names of presets, with the text that each stands for. Round numbers for tests, one direction each.
+/// Names and texts of the presets: round numbers for tests, one direction each.
 pub const PRESETS: &[(&str, &str)] = &[
     ("dsl", "rate = '16 Mbit/s'\ndelay = '15 ms'\nqueue = { kind = 'drop-tail', limit = '100 packets' }"),
     ("cable", "rate = '100 Mbit/s'\ndelay = '10 ms'\nqueue = { kind = 'pie' }"),
@@ -29,7 +29,7 @@ pub const PRESETS: &[(&str, &str)] = &[
 /// Error in the text of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// The dotted key; empty for the text as a whole.
+    /// Dotted key; empty for the text as a whole.
     pub key: String,
     /// Value found there.
     pub found: String,
@@ -53,10 +53,10 @@ impl From<Refusal> for Mistake {
     }
 }
 
-/// Keys that need headers which a link does not see here.
+/// Keys that need TCP headers, which a link does not see here.
 const OF_TCP: [&str; 2] = ["thin_acks", "merging"];
 
-/// The link of a text, or of a preset.
+/// Return the configuration for a link's text or the name of a preset.
 pub(crate) fn config(text: &str) -> Result<LinkConfig, Mistake> {
     let trimmed = text.trim();
     let preset = PRESETS.iter().find(|(name, _)| *name == trimmed);
@@ -103,7 +103,7 @@ pub(crate) fn config(text: &str) -> Result<LinkConfig, Mistake> {
     }
 }
 
-/// Rate times twice the delay, in packets of 1,500 bytes; 0 where it has no rate or no delay.
+/// Return rate times twice the delay, in packets of 1,500 bytes; 0 without a rate or a delay.
 fn bdp(link: &Value) -> Exact {
     let number = |key| match link.get(key) {
         Some(Value::Whole(n)) => Exact::whole(u128::from(*n)),
@@ -112,7 +112,7 @@ fn bdp(link: &Value) -> Exact {
     number("rate").times(&number("delay")).times(&Exact::ratio(2, 1_000_000_000 * 8 * 1500))
 }
 
-/// Put numbers where multiples of the bandwidth-delay product wait for them.
+/// Replace pending multiples of the bandwidth-delay product by their values.
 fn fill(value: &mut Value, numbers: &[Value]) {
     match value {
         Value::Pending(waits) => *value = numbers[*waits].clone(),
@@ -135,7 +135,7 @@ mod tests {
         }
     }
 
-    /// Every example of the table on the page is one that a link takes.
+    /// Check that a link accepts every example in the crate documentation's table of keys.
     #[test]
     fn the_page_tells_the_truth_about_keys() {
         let page = include_str!("lib.rs").split("//! # Presets").next().expect("text ahead of it");
@@ -162,7 +162,7 @@ mod tests {
         }
     }
 
-    /// The page has a row for each preset, with its rate and its delay.
+    /// Check that the crate documentation has a row for each preset, with its rate and delay.
     #[test]
     fn the_page_tells_the_truth_about_presets() {
         let page = include_str!("lib.rs");

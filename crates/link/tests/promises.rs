@@ -1,4 +1,5 @@
-//! What the page of the crate promises: no allocation for a packet, the same answers again, no packet forgotten, marks.
+//! Tests of the guarantees in the crate documentation: no allocation per packet, reproducible results, no packet
+//! unaccounted for, marks.
 
 #![allow(unsafe_code, reason = "an allocator that counts")]
 
@@ -29,7 +30,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Packets of 1,500 bytes every `gap` ns, `packets` of them after `first`; returns the delivered and the lost ones.
+/// Enqueue `packets` packets of 1,500 bytes from number `first` on, one every `gap` ns, and report delivered and lost
+/// packets to `heard`.
 fn drive(
     link: &mut Link,
     first: u64,
@@ -69,7 +71,7 @@ fn drain(link: &mut Link, heard: &mut impl FnMut(u64, Packet, Option<Lost>)) {
     }
 }
 
-/// A fifth more than the rate of the preset.
+/// Return the gap between packets for a load of 120 % of the preset's rate, ns.
 fn gap(name: &str) -> u64 {
     let text = PRESETS.iter().find(|(own, _)| *own == name).expect("a preset").1;
     let rate = text.split('\'').nth(1).expect("a rate first");
@@ -98,7 +100,7 @@ fn every_packet_comes_out_or_is_said_to_be_lost_and_all_of_it_again() {
     }
 }
 
-/// Arrivals are the same if nobody asks for them before the last packet has been sent.
+/// Arrivals are the same if they are polled only after the last packet has been sent.
 #[test]
 fn who_asks_late_hears_the_same() {
     for (name, _) in PRESETS {

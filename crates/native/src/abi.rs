@@ -1,4 +1,5 @@
-//! The structures of `ackclock_controller.h`, made of the contract's tables. The header is written from the same tables (`tools/contract.py`).
+//! Structures of `ackclock_controller.h`, generated from the contract's tables. `tools/contract.py` writes the header
+//! from the same tables.
 
 #![allow(missing_docs, reason = "the header says what each is")]
 
@@ -9,12 +10,12 @@ use ackclock_cc::{AckSample, Arrival, RateSample, Window};
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
-/// Version of the interface.
+/// Version of the C interface.
 pub const ABI: u32 = 3;
-/// No RTT, no time.
+/// Value for an absent RTT or time, ns.
 pub const NONE: u64 = u64::MAX;
 
-/// C form of a value of the contract.
+/// C representation of a type of the contract.
 pub trait Plain {
     type C;
     fn plain(&self) -> Self::C;
@@ -111,7 +112,7 @@ pub struct CHost {
     pub now: unsafe extern "C" fn(*mut c_void) -> u64,
 }
 
-/// An argument of a hook: the part kept while the hook runs, and the part that the hook gets.
+/// An argument of a hook: the part kept while the hook runs, and the part passed to the hook.
 pub trait Argument {
     type Held;
     type C;
@@ -183,7 +184,7 @@ values!(u32 u64 bool Time Span CaState);
 /// Answer that a hook writes through a pointer.
 pub trait Answer: Sized {
     type C;
-    /// Value of the answer before the hook writes.
+    /// Value of the answer before the hook runs.
     fn start(hook: Hook) -> Self::C;
     fn read(written: Self::C) -> Result<Self, String>;
 }
@@ -220,7 +221,7 @@ macro_rules! controller {
         )* }
         itself { $($itself:tt)* }
     ) => {
-        /// Hooks; null ones are `None`.
+        /// Function pointers of the hooks; `None` for null.
         #[derive(Clone, Copy)]
         #[repr(C)]
         pub struct CController {
@@ -245,5 +246,5 @@ macro_rules! controller {
 
 ackclock_cc::hooks!(controller);
 
-/// The function that a library exports.
+/// Type of the function that a library exports.
 pub type Entry = unsafe extern "C" fn(*const c_char, *mut c_char, usize) -> *const CController;

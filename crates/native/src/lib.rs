@@ -1,6 +1,6 @@
-//! A user's controller in a shared library, behind the engine's contract, as `crates/python/src/controller.rs` is for Python. The interface is
-//! `ackclock_controller.h`: the contract's hooks in C, so that the library may be written in any language. The first failure is reported
-//! and ends the run.
+//! A user-defined controller in a shared library, like `crates/python/src/controller.rs` for Python. The interface,
+//! `ackclock_controller.h`, declares the contract's hooks in C, so that the library may be written in any language. The
+//! first failure is reported and ends the run.
 
 #![allow(unsafe_code, reason = "the border to C: functions of a library, and memory that it writes")]
 
@@ -20,10 +20,10 @@ use ackclock_core::{Span, Stream, Time};
 use abi::{Answer, Argument, CHost, CWindow};
 pub use library::Library;
 
-/// Called with the first failure: hook, time, description.
+/// Callback for the first failure: hook, time, description.
 pub type Report = Arc<dyn Fn(&'static str, Time, String) + Send + Sync>;
 
-/// Makes controllers of the library.
+/// Factory of a library's controllers.
 pub fn maker(library: &Library, report: &Report) -> Maker {
     let (library, report) = (*library, report.clone());
     Maker::new(move || Box::new(NativeController::new(&library, &report)) as Custom)
@@ -32,14 +32,14 @@ pub fn maker(library: &Library, report: &Report) -> Maker {
 /// A controller whose hooks are functions of a library.
 pub struct NativeController {
     library: Library,
-    /// Null: none, or none after a failure.
+    /// Instance of the library; null if there is none, or after a failure.
     cc: *mut c_void,
     run: Box<Run>,
     needs: Needs,
     report: Report,
 }
 
-/// State of the run that the library may ask for.
+/// State of the run that the library may query.
 #[derive(Clone)]
 struct Run {
     stream: Stream,
@@ -60,7 +60,7 @@ unsafe extern "C" fn now(run: *mut c_void) -> u64 {
 }
 
 impl NativeController {
-    /// A controller for a connection; if it cannot be made, the failure is noted and the controller does nothing.
+    /// Create a controller for a connection. If that fails, the failure is reported and the controller does nothing.
     pub fn new(library: &Library, report: &Report) -> NativeController {
         let hooks = &library.hooks;
         let mut made = NativeController {
@@ -115,13 +115,13 @@ impl NativeController {
         }
     }
 
-    /// A call of the library, until it is dropped.
+    /// Mark the start of a call into the library, which lasts until the returned value is dropped.
     #[inline]
     fn begins(&self, hook: &'static str) -> calls::Call {
         calls::enter(self.library.name, hook, self.run.now)
     }
 
-    /// Reason of a failed hook, in the library's words.
+    /// Return the library's reason for a failed hook.
     fn said(&self) -> String {
         let text = self.library.hooks.said.map_or(std::ptr::null(), |said| {
             // SAFETY: an open controller.
@@ -134,7 +134,7 @@ impl NativeController {
         }
     }
 
-    /// Whether the hook succeeded; otherwise the reason is stored.
+    /// Return whether the hook succeeded; report the failure otherwise.
     fn went(&mut self, hook: &'static str, status: c_int) -> bool {
         if status != 0 {
             let said = self.said();
@@ -143,13 +143,13 @@ impl NativeController {
         status == 0
     }
 
-    /// Value that a hook answered or set, if it is valid; otherwise the run fails.
+    /// Return a value that a hook answered or set, if it is valid; report a failure otherwise.
     fn counts<T>(&mut self, hook: &'static str, what: Result<T, String>) -> Option<T> {
         what.map_err(|said| self.fail(hook, said)).ok()
     }
 }
 
-/// Argument in which a hook may have left a value.
+/// Argument through which a hook may return a value.
 trait Back: Argument + Sized {
     fn back(self, _held: Self::Held) -> Result<(), String> {
         Ok(())
@@ -209,7 +209,7 @@ impl Drop for NativeController {
     }
 }
 
-/// The time for hooks without one: that of the last ACK or timeout.
+/// Argument that may carry the time of its event. Hooks without one use the time of the last ACK or timeout.
 trait Timed {
     fn time(&self) -> Option<Time> {
         None
@@ -320,7 +320,7 @@ macro_rules! called {
     };
 }
 
-/// After a failure the run ends; answers until then do not matter.
+/// A failure ends the run; until then the answers do not matter.
 macro_rules! given_up {
     () => {
         return;

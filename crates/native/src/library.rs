@@ -1,10 +1,11 @@
-//! A shared library, opened once and never closed: threads and signal handlers of its own may outlive every controller.
+//! A shared library, opened once and never closed, because its threads and signal handlers may outlive every
+//! controller.
 
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
 
 use crate::abi::{CController, Entry, ABI};
 
-/// The controller of a library.
+/// The controller in a library.
 #[derive(Clone, Copy)]
 pub struct Library {
     pub(crate) hooks: CController,
@@ -50,7 +51,7 @@ fn open(path: &CStr) -> Result<Entry, String> {
         if entry.is_null() {
             return Err("found no function ackclock_controller in it".to_string());
         }
-        // A symbol of this name is a function of this type: the interface requires it.
+        // The interface requires a symbol of this name to be a function of this type.
         Ok(std::mem::transmute::<*mut c_void, Entry>(entry))
     }
 }
@@ -61,7 +62,7 @@ fn open(_: &CStr) -> Result<Entry, String> {
 }
 
 impl Library {
-    /// Load the library at `path` and begin it with `options`, lines NAME=VALUE.
+    /// Load the library at `path` and initialise it with `options`, lines of the form NAME=VALUE.
     pub fn load(path: &str, options: &str) -> Result<Library, String> {
         let plain = |text: &str| CString::new(text).map_err(|_| "found a zero in a name".to_string());
         let (path, options) = (plain(path)?, plain(options)?);
@@ -101,20 +102,20 @@ impl Library {
         })
     }
 
-    /// Name that the controller gives itself.
+    /// Name of the controller, given by the library.
     pub fn name(&self) -> &'static str {
         self.name
     }
 }
 
 impl Library {
-    /// Files that its controllers read.
+    /// Files that the library's controllers read.
     pub fn reads(&self) -> impl Iterator<Item = &'static str> {
         self.reads.split(',').filter(|name| !name.is_empty())
     }
 }
 
-/// A constant of the library's.
+/// Read a constant of the library.
 fn text(constant: *const c_char) -> &'static str {
     if constant.is_null() {
         return "";

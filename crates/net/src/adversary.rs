@@ -1,7 +1,8 @@
-//! An adversary decides the fate of single packets. Answers are given in advance, in the order of its
-//! questions: so a run is forked by another answer to a question that has not been asked yet.
+//! Adversary that decides the fate of single packets. Its answers are fixed in advance, in the order of its
+//! questions, so a run can be forked by changing the answer to a question that has not been asked yet.
 //!
-//! Its state lies with the packets (`pool`), because links of both directions share it and a copy of the world has its own.
+//! Its state is stored with the packets (`pool`), because links of both directions share it and each copy of the
+//! world needs a separate one.
 
 use ackclock_core::packet::Ecn;
 use ackclock_core::{Digest, Packet, Span, Time};
@@ -22,13 +23,13 @@ pub enum Asks {
 pub enum Fate {
     /// The packet is lost.
     Lost,
-    /// The packet is marked (CE). Only packets that can be marked are submitted to the adversary.
+    /// The packet is marked (CE). The adversary is asked only about packets that can be marked.
     Marked,
-    /// The packet arrives this much later, and others overtake it.
+    /// The packet is delayed by this time, and others overtake it.
     Late(Span),
 }
 
-/// Answers, and the questions asked so far.
+/// Answers, and the number of questions so far.
 #[derive(Clone, Debug)]
 pub struct Adversary {
     asks: Asks,
@@ -40,20 +41,20 @@ pub struct Adversary {
 }
 
 impl Adversary {
-    /// Maximum number of given answers; beyond them the answer is no.
+    /// Maximum number of answers; all later questions are answered with no.
     pub const MOST: u32 = 128;
 
-    /// Return an adversary with these answers. `timed`: the time of each question is kept.
+    /// Return an adversary with these answers. `timed`: record the time of each question.
     pub fn new(asks: Asks, fate: Fate, answers: u128, timed: bool) -> Adversary {
         Adversary { asks, fate, answers, asked: 0, whom: Digest::default(), times: timed.then(Vec::new) }
     }
 
-    /// Bit k answers question k.
+    /// Answers as bits: bit k answers question k.
     pub fn answers(&self) -> u128 {
         self.answers
     }
 
-    /// Set the answers; earlier questions had the same answers.
+    /// Replace the answers. Answers to earlier questions must be unchanged.
     pub fn answer(&mut self, answers: u128) {
         self.answers = answers;
     }
@@ -63,17 +64,17 @@ impl Adversary {
         self.asked
     }
 
-    /// Digest of the packets submitted to the adversary.
+    /// Digest of the packets that the adversary was asked about.
     pub fn whom(&self) -> Digest {
         self.whom
     }
 
-    /// Time of each question, if kept.
+    /// Time of each question; empty unless `timed`.
     pub fn times(&self) -> &[Time] {
         self.times.as_deref().unwrap_or_default()
     }
 
-    /// Fate of this packet; `None` if it is treated like any other.
+    /// Return the fate of this packet; `None` if the packet is treated normally.
     pub(crate) fn ask(&mut self, now: Time, packet: &Packet) -> Option<Fate> {
         if !self.concerns(packet) {
             return None;

@@ -1,10 +1,11 @@
-//! Aggregation: packets are held until the first of them has waited for a time, then leave together, in order. Cable and
-//! radio links deliver ACKs this way, and Google's QUICHE tests its BBR with it. The release of a bundle is known when its
-//! first packet comes, so nothing is scheduled: a packet that arrives before the release is delivered with it.
+//! Aggregation: packets are held until the first of them has waited for a given time, and are then released together,
+//! in order. Cable and radio links deliver ACKs in this way, and Google's QUICHE tests its BBR with it. The release
+//! of a bundle is known when its first packet arrives, so no event is needed: a packet that arrives before the
+//! release is delivered with the bundle.
 
 use ackclock_core::{Span, Time};
 
-/// The bundle that is open.
+/// The current bundle.
 #[derive(Clone)]
 pub(crate) struct Aggregate {
     timeout: Span,
@@ -12,12 +13,12 @@ pub(crate) struct Aggregate {
 }
 
 impl Aggregate {
-    /// `None` if nothing is held.
+    /// Return an aggregator; `None` for a timeout of zero.
     pub(crate) fn new(timeout: Span) -> Option<Aggregate> {
         (timeout > Span::ZERO).then_some(Aggregate { timeout, release: Time::ZERO })
     }
 
-    /// Return the delivery of a packet that would be delivered at `undisturbed`; these times never decrease.
+    /// Return the delivery time of a packet that would be delivered at `undisturbed`. Delivery times never decrease.
     pub(crate) fn apply(&mut self, undisturbed: Time) -> Time {
         if undisturbed > self.release {
             self.release = undisturbed + self.timeout;

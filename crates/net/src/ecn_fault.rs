@@ -1,6 +1,6 @@
-//! Changes that boxes on the way make to the ECN field (RFC 3168 forbids them, paths make them): RFC 9743 §6.2 asks for the
-//! effect on a controller that relies on marks. Before the queue, a bleached packet is dropped where it would have been
-//! marked; behind it, marks vanish.
+//! Changes that middleboxes make to the ECN field. RFC 3168 forbids them, but they occur on real paths. RFC 9743 §6.2
+//! asks for their effect on a controller that relies on marks. Before the queue, a bleached packet is dropped instead
+//! of marked; after the queue, marks vanish.
 
 use ackclock_core::packet::Ecn;
 use ackclock_core::rng::threshold;
@@ -19,7 +19,7 @@ table! {
     }
 }
 
-/// Change of the field.
+/// Change of the ECN field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EcnChange {
     /// ECT(0), ECT(1) and CE become Not-ECT.
@@ -32,10 +32,10 @@ pub enum EcnChange {
 
 choice! { EcnChange: Bleach "bleach", StripCe "strip-ce", MarkAll "mark-all" }
 
-/// Position of the box.
+/// Position of the middlebox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Ahead of the queue.
+    /// Before the queue.
     Before,
     /// After the queue.
     After,
@@ -43,7 +43,7 @@ pub enum Place {
 
 choice! { Place: Before "before", After "after" }
 
-/// The box at work.
+/// State of the middlebox.
 #[derive(Clone)]
 pub(crate) struct Faulty {
     what: EcnChange,
@@ -58,7 +58,7 @@ impl Faulty {
         Some(Faulty { what, at, threshold: threshold(probability), stream })
     }
 
-    /// Return the field of a packet after the box.
+    /// Return the ECN field of a packet behind the middlebox.
     pub(crate) fn pass(&mut self, at: Place, ecn: Ecn) -> Ecn {
         if at != self.at || !self.stream.chance(self.threshold) {
             return ecn;
@@ -98,8 +98,8 @@ mod tests {
         assert!((2300..2700).contains(&bleached), "{bleached}");
     }
 
-    /// Return the fields of packets that leave a queue with room for eight that marks arrivals behind five
-    /// waiting: twenty ECT(0) packets at once.
+    /// Offer twenty ECT(0) packets at once to a queue with a limit of eight that marks arrivals behind five. Returns
+    /// the number of packets delivered and the number of those marked.
     fn through_a_queue(what: EcnChange, at: Place, codel: bool) -> (usize, usize) {
         let queue = match codel {
             false => QueueConfig::Threshold(ThresholdParams { limit: Some(8), mark: 5 }),
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(through_a_queue(EcnChange::Bleach, Place::Before, false), (9, 0));
         assert_eq!(through_a_queue(EcnChange::StripCe, Place::After, false), (9, 0));
         assert_eq!(through_a_queue(EcnChange::MarkAll, Place::After, false), (9, 9));
-        // CoDel marks if it may; bleached packets are dropped
+        // CoDel marks if it can; bleached packets are dropped
         let (all, marked) = through_a_queue(EcnChange::StripCe, Place::Before, true);
         assert_eq!(all, 20);
         assert!(marked > 0);

@@ -1,14 +1,15 @@
-//! Packets that arrive twice, or damaged, as netem's `duplicate` and `corrupt` make them.
+//! Duplicated and damaged packets, as with netem's `duplicate` and `corrupt`.
 //!
-//! Source: netem_enqueue() of Linux 7.0. A packet that is to be doubled and is lost passes once. The copy passes the link for itself, loss, damage and
-//! queue included, and is not doubled again.
-//! Differs: the copy comes behind its packet, not in front of it, so that of two that find one place the packet gets it, not the copy. Netem
-//! flips a bit, and the end that checks the sum drops the packet; here the link drops it at its far end, so that links behind it do not carry it.
+//! Source: netem_enqueue() of Linux 7.0. A packet that is drawn both for duplication and for loss passes once. The
+//! copy crosses the link separately, with its own loss, damage and queueing, and is not duplicated again. Differs:
+//! the copy follows its packet instead of preceding it, so if the queue has room for only one of them, the packet
+//! gets it. Netem flips a bit, and the receiver that verifies the checksum drops the packet. Here the link drops it
+//! at its far end, so that later links do not carry it.
 
 use ackclock_core::rng::threshold;
 use ackclock_core::{Packet, Stream, Time};
 
-/// A draw for each packet.
+/// Random choice with a fixed probability, drawn per packet.
 #[derive(Clone)]
 pub(crate) struct Chance {
     threshold: u64,
@@ -16,7 +17,7 @@ pub(crate) struct Chance {
 }
 
 impl Chance {
-    /// A chance of this probability; `None` if it is zero.
+    /// Return a chance with this probability; `None` if it is zero.
     pub(crate) fn new(probability: f64, stream: Stream) -> Option<Chance> {
         (probability > 0.0).then(|| Chance { threshold: threshold(probability), stream })
     }
@@ -26,13 +27,13 @@ impl Chance {
     }
 }
 
-/// Packets that are doubled.
+/// Choice of the packets that are duplicated.
 #[derive(Clone)]
 pub(crate) struct Doubler {
     chance: Chance,
-    /// The next packet is a copy.
+    /// Whether the next packet is a copy.
     copying: bool,
-    /// A copy that has not been offered yet, and its time.
+    /// A copy that has not been offered yet, and the time of its packet.
     owed: Option<(Time, Packet)>,
 }
 
@@ -41,7 +42,7 @@ impl Doubler {
         Some(Doubler { chance: Chance::new(probability, stream)?, copying: false, owed: None })
     }
 
-    /// Whether this packet has to be doubled.
+    /// Draw whether this packet is duplicated.
     pub(crate) fn doubles(&mut self) -> bool {
         !std::mem::take(&mut self.copying) && self.chance.draw()
     }
@@ -54,7 +55,7 @@ impl Doubler {
         self.owed.is_some()
     }
 
-    /// The copy, which is the next packet to be offered.
+    /// Take the copy, which is the next packet to be offered.
     pub(crate) fn take(&mut self) -> Option<(Time, Packet)> {
         let owed = self.owed.take();
         self.copying = owed.is_some();
@@ -87,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_copy_comes_behind_its_packet_and_is_not_doubled_again() {
-        let rate = Rate(8_000_000); // 1 ms a packet
+        let rate = Rate(8_000_000); // 1 ms per packet
         let mut link = of(LinkConfig { duplicate: 1.0, ..LinkConfig::new("l", rate, Span(5)) });
         for conn in [1, 2] {
             assert!(link.offer(Time::ZERO, packet(conn)).is_ok());

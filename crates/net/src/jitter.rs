@@ -1,10 +1,10 @@
-//! Jitter: a random delay on top of propagation, uniform over the whole nanoseconds of [0, jitter], independent from
-//! packet to packet. Order is kept: a packet that would overtake its predecessor arrives together with it instead, as
-//! on a path where the delay arises in a FIFO element. Deliberate overtaking is the business of `reorder`.
+//! Jitter: a random delay in addition to propagation, uniform over the whole nanoseconds of [0, jitter], independent
+//! for each packet. Order is kept: a packet that would overtake its predecessor is delivered together with it, as on
+//! a path where the delay arises in a FIFO element. Deliberate overtaking is the task of `reorder`.
 
 use ackclock_core::{Span, Stream, Time};
 
-/// Extra delay, and the last delivery it led to.
+/// Generator of the extra delay, and the last delivery time.
 #[derive(Clone)]
 pub(crate) struct Jitter {
     values: u64,
@@ -13,13 +13,13 @@ pub(crate) struct Jitter {
 }
 
 impl Jitter {
-    /// Generator of the jitter; `None` without jitter, which then costs one branch.
+    /// Return a generator; `None` without jitter, which then costs one branch.
     pub(crate) fn new(jitter: Span, stream: Stream) -> Option<Jitter> {
         let values = jitter.0.saturating_add(1);
         (jitter > Span::ZERO).then_some(Jitter { values, stream, last: Time::ZERO })
     }
 
-    /// The delivery of a packet that would be delivered at `undisturbed`.
+    /// Return the delivery time of a packet that would be delivered at `undisturbed`.
     pub(crate) fn apply(&mut self, undisturbed: Time) -> Time {
         self.last = self.last.max(undisturbed + Span(self.stream.below(self.values)));
         self.last

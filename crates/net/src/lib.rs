@@ -1,4 +1,5 @@
-//! The network of ackclock: unidirectional links, their queues and their loss models. Sees `ackclock_core` only.
+//! The network of ackclock: unidirectional links, their queues and their loss models. Depends only on
+//! `ackclock_core`.
 //!
 //! A [`Link`] is loss model -> queue -> rate -> propagation delay, in this order. For every link, at every instant:
 //! arrivals = delivered + dropped + held.

@@ -1,16 +1,17 @@
 //! A unidirectional link: loss model -> queue -> rate -> propagation delay (-> jitter, aggregation, reordering),
 //! in this order.
 //!
-//! Speed: where the queue decides on arrival, so does the transmitter. A packet that is accepted at `now` starts its
-//! transmission at max(now, `busy_until`) and leaves the far end one transmission time and the delay later:
-//! [`Link::take`] tells when. The caller puts it on the wire ([`Link::put`]), and the only event left is its delivery;
-//! or, where the next link has no other source, passes it on at once, and there is none. CoDel and
-//! FQ-CoDel drop at departure: such a link holds its packets, and has an event for each departure too, unless the next
-//! arrival comes first. A link with netem's limit hands a packet on when its transmission starts (see
-//! `queue/netem_limit.rs`).
+//! Speed: a queue that decides on arrival lets the link compute the departure on arrival, too. A packet accepted at
+//! `now` starts its transmission at max(now, `busy_until`) and is delivered one transmission time plus the delay
+//! later; [`Link::take`] returns that time. The caller then puts the packet on the wire ([`Link::put`]), which leaves
+//! one event, the delivery. If the next link has no other source, the caller passes the packet on at once, without
+//! any event. CoDel and FQ-CoDel drop at departure: such a link holds its packets and also needs an event for each
+//! departure, unless the next arrival precedes it. A link with netem's limit hands a packet on when its transmission
+//! starts (see `queue/netem_limit.rs`).
 //!
-//! An offer or a poll at `now` takes everything before and at `now` into account: a transmission that ends, or a place
-//! that becomes free, in this very nanosecond does so first. Hence equal times have one outcome only.
+//! An offer or a poll at `now` accounts for everything up to and including `now`: a transmission that ends, or a
+//! queue slot that becomes free, in the same nanosecond does so first. Events at equal times therefore have exactly
+//! one outcome.
 //!
 //! Length: one packet's way through the features of a link, in their order.
 
@@ -37,46 +38,46 @@ use crate::queue::{Admission, Arrival, Queue, Refused};
 use crate::reorder::Chooser;
 use crate::transmitter::Transmitter;
 
-/// A unidirectional link. Its packets are in a pool shared with others, the same one at every call; see
-/// [`SoleLink`] for a link with packets of its own.
+/// A unidirectional link. Its packets are stored in a shared pool, which must be the same one at every call.
+/// [`SoleLink`] is a link with its own packets.
 #[derive(Clone)]
-#[repr(C)] // in this order, so that a packet like the last one, that finds no packet waiting, touches the first 48 bytes only
+#[repr(C)] // in this order, so that a packet equal in size to the last one that finds no packet waiting touches only the first 48 bytes
 pub struct Link {
     kind: Kind,
-    /// Whether there may be unreported lost or refused packets, or a copy: a card in front of the link
-    /// merges, or packets are duplicated or damaged.
+    /// Whether the link may have a copy, or a lost or refused packet, to report: a card in front of it merges, or
+    /// packets are duplicated or damaged.
     tells: bool,
     ahead: Ahead,
-    /// Packets on its wire.
+    /// Packets on the wire.
     on_wire: u32,
     busy_until: Time,
     delay: Span,
     transmitter: Transmitter,
     recipe: Arc<Recipe>,
-    /// Parts that a plain link allocates on demand: most access links of many flows never need them.
+    /// Parts that a plain link allocates on demand. Most access links of many flows never need them.
     rest: Option<Box<Rest>>,
 }
 
-/// Checks that a packet meets on its way.
+/// Code path that packets take.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// A fixed rate and delay behind a drop-tail queue.
     Plain,
-    /// Checks of a queue that holds its packets.
+    /// A queue that holds its packets, and no rare features.
     Holding,
-    /// Anything else.
+    /// Any other link.
     More,
 }
 
 impl Link {
-    /// An idle link at the start of a run. Its random streams are those of `<name>.loss`, `<name>.queue`,
-    /// `<name>.jitter`, `<name>.netem-jitter`, `<name>.reorder`, `<name>.duplicate`, `<name>.corrupt`, `<name>.wifi`, `<name>.ecn-fault` and
-    /// `<name>.outage` in a run with this seed.
+    /// Return an idle link at the start of a run. Its random streams are named `<name>.loss`, `<name>.queue`,
+    /// `<name>.jitter`, `<name>.netem-jitter`, `<name>.reorder`, `<name>.duplicate`, `<name>.corrupt`, `<name>.wifi`,
+    /// `<name>.ecn-fault` and `<name>.outage` and derived from `seed`.
     pub fn new(config: &LinkConfig, seed: u64) -> Link {
         Link::made_by(&Recipe::of(config), config, seed)
     }
 
-    /// Return a link by a recipe shared with equal links.
+    /// Return a link that shares `recipe` with other links of equal configuration.
     pub fn made_by(recipe: &Arc<Recipe>, config: &LinkConfig, seed: u64) -> Link {
         let stream = |part: &str| component_stream(seed, &config.name, part);
         let extras = Extras::new(config, stream);
@@ -104,18 +105,18 @@ impl Link {
         }
     }
 
-    /// Check every feature for each packet, which changes only the time that it takes.
+    /// Check every feature for each packet: slower, with the same results.
     pub fn ask_for_everything(&mut self) {
         self.rest();
         self.kind = Kind::More;
     }
 
-    /// Store waiting packets one by one, which takes longer and changes nothing else.
+    /// Store waiting packets one by one: slower, with the same results.
     pub fn store_single_packets(&mut self) {
         self.crowd().backlog.store_single_packets();
     }
 
-    /// Rate of the link; infinite where it varies.
+    /// Rate of the link; infinite if the rate varies.
     pub fn rate(&self) -> Rate {
         match self.capacity() {
             None => self.recipe.rate,
@@ -123,25 +124,25 @@ impl Link {
         }
     }
 
-    /// Whether it could not follow its schedule: see [`MOST_PHASES`](crate::capacity::MOST_PHASES).
+    /// Whether the link could not follow its schedule; see [`MOST_PHASES`](crate::capacity::MOST_PHASES).
     pub fn is_lost(&self) -> bool {
         self.capacity().is_some_and(|capacity| capacity.is_lost())
     }
 
-    /// Whether packets may be offered ahead of time, if they arrive in order: nothing here depends on the
-    /// clock, and nothing restarts.
+    /// Whether packets may be offered ahead of time, if they are offered in order: no feature of the link depends on
+    /// the clock, and none restarts.
     pub fn takes_ahead(&self) -> bool {
         self.ahead.takes
     }
 
-    /// Whether a packet may be passed on as soon as its departure is known: nothing overtakes or replaces it,
-    /// nothing counts the packets on the wire, and no other event of the link depends on it.
+    /// Whether a packet may be passed on as soon as its departure is known: no packet overtakes or replaces it, no
+    /// limit counts the packets on the wire, and no other event of the link depends on it.
     pub fn passes_ahead(&self) -> bool {
         self.ahead.passes
     }
 
-    /// A packet arrives at the near end. `now` never decreases from call to call. Afterwards [`Link::next_event`]
-    /// may be earlier than before. A packet that is refused stays the caller's.
+    /// Offer a packet at the near end. `now` must not decrease from call to call. Afterwards [`Link::next_event`] may
+    /// be earlier than before. A refused packet still belongs to the caller.
     #[inline]
     pub fn offer(&mut self, pool: &mut Pool, now: Time, id: PacketId) -> Result<(), Refused> {
         let load = pool[id].load();
@@ -151,8 +152,8 @@ impl Link {
         Ok(())
     }
 
-    /// Offer a packet without the last step: returns its departure from the far end. The packet then belongs
-    /// to the caller, for [`Link::put`], or to be passed on ahead of time. `None`: the link holds it.
+    /// Offer a packet without putting it on the wire. Returns its departure from the far end; the caller then owns
+    /// the packet and either calls [`Link::put`] or passes it on ahead of time. `None`: the link keeps the packet.
     #[inline(always)]
     pub fn take(
         &mut self,
@@ -180,7 +181,7 @@ impl Link {
         Ok(self.busy_until + self.delay)
     }
 
-    /// The link is busy: return whether the packet waits; otherwise there is no room.
+    /// Return whether the packet can wait behind a busy link; false if the queue is full.
     #[inline(always)]
     fn waits_plainly(&mut self, now: Time, load: Load) -> bool {
         let start = self.busy_until;
@@ -193,7 +194,7 @@ impl Link {
         as_before || self.waits_as_nobody_before(now, load)
     }
 
-    /// `take` for any packet.
+    /// Slow form of `waits_plainly`, for any packet.
     #[inline(never)]
     fn waits_as_nobody_before(&mut self, now: Time, load: Load) -> bool {
         let Rest { queue, crowd, .. } = rest_of(&mut self.rest, &self.recipe);
@@ -226,7 +227,7 @@ impl Link {
         self.take_behind_card(pool, now, id, load)
     }
 
-    /// [`Link::take`] for a card that merges, or duplicated or damaged packets.
+    /// [`Link::take`] for a link with a merging card, or with duplicated or damaged packets.
     fn take_and_tell(
         &mut self,
         pool: &mut Pool,
@@ -240,7 +241,7 @@ impl Link {
         }
         let taken = self.take_behind_card(pool, now, id, load)?;
         match taken {
-            // the copy follows; damage is noticed at departure
+            // the copy is offered next; damage is detected at departure
             Some(delivery)
                 if self.extras().is_some_and(|extras| extras.owes() || extras.damage.is_some()) =>
             {
@@ -324,7 +325,7 @@ impl Link {
         Ok(self.send(pool, [now, now], id, if hands_down { start } else { end }))
     }
 
-    /// Put a packet on the wire that was taken at `offered` and leaves the far end at `delivery`.
+    /// Put on the wire a packet that was taken at `offered` and departs from the far end at `delivery`.
     #[inline]
     pub fn put(&mut self, pool: &mut Pool, offered: Time, id: PacketId, delivery: Time) {
         self.on_wire += 1;
@@ -333,13 +334,13 @@ impl Link {
         rest.next = rest.next.min(delivery);
     }
 
-    /// Whether nothing is on the wire.
+    /// Whether the wire is empty.
     #[inline]
     pub fn is_clear(&self) -> bool {
         self.on_wire == 0
     }
 
-    /// The earliest instant at which [`Link::poll`] has work; `Time::NEVER` if the link is empty.
+    /// Time at which [`Link::poll`] next has work; `Time::NEVER` if the link is empty.
     #[inline]
     pub fn next_event(&self) -> Time {
         self.rest.as_ref().map_or(Time::NEVER, |rest| rest.next)
@@ -351,20 +352,20 @@ impl Link {
         self.rest.as_ref().map_or(Time::NEVER, |rest| rest.armed)
     }
 
-    /// Note it.
+    /// Record the time of the pending event.
     #[inline]
     pub fn set_armed(&mut self, at: Time) {
         self.rest().armed = at;
     }
 
-    /// Time at which the next packet to leave was offered.
+    /// Time at which the packet that departs next was offered.
     #[inline]
     pub fn next_offered(&self, pool: &Pool) -> Time {
         self.rest.as_ref().map_or(Time::NEVER, |rest| rest.wire.next(pool).1)
     }
 
-    /// Return the next packet that leaves the far end at or before `now`. `None`: nothing now, although
-    /// [`Link::next_event`] may have moved, because a departure was due.
+    /// Return the next packet that departs from the far end at or before `now`. After `None`, [`Link::next_event`]
+    /// may still have changed, because a transmission was due to start.
     #[inline]
     pub fn poll(&mut self, pool: &mut Pool, now: Time) -> Option<PacketId> {
         if now < self.next_event() {
@@ -376,7 +377,7 @@ impl Link {
         if self.holds() {
             self.serve(pool, now);
         }
-        // a card may have to be called again at this very instant, when everything arriving at it is there
+        // a card may have more to hand on at this same instant, once all packets arriving at it are there
         let due = if self.tells { self.rest().wire.next(pool).0 } else { self.next_event() };
         let id = (due <= now && due != Time::NEVER).then(|| self.pop(pool))?;
         if self.tells {
@@ -385,13 +386,13 @@ impl Link {
         Some(id)
     }
 
-    /// The packet on the wire that leaves next, and its time.
+    /// Return the packet on the wire that departs next, and its departure time.
     #[inline]
     pub fn first<'a>(&self, pool: &'a Pool) -> Option<(Time, &'a Packet)> {
         self.rest.as_ref()?.wire.first(pool)
     }
 
-    /// Take the packet that leaves next.
+    /// Take the packet that departs next.
     #[inline(always)]
     pub fn pop(&mut self, pool: &mut Pool) -> PacketId {
         let id = self.pop_ahead(pool);
@@ -399,7 +400,7 @@ impl Link {
         id
     }
 
-    /// `take` for callers that call [`Link::renew_next`] before anything else of the link.
+    /// Like `pop`, for callers that call [`Link::renew_next`] before any other method of the link.
     #[inline(always)]
     pub fn pop_ahead(&mut self, pool: &mut Pool) -> PacketId {
         self.on_wire -= 1;
@@ -417,29 +418,29 @@ impl Link {
         }
     }
 
-    /// Recompute the next event of a link that has more than those of the wire.
+    /// Recompute the next event of a link with events beyond those of the wire.
     fn renew_next_with_more(&mut self, pool: &Pool) {
         let others = self.next_departure().min(self.card_due());
         let rest = self.rest();
         rest.next = rest.wire.next(pool).0.min(others);
     }
 
-    /// Hosts of the flows: numbers of the sending and the receiving host.
+    /// Set the host numbers of each flow: sender, receiver.
     pub fn learn_hosts(&mut self, hosts: &[[u32; 2]]) {
         if let Some(rest) = &mut self.rest {
             rest.queue.learn_hosts(hosts);
         }
     }
 
-    /// Restart the loss model as if no packet had come yet, with the loss stream of a link of this name in a run with this seed:
-    /// fetch by fetch, two arms of a comparison meet the same losses (common random numbers).
+    /// Restart the loss model as at the start of a run, with the loss stream of a link called `name` in a run with
+    /// this seed. Both arms of a comparison then see the same losses, fetch by fetch (common random numbers).
     pub fn restart_loss(&mut self, name: &str, seed: u64) {
         if let Some(extras) = self.extras_mut() {
             extras.loss.restart(component_stream(seed, name, "loss"));
         }
     }
 
-    /// Start a transmission as soon as possible from `earliest` on; returns its start and end.
+    /// Start a transmission as soon as possible from `earliest` on. Returns its start and end.
     #[inline]
     fn transmit(&mut self, earliest: Time, load: Load) -> (Time, Time) {
         let (start, end) = match self.rest.as_deref_mut().and_then(|rest| rest.extras.as_deref_mut()) {
@@ -458,8 +459,9 @@ impl Link {
         (start, end)
     }
 
-    /// Fix the delivery of a packet in flight from `leaves` on and return it. `None`: it is held back, and on
-    /// the wire already. It arrived at the link, then was offered to the wire.
+    /// Compute the delivery of a packet whose transmission ends at `leaves`. `None`: the packet is reordered and
+    /// already on the wire. `arrived` is its arrival at the link, `offered` the time at which it was offered to the
+    /// wire.
     #[inline]
     fn send(
         &mut self,
@@ -510,7 +512,7 @@ impl Link {
         None
     }
 
-    /// Start of a transmission that may begin from `earliest` on.
+    /// Start of a transmission that may begin at `earliest` or later.
     #[inline]
     fn start_of(&self, earliest: Time) -> Time {
         let outages = self.extras().and_then(|extras| extras.outages.as_ref());
@@ -519,7 +521,7 @@ impl Link {
     }
 }
 
-/// The random stream of a part of a link.
+/// Random stream of one part of a link.
 fn component_stream(seed: u64, link: &str, part: &str) -> Stream {
     Stream::new(seed, &format!("{link}.{part}"))
 }

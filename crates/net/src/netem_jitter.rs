@@ -1,9 +1,10 @@
-//! Jitter as Linux netem draws it: around the delay, by a distribution, with netem's correlation. Packets overtake each other as in netem's
-//! queue, which is ordered by the time of delivery; behind a rate they keep their order.
+//! Jitter of Linux netem: drawn around the delay from a distribution, with netem's correlation. Packets overtake each
+//! other as in netem's queue, which is ordered by the time of delivery; behind a rate they keep their order.
 //!
-//! Source: Linux 6.x sch_netem (`tabledist`, `get_crandom`, `tfifo_enqueue`), in our words. Tables of 4,096 entries in 1/8192 of the
-//! deviation, as netem takes them, are computed from the distributions' formulas; iproute2's files are not used (decision 0065).
-//! Differs: the generator behind the draws is a stream of ours; with a rate, netem delays before it transmits, a link afterwards.
+//! Source: Linux 6.x sch_netem (`tabledist`, `get_crandom`, `tfifo_enqueue`), in our words. Tables with 4,096 entries
+//! in units of 1/8192 of the deviation, netem's format, are computed from the distributions' formulas; iproute2's
+//! files are not used (decision 0065). Differs: the random numbers come from one of our streams. With a rate, netem
+//! delays packets before it transmits them, a link afterwards.
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
@@ -29,23 +30,23 @@ table! {
     }
 }
 
-/// A distribution of netem.
+/// Distributions of netem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Even over the range.
+    /// Uniform over the range.
     Uniform,
-    /// Gauss.
+    /// Normal.
     Normal,
-    /// Pareto with shape 3, moved by its mean.
+    /// Pareto with shape 3, shifted by its mean.
     Pareto,
-    /// A mixture of the two.
+    /// Mixture of normal and Pareto.
     Paretonormal,
 }
 
 choice! { Shape: Uniform "uniform", Normal "normal", Pareto "pareto", Paretonormal "paretonormal" }
 
 impl Shape {
-    /// Quantiles in 1/8192 of the deviation; `None` for the even one, which needs none.
+    /// Quantiles in 1/8192 of the deviation; `None` for the uniform distribution, which needs no table.
     pub fn table(self) -> Option<&'static [i16]> {
         static TABLES: [OnceLock<Vec<i16>>; 3] = [const { OnceLock::new() }; 3];
         let which = match self {
@@ -62,7 +63,7 @@ impl Shape {
         let of = |k: usize| {
             let wanted = (k as f64 + 0.5) / ENTRIES as f64;
             let mut high = MOST;
-            // quantiles ascend: the one before is a bound
+            // quantiles ascend, so the previous one is a lower bound
             while high - low > 1.0 / (4.0 * SCALE as f64) {
                 let middle = (low + high) / 2.0;
                 if self.below(middle) < wanted {
@@ -76,10 +77,10 @@ impl Shape {
         (0..ENTRIES).map(of).collect()
     }
 
-    /// Share of the draws below `x` deviations.
+    /// Probability of a draw below `x` deviations.
     fn below(self, x: f64) -> f64 {
         let normal = || 0.5 * libm::erfc(-x / std::f64::consts::SQRT_2);
-        // mean 3/2, variance 3/4: netem's unit is the variance, not its root
+        // mean 3/2, variance 3/4: netem scales by the variance, not by its root
         let pareto = || {
             let value = x * 0.75 + 1.5;
             if value <= 1.0 {
@@ -98,35 +99,35 @@ impl Shape {
 }
 
 impl NetemJitter {
-    /// Longest delay that the jitter adds.
+    /// Maximum delay that the jitter adds.
     pub fn longest(&self) -> Span {
         let times = if self.distribution == Shape::Uniform { 1 } else { 4 };
         Span(self.deviation.0.saturating_mul(times))
     }
 
-    /// Correlation in 2^32, as netem takes it.
+    /// Correlation in 2^-32, netem's unit.
     pub fn rho(&self) -> u32 {
         crate::qdisc::share(self.correlation)
     }
 }
 
-/// The jitter at work.
+/// State of the jitter.
 #[derive(Clone)]
 pub(crate) struct Drawn {
     deviation: u64,
     table: Option<&'static [i16]>,
-    /// Correlation in 2^32.
+    /// Correlation in 2^-32.
     rho: u32,
     last: u32,
     stream: Stream,
-    /// Latest delivery, where packets keep their order.
+    /// Latest delivery so far, if packets keep their order.
     latest: Time,
-    /// If they do not: packets on the wire in order of delivery.
+    /// Packets on the wire in order of delivery; `None` if packets keep their order.
     order: Option<VecDeque<(Time, PacketId)>>,
 }
 
 impl Drawn {
-    /// `overtakes`: the link has no rate.
+    /// Return the state for a link; `None` without jitter. `overtakes`: the link has no rate.
     pub(crate) fn new(config: Option<&NetemJitter>, overtakes: bool, stream: Stream) -> Option<Drawn> {
         let config = config?;
         Some(Drawn {
@@ -140,15 +141,16 @@ impl Drawn {
         })
     }
 
-    /// Whether packets overtake.
+    /// Whether packets overtake one another.
     pub(crate) fn overtakes(&self) -> bool {
         self.order.is_some()
     }
 
-    /// The delivery of a packet that leaves at `leaves`, and would be delivered at `undisturbed`.
+    /// Return the delivery time of a packet whose transmission ends at `leaves` and that would be delivered at
+    /// `undisturbed`.
     pub(crate) fn apply(&mut self, leaves: Time, undisturbed: Time) -> Time {
         let moved = undisturbed.0 as i128 + self.offset() as i128;
-        let last = Time::NEVER.0 as i128 - 1; // the last instant at which a packet can leave
+        let last = Time::NEVER.0 as i128 - 1; // last possible delivery time
         let delivery =
             if leaves == Time::NEVER { leaves } else { Time(moved.clamp(leaves.0 as i128, last) as u64) };
         if self.overtakes() {
@@ -158,17 +160,17 @@ impl Drawn {
         self.latest
     }
 
-    /// Find the place of a packet among the `waiting` ones: the predecessor, if any.
+    /// Insert a packet in order of delivery among the `waiting` ones. Returns its predecessor, if any.
     pub(crate) fn place(&mut self, id: PacketId, delivery: Time, waiting: u32) -> Option<PacketId> {
         let order = self.order.as_mut().expect("invariant: packets overtake");
-        let gone = order.len() - waiting as usize; // packets that have left since
+        let gone = order.len() - waiting as usize; // packets delivered since
         order.drain(..gone);
         let at = order.partition_point(|&(due, _)| due <= delivery);
         order.insert(at, (delivery, id));
         at.checked_sub(1).map(|before| order[before].1)
     }
 
-    /// Linux `get_crandom`.
+    /// Draw a correlated number (Linux `get_crandom`).
     fn number(&mut self) -> u32 {
         let value = (self.stream.next_u64() >> 32) as u32;
         if self.rho == 0 {
@@ -179,11 +181,11 @@ impl Drawn {
         self.last
     }
 
-    /// Linux `tabledist`, in ns around the delay.
+    /// Draw an offset from the delay, in ns (Linux `tabledist`).
     fn offset(&mut self) -> i64 {
         let deviation = self.deviation as i64;
         match self.table {
-            // Differs: the range may exceed 2^32 ns, where Linux's is cut
+            // Differs: the range may exceed 2^32 ns, where Linux truncates it
             None if self.deviation > u32::MAX as u64 / 2 => {
                 self.stream.below(2 * self.deviation) as i64 - deviation
             }
@@ -196,11 +198,11 @@ impl Drawn {
     }
 }
 
-/// Entries of a table of netem.
+/// Number of entries in netem's tables.
 const ENTRIES: usize = 4096;
-/// Entries of a deviation: NETEM_DIST_SCALE.
+/// Table units per deviation: NETEM_DIST_SCALE.
 const SCALE: i64 = 8192;
-/// Deviations that a table of 16-bit numbers holds.
+/// Range of a table of 16-bit numbers, in deviations.
 const MOST: f64 = 4.0;
 
 #[cfg(test)]
@@ -223,7 +225,8 @@ mod tests {
         (mean, libm::sqrt(square))
     }
 
-    /// Distance of Kolmogorov and Smirnov to the formula; 1e5 draws have 0.0052 in one of a hundred, a table of 4,096 adds 0.0001.
+    /// Kolmogorov-Smirnov distance to the formula. With 1e5 draws it exceeds 0.0052 in 1 % of cases; a table of 4,096
+    /// entries adds 0.0001.
     fn distance(shape: Shape, values: &mut [f64]) -> f64 {
         values.sort_by(f64::total_cmp);
         let n = values.len() as f64;
@@ -236,7 +239,7 @@ mod tests {
         for (shape, mean, deviation) in [
             (Shape::Uniform, 0.0, 0.5774),
             (Shape::Normal, 0.0, 1.0),
-            // moments of the least of value and 4 deviations: 1 in 91 of the Pareto distribution lies beyond
+            // moments with values cut off at 4 deviations: 1 in 91 of the Pareto distribution lies beyond
             (Shape::Pareto, -0.0329, 0.8209),
             (Shape::Paretonormal, -0.0247, 0.8692),
         ] {

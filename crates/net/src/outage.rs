@@ -1,8 +1,7 @@
-//! Outages: a link starts no transmission for a drawn time, once or repeatedly, like radio links at a
-//! hand-over, and satellite paths, which change every 15 s (the gaps of a low orbit are under 100 ms).
-//! Packets in flight still arrive, and so does the packet whose transmission has begun. Waiting packets leave
-//! afterwards, in order, unless the queue's limit refuses them; with `arrivals = "lost"` packets that arrive
-//! during the outage are lost.
+//! Outages: a link starts no transmission for a random time, once or repeatedly, as radio links do at a hand-over,
+//! and satellite paths, which change every 15 s (the gaps of a low orbit are under 100 ms). Packets in flight are
+//! still delivered, as is a packet whose transmission has begun. Waiting packets are sent afterwards, in order,
+//! unless the queue's limit refuses them. With `arrivals = "lost"`, packets that arrive during the outage are lost.
 
 use ackclock_core::schema::{Takes, Unit, DURATION, DURATION_OR_ZERO};
 use ackclock_core::{choice, table, Distribution, Span, Stream, Time};
@@ -32,19 +31,19 @@ table! {
     }
 }
 
-/// Treatment of packets that arrive in an outage.
+/// Treatment of packets that arrive during an outage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrivals {
-    /// They wait.
+    /// Packets wait in the queue.
     Wait,
-    /// They are lost.
+    /// Packets are lost.
     Lost,
 }
 
 choice! { Arrivals: Wait "wait", Lost "lost" }
 
-/// Outages at work. Arrivals and starts of transmissions are each in order, but not relative to each other:
-/// two walks over the same outages.
+/// State of a link's outages. Arrivals and starts of transmissions are each in order, but not relative to each other,
+/// so there are two walks over the same outages.
 #[derive(Clone)]
 pub(crate) struct Outages {
     here: Walk,
@@ -67,17 +66,17 @@ impl Outages {
         Some(Outages { there: here.clone(), here, lost: config.arrivals == Arrivals::Lost })
     }
 
-    /// Whether a packet that arrives now is lost.
+    /// Whether a packet that arrives at `now` is lost.
     pub(crate) fn loses(&mut self, now: Time) -> bool {
         self.lost && self.here.over(now) > now
     }
 
-    /// Start of a transmission that may begin from `earliest` on, which never decreases.
+    /// Start of a transmission that may begin at `earliest` or later. `earliest` must not decrease from call to call.
     pub(crate) fn start(&mut self, earliest: Time) -> Time {
         self.there.over(earliest)
     }
 
-    /// [`Outages::start`] for a planned transmission: the state stays unchanged.
+    /// Form of [`Outages::start`] that does not change the state, for a planned transmission.
     pub(crate) fn start_at(&self, earliest: Time) -> Time {
         match earliest < self.there.from {
             true => earliest,
@@ -86,7 +85,7 @@ impl Outages {
     }
 }
 
-/// Walk through the outages.
+/// Position in the sequence of outages.
 #[derive(Clone)]
 struct Walk {
     from: Time,
@@ -98,7 +97,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// Return `now`, or the end of the outage at that time.
+    /// Return `now`, or the end of the outage in progress at `now`.
     fn over(&mut self, now: Time) -> Time {
         if now == Time::NEVER {
             return now; // after a transmission that never ends
@@ -116,14 +115,14 @@ impl Walk {
         }
     }
 
-    /// Return the end of the outage that begins at `from`.
+    /// Draw the end of the outage that begins at `from`.
     fn draw(&mut self) {
         if self.from == Time::NEVER {
             self.until = Time::NEVER;
             return;
         }
         let lasts = drawn(&self.lasts, &mut self.stream);
-        // a nanosecond of each period remains, so that time advances
+        // at least a nanosecond of each period remains, so that time advances
         self.until = self.from + self.every.map_or(lasts, |every| lasts.min(every - Span(1)));
     }
 }
@@ -132,9 +131,9 @@ fn drawn(from: &Distribution, stream: &mut Stream) -> Span {
     Span((from.draw(stream).clamp(0.0, LONGEST_S) * 1e9) as u64)
 }
 
-/// An hour.
+/// Maximum length of an outage, s: one hour.
 const LONGEST_S: f64 = 3600.0;
-/// Outages of a long pause are walked through one by one.
+/// Minimum mean time between outages, s: the outages of a long pause are visited one by one.
 const LEAST_APART_S: f64 = 1e-6;
 
 #[cfg(test)]
@@ -199,7 +198,7 @@ mod tests {
         assert_eq!([always.start(Time(0)).0, always.start(Time(100)).0], [99, 199]);
     }
 
-    /// Departures of ten packets of 1 us that arrive together at 5 us; the link is out from 8 to 20 us.
+    /// Departures of ten packets of 1 us each that arrive together at 5 us; the outage lasts from 8 to 20 us.
     fn through(queue: QueueConfig, arrivals: Arrivals) -> Vec<u64> {
         let config = LinkConfig {
             queue,

@@ -1,5 +1,5 @@
-//! The packets of a run, in one slab: a packet is written once, where it enters the network, and read where it leaves
-//! it. Links pass on its number.
+//! The packets of a run, in one slab. A packet is written once, where it enters the network, and read where it leaves
+//! the network. Links pass on its number.
 
 use std::ops::{Index, IndexMut};
 
@@ -8,45 +8,45 @@ use ackclock_core::{Packet, Time};
 
 use crate::adversary::{Adversary, Fate};
 
-/// Number of a packet in the pool.
+/// Index of a packet in the pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketId(u32);
 
 impl PacketId {
-    /// The number, below [`PacketId::MOST`].
+    /// Index of the packet, below [`PacketId::MOST`].
     #[inline]
     pub fn number(self) -> u32 {
         self.0
     }
 
-    /// Return the packet of this number.
+    /// Return the packet with this index.
     #[inline]
     pub fn of(number: u32) -> PacketId {
         PacketId(number)
     }
 
-    /// Maximum number of packets in a pool: memory is exhausted before.
+    /// Maximum number of packets in a pool. Memory is exhausted before it is reached.
     pub const MOST: u32 = 1 << 29;
 }
 
-/// A slab of packets. Free places are reused, the last one first, while it is in the cache.
+/// Slab of packets. Free slots are reused, last freed first, while they are in the cache.
 #[derive(Clone)]
 pub struct Pool {
     slots: Vec<Slot>,
     free: u32,
-    /// Adversary that decides the fate of packets, on links that use it.
+    /// Adversary that decides about packets on links that ask it; `None` without one.
     adversary: Option<Box<Adversary>>,
 }
 
-/// A packet, and its place in the chain of the link that carries it (see `wire`).
+/// A packet, with its links in the chain of the link that carries it (see `wire`).
 #[derive(Clone)]
 struct Slot {
     packet: Packet,
     /// Departure from the far end of the link.
     due: Time,
-    /// Time of the offer to the link.
+    /// Time at which the packet was offered to the link.
     offered: Time,
-    /// The next packet on the link, or the destination link, or the next free place.
+    /// Index of the next packet on the link, of the destination link, or of the next free slot.
     next: u32,
 }
 
@@ -57,7 +57,7 @@ impl Default for Pool {
 }
 
 impl Pool {
-    /// Let this adversary decide from now on.
+    /// Set the adversary.
     pub fn set_adversary(&mut self, adversary: Adversary) {
         self.adversary = Some(Box::new(adversary));
     }
@@ -67,14 +67,14 @@ impl Pool {
         self.adversary.as_deref_mut()
     }
 
-    /// The adversary's decision on a packet that reaches a link which uses it.
+    /// Ask the adversary about a packet; `None` if the packet is treated normally.
     pub(crate) fn ask(&mut self, now: Time, id: PacketId) -> Option<Fate> {
         let packet = &self.slots[id.0 as usize].packet;
         self.adversary.as_mut()?.ask(now, packet)
     }
 
-    /// Return the place of the next packet, with stale content, to be written there. [`Pool::take_in`] makes
-    /// it a packet of the pool.
+    /// Return the next free slot, with stale content, for the caller to write a packet to. [`Pool::take_in`] then
+    /// inserts the packet.
     #[inline]
     pub fn vacant(&mut self) -> &mut Packet {
         if self.free as usize >= self.slots.len() {
@@ -83,7 +83,7 @@ impl Pool {
         &mut self.slots[self.free as usize].packet
     }
 
-    /// Take in the packet in the vacant place.
+    /// Insert the packet in the vacant slot.
     #[inline]
     pub fn take_in(&mut self) -> PacketId {
         let id = PacketId(self.free);
@@ -91,13 +91,13 @@ impl Pool {
         id
     }
 
-    /// Take a packet in.
+    /// Insert a packet.
     #[inline]
     pub fn insert(&mut self, packet: &Packet) -> PacketId {
         self.copy(packet).0
     }
 
-    /// Take in a copy of a packet, to be changed before it goes anywhere.
+    /// Insert a copy of a packet, for the caller to modify before it is sent on.
     #[inline(always)]
     pub fn copy(&mut self, packet: &Packet) -> (PacketId, &mut Packet) {
         let id = PacketId(self.free);
@@ -125,32 +125,32 @@ impl Pool {
         self.slots.push(Slot { packet: Packet::default(), due: Time::ZERO, offered: Time::ZERO, next: NONE });
     }
 
-    /// Set the destination link of a packet that is on no chain.
+    /// Set the destination link of a packet that is in no chain.
     #[inline]
     pub fn send_to(&mut self, id: PacketId, link: u32) {
         self.slots[id.0 as usize].next = link;
     }
 
-    /// Destination link.
+    /// Destination link of the packet.
     #[inline]
     pub fn goes_to(&self, id: PacketId) -> u32 {
         self.slots[id.0 as usize].next
     }
 
-    /// A packet will be read.
+    /// Prefetch a packet that will be read soon.
     #[inline]
     pub fn prefetch(&self, id: PacketId) {
         self.slots.get(id.0 as usize).into_iter().for_each(prefetch_all);
     }
 
-    /// Forget a packet.
+    /// Remove a packet whose content is no longer needed.
     #[inline]
     pub fn release(&mut self, id: PacketId) {
         self.slots[id.0 as usize].next = self.free;
         self.free = id.0;
     }
 
-    /// Take a packet out.
+    /// Remove and return a packet.
     #[inline]
     pub fn remove(&mut self, id: PacketId) -> Packet {
         self.release(id);
@@ -173,7 +173,7 @@ impl IndexMut<PacketId> for Pool {
     }
 }
 
-/// Packets of the pool, first in, first out.
+/// Packets of the pool in delivery order, as a linked list.
 #[derive(Clone)]
 pub(crate) struct Chain {
     head: u32,
@@ -192,7 +192,7 @@ impl Chain {
         self.head == NONE
     }
 
-    /// Due time of the first one, and time of its offer.
+    /// Due time of the first packet, and the time at which it was offered.
     #[inline]
     pub(crate) fn first(&self, pool: &Pool) -> Option<(Time, Time)> {
         pool.slots.get(self.head as usize).map(|slot| (slot.due, slot.offered))
@@ -213,7 +213,7 @@ impl Chain {
         self.tail = id.0;
     }
 
-    /// Insert a packet behind this one of the chain, or at the front.
+    /// Insert a packet behind `before`, or at the front if it is `None`.
     pub(crate) fn insert(
         &mut self,
         pool: &mut Pool,
@@ -233,7 +233,7 @@ impl Chain {
         }
     }
 
-    /// Take the first packet.
+    /// Remove the first packet.
     #[inline]
     pub(crate) fn pop(&mut self, pool: &Pool) -> Option<PacketId> {
         let id = self.head;
@@ -244,7 +244,7 @@ impl Chain {
         Some(PacketId(id))
     }
 
-    /// The packets with the instants at which they are due, first to last.
+    /// Iterate over the packets and their due times, in order.
     pub(crate) fn iter<'a>(&self, pool: &'a Pool) -> impl Iterator<Item = (Time, &'a Packet)> + use<'a> {
         let mut at = self.head;
         std::iter::from_fn(move || {
@@ -255,7 +255,7 @@ impl Chain {
     }
 }
 
-/// No packet: beyond every place, so that one comparison detects it.
+/// Index of no packet: beyond every slot, so that one comparison detects it.
 const NONE: u32 = u32::MAX;
 
 #[cfg(test)]

@@ -1,49 +1,51 @@
-//! Queueing disciplines as Linux has them: attributes of netlink, and the words of `tc`.
+//! Queueing disciplines of Linux: netlink attributes and arguments of `tc`.
 //!
-//! What a queue of a scenario is there stands beside its `table!`, in a function `qdisc`, once. The guest of the linux backend
-//! hands the attributes to the kernel, `ackclock export` writes the words. Neither knows one discipline from another.
+//! Each queue of a scenario defines its kernel form once, in a function `qdisc` beside its `table!`. The guest of the
+//! linux backend passes the attributes to the kernel; `ackclock export` writes the arguments. Neither distinguishes
+//! disciplines.
 //!
-//! Numbers of attributes are those of `include/uapi/linux/pkt_sched.h`.
+//! Attribute numbers are those of `include/uapi/linux/pkt_sched.h`.
 
 use std::fmt::Display;
 
 use ackclock_core::schema::{Refusal, Value};
 use ackclock_core::Span;
 
-/// Packets of a queue that never drops.
+/// Limit, in packets, of a queue that never drops.
 pub const ENOUGH: u32 = 1_000_000;
 
 /// Bytes of a full frame with its Ethernet header, which the kernel's disciplines count.
 pub const FULL_FRAME: u32 = 1514;
 
-/// A discipline of the kernel's with its options.
+/// A kernel queueing discipline with its options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Qdisc {
     kind: &'static str,
-    /// First bytes of the options: a struct of the kernel's.
+    /// First bytes of the options: a struct of the kernel.
     head: Vec<u8>,
     attributes: Vec<(u16, Vec<u8>)>,
-    /// The options are flagged as nested.
+    /// Whether the options are flagged as nested.
     nested: bool,
-    /// The discipline is set up again when the run begins, because its clock runs while nothing is sent.
+    /// Whether the discipline is installed again when the run begins, because its clock runs while no packets are
+    /// sent.
     renews: bool,
     words: String,
 }
 
 impl Qdisc {
-    /// A discipline without options, by the kernel's name.
+    /// Return a discipline without options. `kind` is the kernel's name.
     pub fn new(kind: &'static str) -> Qdisc {
         let words = kind.to_string();
         Qdisc { kind, head: Vec::new(), attributes: Vec::new(), nested: false, renews: false, words }
     }
 
-    /// An attribute, and the words of `tc` for it, in which `{}` is the value; "": `tc` needs none.
+    /// Add an attribute, and its arguments of `tc`, in which `{}` stands for the value; "" if `tc` needs none.
     pub fn row<T: Number>(mut self, attribute: u16, value: T, words: &str) -> Qdisc {
         self.attributes.push((attribute, value.bytes()));
         self.says(&words.replace("{}", &value.text()))
     }
 
-    /// An optional attribute.
+    /// Add an attribute if it has a value.
     pub fn some<T: Number>(self, attribute: u16, value: Option<T>, words: &str) -> Qdisc {
         match value {
             Some(value) => self.row(attribute, value, words),
@@ -51,12 +53,12 @@ impl Qdisc {
         }
     }
 
-    /// An attribute that is a truth value, with the words for either.
+    /// Add a Boolean attribute, with the arguments for true and false.
     pub fn flag(self, attribute: u16, on: bool, words: [&str; 2]) -> Qdisc {
         self.row(attribute, on as u32, words[!on as usize])
     }
 
-    /// Words of `tc` alone; `{bits}` is the rate of the shaper above, bit/s.
+    /// Add arguments of `tc` without an attribute. `{bits}` stands for the rate of the shaper above, bit/s.
     pub fn says(mut self, words: &str) -> Qdisc {
         if !words.is_empty() {
             self.words.push(' ');
@@ -65,13 +67,13 @@ impl Qdisc {
         self
     }
 
-    /// Whole numbers with which the options begin.
+    /// Append whole numbers to the head of the options.
     pub fn begins(mut self, words: &[u32]) -> Qdisc {
         self.head.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
         self
     }
 
-    /// Append bytes to the head.
+    /// Append bytes to the head of the options.
     pub fn bytes(mut self, bytes: &[u8]) -> Qdisc {
         self.head.extend(bytes);
         self
@@ -83,7 +85,7 @@ impl Qdisc {
         self
     }
 
-    /// Set up the discipline again when the run begins, if `it_is_so`.
+    /// Set whether the discipline is installed again when the run begins.
     pub fn renews(mut self, it_is_so: bool) -> Qdisc {
         self.renews = it_is_so;
         self
@@ -106,11 +108,11 @@ impl Qdisc {
     }
 }
 
-/// Number in an attribute.
+/// Number that an attribute can contain.
 pub trait Number {
-    /// Bytes in the kernel's form.
+    /// Bytes in the kernel's representation.
     fn bytes(&self) -> Vec<u8>;
-    /// Text in the form of `tc`.
+    /// Text for `tc`.
     fn text(&self) -> String;
 }
 
@@ -140,28 +142,28 @@ impl<const N: usize> Number for [u8; N] {
 /// netem: loss, then rate, then delay.
 #[derive(Clone, Copy, Debug)]
 pub struct Netem {
-    /// Packets in all.
+    /// Maximum number of packets.
     pub limit: u32,
     /// Delay, ns.
     pub delay_ns: u64,
-    /// Bytes per second; 0 = infinite.
+    /// Rate, bytes per second; 0 = infinite.
     pub rate: u64,
     /// Bytes charged on top of the frame.
     pub overhead: i32,
-    /// Lost packets in 2^32.
+    /// Loss probability, in 2^-32.
     pub loss: u32,
-    /// Share of duplicated packets in 2^32.
+    /// Probability of duplication, in 2^-32.
     pub duplicate: u32,
-    /// Packets in 2^32 with a bit flipped.
+    /// Probability of a flipped bit, in 2^-32.
     pub corrupt: u32,
-    /// Gilbert-Elliott instead: p, r, 1 - loss in the bad state, loss in the good state, in 2^32.
+    /// Gilbert-Elliott model instead of `loss`: p, r, 1 - loss in the bad state, loss in the good state, in 2^-32.
     pub model: Option<[u32; 4]>,
     /// Seed of the random losses.
     pub seed: Option<u64>,
 }
 
 impl Netem {
-    /// A netem that does nothing.
+    /// A netem that changes nothing.
     pub const PLAIN: Netem = Netem {
         limit: ENOUGH,
         delay_ns: 0,
@@ -174,7 +176,7 @@ impl Netem {
         seed: None,
     };
 
-    /// Discipline in the form of netlink and `tc`.
+    /// Return the discipline for netlink and `tc`.
     pub fn qdisc(&self) -> Qdisc {
         let percent = |share: u32| format!("{}%", general(100.0 * share as f64 / 4_294_967_296.0, 7));
         // latency in us is superseded by LATENCY64
@@ -186,7 +188,7 @@ impl Netem {
             made = made.says(&format!("loss random {}", percent(self.loss)));
         }
         if let Some(model) = self.model {
-            // tc wants the loss in the bad state, not its complement
+            // tc takes the loss in the bad state, not its complement
             let [p, r, kept, good] = model;
             let words = [p, r, u32::MAX - kept, good].map(percent).join(" ");
             let inner = [20u16, 2].into_iter().flat_map(u16::to_ne_bytes); // NETEM_LOSS_GE
@@ -215,17 +217,17 @@ impl Netem {
     }
 }
 
-/// Microseconds, as attributes have them.
+/// Convert to microseconds, the unit of attributes.
 pub fn us(span: Span) -> u32 {
     (span.0 / 1000).min(u32::MAX as u64) as u32
 }
 
-/// A probability in 2^-32.
+/// Convert a probability to 2^-32.
 pub fn share(p: f64) -> u32 {
     libm::rint(p * 4_294_967_296.0).min(u32::MAX as f64) as u32
 }
 
-/// A length of time in words of `tc`.
+/// Format a time for `tc`.
 pub fn time(ns: u64) -> String {
     match ns % 1000 {
         0 => format!("{}us", ns / 1000),
@@ -233,7 +235,7 @@ pub fn time(ns: u64) -> String {
     }
 }
 
-/// The kernel has no such value of `key`, or no such queue.
+/// Refusal of a value of `key` that the kernel does not support.
 pub fn refused(key: &str, found: impl Display) -> Refusal {
     Refusal::new(found, "what the kernel's queueing disciplines can do").within(key)
 }

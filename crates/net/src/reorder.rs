@@ -1,4 +1,4 @@
-//! Reordering: a share of the packets arrives later than it should, and packets behind them overtake.
+//! Reordering: a share of the packets is delayed, and the packets behind them overtake.
 
 use ackclock_core::rng::threshold;
 use ackclock_core::schema::{Takes, DURATION};
@@ -14,7 +14,7 @@ table! {
     }
 }
 
-/// The choice, packet by packet.
+/// Random choice of the packets that are delayed.
 #[derive(Clone)]
 pub(crate) struct Chooser {
     threshold: u64,
@@ -23,13 +23,13 @@ pub(crate) struct Chooser {
 }
 
 impl Chooser {
-    /// `None` if nothing would ever be overtaken.
+    /// Return a chooser; `None` if no packet would ever be overtaken.
     pub(crate) fn new(config: Option<&Reorder>, stream: Stream) -> Option<Chooser> {
         let &Reorder { probability, extra_delay } = config?;
         (extra_delay > Span::ZERO).then(|| Chooser { threshold: threshold(probability), extra_delay, stream })
     }
 
-    /// Delay of the next packet; `None` for the majority that keeps its time.
+    /// Extra delay of the next packet; `None` for packets that are not delayed.
     pub(crate) fn extra_delay(&mut self) -> Option<Span> {
         self.stream.chance(self.threshold).then_some(self.extra_delay)
     }

@@ -1,13 +1,13 @@
-//! Thinned ACKs: of the ACKs of a connection that wait in a queue, a newer one takes the place of the one before, as modems
-//! and cable heads do where the way back is slow (RFC 3449 §5.2.1, ACK filtering). What says more than "up to here" stays: ACKs with SACK
-//! blocks, with other flags, duplicates, and those that close the window.
+//! Thinned ACKs: a new ACK replaces an older one of its connection that still waits in the queue, as modems and cable
+//! headends do when the return path is slow (RFC 3449 §5.2.1, ACK filtering). ACKs with more information than their
+//! number are kept: those with SACK blocks or other flags, duplicates, and those that shrink the window.
 
 use ackclock_core::packet::{Class, Flags, Header, Segment};
 use ackclock_core::{Packet, Time};
 
 use crate::pool::{PacketId, Pool};
 
-/// The ACKs that wait, at most one of each connection and direction.
+/// Waiting ACKs, at most one per connection and direction.
 #[derive(Clone)]
 pub(crate) struct Thinner {
     most: u32,
@@ -22,13 +22,13 @@ struct Waiting {
 }
 
 impl Thinner {
-    /// Thinner in which an ACK replaces up to this many; `None` if it replaces no other.
+    /// Return a thinner in which one ACK stands for up to `most` ACKs; `None` if ACKs replace no others.
     pub(crate) fn new(most: u32) -> Option<Thinner> {
         (most > 1).then(|| Thinner { most, waiting: Vec::new() })
     }
 
-    /// Whether a packet that arrives now replaces a waiting one. If so, the packet at `id` is
-    /// then the older one, which is to be dropped.
+    /// Whether a packet that arrives now replaces a waiting one. If so, the packet at `id` is then the older one, to
+    /// be dropped.
     pub(crate) fn replaces(&mut self, pool: &mut Pool, now: Time, id: PacketId) -> bool {
         self.waiting.retain(|w| w.start > now);
         let Some(newer) = pure_ack(&pool[id]) else { return false };
@@ -47,7 +47,7 @@ impl Thinner {
         true
     }
 
-    /// A packet was accepted that starts at `start`.
+    /// Record an accepted packet whose transmission starts at `start`.
     pub(crate) fn note(&mut self, pool: &Pool, now: Time, id: PacketId, start: Time) {
         if start > now && pure_ack(&pool[id]).is_some() {
             let packet = &pool[id];
@@ -86,8 +86,7 @@ mod tests {
         packet
     }
 
-    /// Connection and number of the ACKs that leave, of those that arrive together. A packet of 1 us is ahead
-    /// of them.
+    /// Offer ACKs together, behind a packet of 1 us. Returns the connection and number of those delivered.
     fn left(most: u32, came: &[Packet]) -> Vec<(u32, u64)> {
         let config = LinkConfig { thin_acks: most, ..LinkConfig::new("l", Rate(8_000_000_000), Span::ZERO) };
         let mut link = SoleLink::new(&config, 1);

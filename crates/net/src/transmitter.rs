@@ -1,23 +1,24 @@
-//! Transmission times without a division per packet, and sums with a single count per packet. Full segments and pure ACKs are
-//! almost all of the traffic on a link. So a link remembers the last three loads, each with its number of packets, two with their
-//! transmission times, and works out the sums only when they are read. Most links of a crowd never see a fourth.
+//! Transmission times without a division per packet, and sums with a single count per packet. Nearly all packets on a
+//! link are full segments and pure ACKs. A link therefore remembers the last three loads with their packet counts,
+//! two of them with transmission times, and computes its sums only when they are read. Most links of many flows never
+//! see a fourth load.
 
 use ackclock_core::packet::Load;
 use ackclock_core::{Rate, Span};
 
-/// Traffic that a link has transmitted. The caller passes its rate, which never changes: it is needed only
-/// for a new load.
+/// Traffic that a link has transmitted. The caller passes the link's rate, which never changes; it is needed only for
+/// a new load.
 #[repr(C)]
 #[derive(Clone, Default)]
 pub(crate) struct Transmitter {
     recent: [Tally; 2],
-    /// Third load back and its number of packets; its transmission time is not kept.
+    /// Third most recent load and its packet count; its transmission time is not stored.
     third: (Load, u64),
-    /// Sums of packets of all other loads.
+    /// Sums over packets of all other loads.
     others: Option<Box<Counted>>,
 }
 
-/// Packets of one load.
+/// Number of packets of one load.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Tally {
     load: Load,
@@ -26,38 +27,38 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Transmission time of such a packet.
+    /// Transmission time of a packet of this load.
     #[inline]
     pub(crate) fn tx(&self) -> Span {
         self.tx
     }
 
-    /// Count one more arrival and transmission.
+    /// Count one arrival and transmission.
     #[inline]
     pub(crate) fn count(&mut self) {
         self.packets += 1;
     }
 }
 
-/// Return the sums since the start of the run, in which a packet of several segments counts as that many.
+/// Sums since the start of the run. A packet of several segments counts as that many packets.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Counted {
     /// Packets offered, by class.
     pub(crate) arrivals: [u64; 4],
-    /// Packets whose transmission has ended or is fixed, with their bytes and transmission times.
+    /// Packets whose transmission has ended or is scheduled, with their bytes and transmission times.
     pub(crate) sent: u64,
     pub(crate) bytes_sent: u64,
     pub(crate) transmission: Span,
 }
 
 impl Counted {
-    /// A packet arrives.
+    /// Count an arrival.
     #[inline]
     pub(crate) fn arrive(&mut self, load: Load) {
         self.arrivals[load.class()] += load.segments() as u64;
     }
 
-    /// A packet is sent, which takes `tx`.
+    /// Count a transmission that takes `tx`.
     #[inline]
     pub(crate) fn send(&mut self, load: Load, tx: Span) {
         self.sent += load.segments() as u64;
@@ -65,7 +66,7 @@ impl Counted {
         self.transmission = self.transmission + tx;
     }
 
-    /// Add the packets of a tally, which arrived and were sent.
+    /// Add the packets of a tally, all of which arrived and were sent.
     fn add(&mut self, tally: &Tally) {
         let segments = tally.packets * tally.load.segments() as u64;
         self.arrivals[tally.load.class()] += segments;
@@ -76,18 +77,18 @@ impl Counted {
 }
 
 impl Transmitter {
-    /// The longer one of the times that are remembered.
+    /// Longer of the two stored transmission times.
     pub(crate) fn longest(&self) -> Span {
         self.recent[0].tx.max(self.recent[1].tx)
     }
 
-    /// Time to put a packet on the wire.
+    /// Transmission time of a packet of this load.
     #[inline]
     pub(crate) fn time(&mut self, rate: &Rate, load: Load) -> Span {
         self.tally(rate, load).tx
     }
 
-    /// Return the tally of packets of this load.
+    /// Return the tally for packets of this load.
     #[inline(always)]
     pub(crate) fn tally(&mut self, rate: &Rate, load: Load) -> &mut Tally {
         if self.recent[0].load == load {
@@ -100,8 +101,8 @@ impl Transmitter {
         &mut self.recent[1]
     }
 
-    /// Count the oldest tally and reuse it for the first packet of this load; or the next one, if it was this
-    /// load's.
+    /// Make this load the most recent one. The third tally is added to the sums, unless it is of this load and can be
+    /// resumed.
     #[cold]
     #[inline(never)]
     fn remember(&mut self, rate: &Rate, load: Load) {
@@ -117,19 +118,19 @@ impl Transmitter {
         self.third = (older.load, older.packets);
     }
 
-    /// The third load's, with its time.
+    /// Tally of the third load, with its transmission time.
     fn third_of(&self, rate: &Rate) -> Tally {
         let (load, packets) = self.third;
         Tally { load, tx: rate.tx_time(load.bytes()), packets }
     }
 
-    /// Sums of packets without a tally.
+    /// Sums over packets without a tally.
     #[inline]
     pub(crate) fn others(&mut self) -> &mut Counted {
         self.others.get_or_insert_default()
     }
 
-    /// The sums of everything.
+    /// Return the sums over all packets.
     pub(crate) fn counted(&self, rate: &Rate) -> Counted {
         let mut counted = self.others.as_deref().copied().unwrap_or_default();
         self.recent.iter().chain([&self.third_of(rate)]).for_each(|tally| counted.add(tally));

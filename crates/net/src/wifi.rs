@@ -1,16 +1,19 @@
-//! Wi-Fi jitter, as the tests of C4 model it (draft-huitema-ccwg-c4-test): most packets are a little late, some by much.
+//! Wi-Fi jitter, as modelled by the tests of C4 (draft-huitema-ccwg-c4-test): most packets are slightly delayed, a
+//! few by a long time.
 //!
-//! With J the mean asked for, in ms, and x = 0 up to J = 1, 1 from J = 91 on, (J - 1) / 90 between:
+//! With J the configured mean in ms, and x = 0 for J up to 1, x = 1 for J from 91 on, and x = (J - 1) / 90 in
+//! between:
 //!
 //! | part | is |
 //! | --- | --- |
 //! | N1 | Poisson with mean 1 |
-//! | N2 | with probability x Poisson with mean 12, else 0 |
-//! | delay, ms | N1 + 7.5 N2, less r uniform in (0, 1) if N1 is 1 or more |
+//! | N2 | Poisson with mean 12 with probability x, otherwise 0 |
+//! | delay, ms | N1 + 7.5 N2, minus r uniform in (0, 1) if N1 is at least 1 |
 //!
-//! Its mean is 1 - (1 - 1/e) / 2 + 90 x: 6.68 ms for J = 7, with a standard deviation of 23 ms. Order is kept, so a late packet
-//! blocks those behind it, and what a busy link delivers is much later than that: 86 ms in the mean for packets 1.2 ms apart.
-//! Poisson numbers are drawn by inversion with integer thresholds, so that all machines agree.
+//! The mean delay is 1 - (1 - 1/e) / 2 + 90 x: 6.68 ms for J = 7, with a standard deviation of 23 ms. Order is kept,
+//! so a late packet blocks those behind it, and on a busy link the delay is much longer: 86 ms on average for packets
+//! 1.2 ms apart. Poisson numbers are drawn by inversion with integer thresholds, so that results are equal on all
+//! machines.
 
 use ackclock_core::rng::threshold;
 use ackclock_core::schema::Takes;
@@ -27,21 +30,21 @@ table! {
 }
 
 const MS: u64 = 1_000_000;
-/// Delay of each of the long steps, ns: 7.5 ms.
+/// Delay per unit of N2, ns: 7.5 ms.
 const LONG: u64 = 15 * MS / 2;
 
 impl WifiJitter {
-    /// The longest delay that may be drawn.
+    /// Maximum delay of a single draw.
     pub fn longest(&self) -> Span {
         Span(SHORT_MOST as u64 * MS + LONG_MOST as u64 * LONG)
     }
 }
 
-/// Cut-off of the distributions, with less than 2^-64 beyond.
+/// Cut-off of the Poisson distributions; less than 2^-64 lies beyond.
 const SHORT_MOST: usize = 21;
 const LONG_MOST: usize = 64;
 
-/// Jitter at work.
+/// State of the jitter.
 #[derive(Clone)]
 pub(crate) struct Wifi {
     often: u64,
@@ -58,14 +61,14 @@ impl Wifi {
         Some(Wifi { often: threshold(x), short: poisson(1.0), long: poisson(12.0), stream, last: Time::ZERO })
     }
 
-    /// The delivery of a packet that would be delivered at `undisturbed`.
+    /// Return the delivery time of a packet that would be delivered at `undisturbed`.
     pub(crate) fn apply(&mut self, undisturbed: Time) -> Time {
         let delay = self.draw();
         self.last = self.last.max(undisturbed + delay);
         self.last
     }
 
-    /// A packet's own delay. Each packet draws four numbers, whatever their values.
+    /// Draw a packet's own delay. Each packet takes four draws, whatever their values.
     fn draw(&mut self) -> Span {
         let short = draw(&self.short, self.stream.next_u64()) as u64;
         let often = self.stream.chance(self.often);
@@ -76,7 +79,7 @@ impl Wifi {
     }
 }
 
-/// P(N <= k) as thresholds of a draw of 64 bits, for k from 0.
+/// Return P(N <= k) for k from 0, as thresholds for a 64-bit draw.
 fn poisson<const N: usize>(mean: f64) -> [u64; N] {
     let mut term = libm::exp(-mean);
     let mut below = 0.0;
@@ -125,8 +128,8 @@ mod tests {
         WifiJitter { mean: Span(1) }.longest().0 as f64
     }
 
-    /// Delays of packets at equal distances, mean and 95th percentile in ms. The values were computed apart from this code, from
-    /// the formula and the rule that order is kept.
+    /// Delays of equally spaced packets: mean and 95th percentile in ms. The expected values were computed without
+    /// this code, from the formula and the rule that order is kept.
     #[test]
     fn a_late_packet_blocks_those_behind_it() {
         for (asked, gap_us, mean, p95) in [
@@ -148,7 +151,7 @@ mod tests {
                 })
                 .collect();
             let (found, _, high) = moments(&late);
-            // within 3 %, and within the printed digits
+            // within 3 %, and within the precision of the printed digits
             assert!(
                 (found - mean).abs() <= 0.03 * mean + 0.05,
                 "{asked} ms, {gap_us} us: mean {found}, not {mean}"

@@ -1,14 +1,15 @@
-//! The packets between the start of their transmission and the far end: a chain in order of delivery, and a second one
-//! for packets that the link holds back on purpose (see `reorder`), so that reordering costs nothing when it is off.
+//! Packets between the start of their transmission and the far end: one chain in order of delivery, and a second
+//! chain for packets that the link holds back on purpose (see `reorder`), so that reordering costs nothing when it is
+//! off.
 //!
-//! A held-back packet is late by a constant over a delivery time that never decreases, so the second chain is in
-//! order of delivery as well, and no heap is needed.
+//! A held-back packet is delayed by a constant beyond a delivery time that never decreases, so the second chain is
+//! also in order of delivery and no heap is needed.
 
 use ackclock_core::{Packet, Time};
 
 use crate::pool::{Chain, PacketId, Pool};
 
-/// Packets with the instant at which each leaves the far end.
+/// Packets on the wire, with their delivery times.
 #[derive(Clone, Default)]
 pub(crate) struct Wire {
     in_order: Chain,
@@ -16,18 +17,19 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// Put a packet on the wire; `delivery` is at or after that of every packet pushed before.
+    /// Put a packet on the wire. `delivery` must not be before that of any packet pushed earlier.
     #[inline]
     pub(crate) fn push(&mut self, pool: &mut Pool, id: PacketId, delivery: Time, offered: Time) {
         self.in_order.push(pool, id, delivery, offered);
     }
 
-    /// Put a held-back packet on the wire; `delivery` is at or after that of every packet held back before.
+    /// Put a held-back packet on the wire. `delivery` must not be before that of any packet held back earlier.
     pub(crate) fn push_late(&mut self, pool: &mut Pool, id: PacketId, delivery: Time, offered: Time) {
         self.late.push(pool, id, delivery, offered);
     }
 
-    /// Put a packet on the wire that others overtake: behind this held-back packet, or at the front.
+    /// Put a packet on the wire behind the packet `before`, or at the front if it is `None`. Used if packets overtake
+    /// one another.
     pub(crate) fn put_behind(
         &mut self,
         pool: &mut Pool,
@@ -39,14 +41,14 @@ impl Wire {
         self.late.insert(pool, before, id, delivery, offered);
     }
 
-    /// The earliest delivery, and the time at which that packet was offered to the link.
+    /// Earliest delivery time, and the time at which that packet was offered to the link.
     #[inline]
     pub(crate) fn next(&self, pool: &Pool) -> (Time, Time) {
         let first = self.in_order.first(pool).unwrap_or(NOTHING);
         if self.late.is_empty() {
             return first;
         }
-        // At equal times the one held back goes first: it entered the link earlier.
+        // At equal times the held-back packet precedes: it entered the link earlier.
         let late = self.late.first(pool).unwrap_or(NOTHING);
         if late.0 <= first.0 {
             late
@@ -55,7 +57,7 @@ impl Wire {
         }
     }
 
-    /// The packet with the earliest delivery, if nothing is held back.
+    /// Packet with the earliest delivery. No packet may be held back.
     #[inline]
     pub(crate) fn first<'a>(&self, pool: &'a Pool) -> Option<(Time, &'a Packet)> {
         debug_assert!(self.late.is_empty());
@@ -72,7 +74,7 @@ impl Wire {
         if late { &mut self.late } else { &mut self.in_order }.pop(pool)
     }
 
-    /// Segments in these packets, and their bytes.
+    /// Number of segments and bytes on the wire.
     pub(crate) fn load(&self, pool: &Pool) -> (u64, u64) {
         let all = self.in_order.iter(pool).chain(self.late.iter(pool));
         all.fold((0, 0), |(segments, bytes), (_, packet)| {
@@ -80,7 +82,7 @@ impl Wire {
         })
     }
 
-    /// Packets that have reached the far end at `now` and have not been taken yet.
+    /// Number of packets that have reached the far end by `now` and have not been taken.
     pub(crate) fn due(&self, pool: &Pool, now: Time) -> usize {
         let due = |chain: &Chain| chain.iter(pool).take_while(|&(at, _)| at <= now).count();
         due(&self.in_order) + due(&self.late)

@@ -1,5 +1,5 @@
-//! For every combination of mechanisms, at every instant: arrivals = delivered + dropped + held; what was told to the
-//! caller is what was counted; a run repeats bit for bit.
+//! Conservation for every combination of mechanisms, at every instant: arrivals = delivered + dropped + held. The
+//! counts equal the reports to the caller, and a run repeats bit for bit.
 
 use ackclock_core::packet::Ecn;
 use ackclock_core::schema::{Absent, Described, Place, Table, Takes, Value};
@@ -20,8 +20,8 @@ use ackclock_net::{
 };
 use proptest::prelude::*;
 
-/// Draw a queue of any kind that scenarios know, as its `table!` describes it, with short times and small
-/// limits so that all its states are reached. None if its rules refuse the draw.
+/// Draw a queue of any kind that scenarios know, as described by its `table!`, with short times and small limits so
+/// that all states are reached. `None` if its rules refuse the draw.
 fn queue_of(table: &Table, draws: &[u64]) -> Option<QueueConfig> {
     let mut draws = draws.iter().copied().cycle();
     let mut next = || draws.next().expect("invariant: endless");
@@ -206,7 +206,7 @@ fn link() -> impl Strategy<Value = LinkConfig> {
     (rate, 0u64..30_000, queue(), loss(), jitter, reorder, capacity(), more).prop_map(
         |(rate, delay, queue, loss, jitter, reorder, capacity, more)| {
             let (wifi, aggregate, ecn_fault, outage, netem_jitter, (duplicate, corrupt)) = more;
-            // a bucket's tokens arrive at a rate; packets that overtake by themselves are not held back
+            // a token bucket needs a finite rate; netem jitter that reorders excludes `reorder`
             let bucket = matches!(capacity, Some(CapacityConfig::TokenBucket(_)));
             let rate = if bucket && rate == Rate::INFINITE { Rate(1_000_000_000) } else { rate };
             let overtake = netem_jitter.is_some() && rate == Rate::INFINITE && capacity.is_none();
@@ -239,7 +239,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// Return the link's losses and drops since the last call.
+    /// Count the losses and drops that the link has reported since the last call.
     fn hear(&mut self, link: &mut SoleLink) {
         while let Some((_, why)) = link.take_head_drops() {
             match why {
@@ -261,7 +261,7 @@ fn run(config: &LinkConfig, arrivals: &[(u64, u32, bool)], seed: u64) -> Outcome
         assert_eq!(c.arrivals, c.delivered + c.dropped_loss + c.dropped_queue + c.held);
         assert_eq!(c.delivered as usize, out.delivered.len());
         assert_eq!((c.dropped_loss, c.dropped_queue), (out.dropped_loss, out.dropped_queue));
-        let c = link.counters(now); // once more: head drops are counted when they are taken
+        let c = link.counters(now); // again, because head drops are counted when they are taken
         assert_eq!(c.dropped_by_class.iter().sum::<u64>(), c.dropped_queue);
         assert_eq!(c.arrivals_by_class.iter().sum::<u64>(), c.arrivals);
         assert!(c.mean_wait_s <= c.max_wait.as_secs());

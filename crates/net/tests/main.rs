@@ -1,4 +1,5 @@
-//! Links and queues through their public face. One program: each one is linked with the whole engine.
+//! Tests of links and queues through their public interface, in one program: each program would be linked with the
+//! whole engine.
 
 mod conservation;
 mod oracle;

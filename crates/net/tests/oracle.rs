@@ -1,5 +1,5 @@
-//! FIFO links against a slow, obvious queue that is simulated event by event: same fates, same deliveries at the same
-//! nanoseconds, same sums. CoDel with a target that is never exceeded is such a queue as well.
+//! FIFO links against a slow, obvious queue that is simulated event by event: equal fates, deliveries at the same
+//! nanosecond, and equal sums. CoDel with a target that is never exceeded also behaves as a FIFO.
 
 use std::collections::VecDeque;
 
@@ -9,14 +9,14 @@ use ackclock_net::{
 };
 use proptest::prelude::*;
 
-/// A server with a queue in front and a delay line behind, advanced from event to event.
+/// Server with a queue in front and a delay line behind, advanced from event to event.
 struct Oracle {
     rate: Rate,
     delay: u64,
     queue: QueueConfig,
     now: u64,
     waiting: VecDeque<Packet>,
-    /// End of the present transmission.
+    /// Packet in transmission, and the end of its transmission.
     sending: Option<(Packet, u64)>,
     delay_line: VecDeque<(Packet, u64)>,
     delivered: Vec<(u64, u32)>,
@@ -42,7 +42,7 @@ impl Oracle {
         }
     }
 
-    /// Process every event up to and at `t`.
+    /// Process all events up to and including `t`.
     fn advance(&mut self, t: u64) {
         loop {
             let end = self.sending.map_or(u64::MAX, |s| s.1);
@@ -82,7 +82,7 @@ impl Oracle {
         }
     }
 
-    /// Whether a packet leaves when its transmission starts.
+    /// Whether a packet is handed on when its transmission starts.
     fn hands_down(&self) -> bool {
         matches!(self.queue, QueueConfig::NetemLimit(_))
     }
@@ -147,14 +147,14 @@ fn rate() -> impl Strategy<Value = Rate> {
     ]
 }
 
-/// Gaps between arrivals, often none and often equal to transmission times, and sizes.
+/// Gaps between arrivals, often zero and often equal to transmission times, with packet sizes.
 fn arrivals() -> impl Strategy<Value = Vec<(u64, u32)>> {
     let gap = prop_oneof![Just(0), Just(66), Just(1514), 0u64..3000, 0u64..100_000];
     let bytes = prop_oneof![Just(1514u32), Just(66), Just(0), 1u32..1600];
     prop::collection::vec((gap, bytes), 1..200)
 }
 
-/// Poll everything up to and at `t`, as the world does: at each event, until nothing is left.
+/// Poll all deliveries up to and including `t`, as the world does: event by event.
 fn poll_until(link: &mut SoleLink, t: u64, out: &mut Vec<(u64, u32)>) {
     while link.next_event() <= Time(t) && link.next_event() != Time::NEVER {
         let now = link.next_event();

@@ -1,15 +1,15 @@
-//! Settings of both ends.
+//! Settings of sender and receiver.
 
 use ackclock_core::{HostPacing, Span};
 
 /// Frequency of the receiver's reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Feedback {
-    /// Datagrams per report.
+    /// Number of datagrams per report.
     pub every: u32,
-    /// Longest that a datagram waits for its report.
+    /// Maximum time that a datagram waits for its report.
     pub flush: Span,
-    /// Whether a report repeats earlier ones. Otherwise a lost report makes its datagrams look lost.
+    /// Whether a report repeats earlier ones. If not, the datagrams of a lost report appear to be lost.
     pub repeats: bool,
 }
 
@@ -19,7 +19,7 @@ impl Default for Feedback {
     }
 }
 
-/// Settings of one flow's transport; those of the algorithm belong to its controller.
+/// Settings of the transport of one flow. Those of the algorithm belong to its controller.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Config {
     /// Payload of a full datagram, bytes.
@@ -28,22 +28,23 @@ pub struct Config {
     pub header: u32,
     /// Frequency of the receiver's reports.
     pub feedback: Feedback,
-    /// A datagram counts as lost when this many later ones were reported, and it was not; at least 1.
+    /// A datagram is considered lost when this many later ones were reported and it was not; at least 1.
     pub reordering: u32,
-    /// How much of a late sender's delay is made up.
+    /// How the sender catches up after late transmissions.
     pub pacer: HostPacing,
-    /// With nothing new to send, data not yet acknowledged is sent again.
+    /// Whether unacknowledged data is sent again while there is no new data.
     pub fills_up: bool,
-    /// Utility takes the rate set instead of the rate at which datagrams left: stalls of the sender go unseen.
+    /// Whether the utility uses the rate that was set instead of the rate at which datagrams were sent, which ignores
+    /// stalls of the sender.
     pub nominal: bool,
-    /// Datagrams that may be outstanding.
+    /// Maximum number of outstanding datagrams.
     pub window: u32,
     /// RTT assumed before the first sample.
     pub initial_rtt: Span,
 }
 
 impl Default for Config {
-    /// Over UDT: 1500-byte IP packets of 20 + 8 + 16 + 1456 bytes.
+    /// Values for UDT: 1500-byte IP packets of 20 + 8 + 16 + 1456 bytes.
     fn default() -> Config {
         Config {
             payload: 1456,

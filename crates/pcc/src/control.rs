@@ -1,5 +1,5 @@
-//! Rate control: the rate of an interval, and the effect of its result. One file per algorithm; this one
-//! holds the contract, the closed set and the common parts.
+//! Rate control: chooses the rate of each interval and processes its result. Each algorithm has its own file; this file
+//! contains the contract, the closed set of algorithms and the common parts.
 
 mod allegro;
 mod registry;
@@ -13,21 +13,21 @@ pub use allegro::{Allegro, AllegroParams, Exit, FirstMove, Growth, Length, Start
 pub use registry::{build, Recipe, ENTRIES, REGISTRY};
 pub use vivace::{Vivace, VivaceParams};
 
-/// Facts on the path that a controller may use to plan an interval.
+/// Properties of the path that a controller may use to plan an interval.
 #[derive(Clone, Copy, Debug)]
 pub struct PathView {
-    /// The time.
+    /// Current time.
     pub now: Time,
     /// Smoothed RTT.
     pub srtt: Span,
     /// Minimum RTT.
     pub min_rtt: Span,
-    /// IP packet size of a full datagram.
+    /// IP packet size of a full datagram, bytes.
     pub packet_bytes: u32,
 }
 
 impl PathView {
-    /// Bits of a full datagram's IP packet.
+    /// Size of a full datagram's IP packet, bits.
     pub fn packet_bits(&self) -> f64 {
         self.packet_bytes as f64 * 8.0
     }
@@ -36,25 +36,26 @@ impl PathView {
 /// Plan of the next interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Plan {
-    /// bit/s of IP packets.
+    /// Rate of IP packets, bit/s.
     pub rate: f64,
-    /// Length; it ends with the first transmission at or after that.
+    /// Minimum length: the interval ends with the first transmission at or after this time.
     pub length: Span,
-    /// Returned together with the result.
+    /// Value returned with the result.
     pub purpose: u32,
 }
 
-/// The contract. Intervals follow one another without a gap; the result of each arrives about one RTT after its end, in
-/// order. Further intervals are planned in between, so a controller must name a rate while it waits.
+/// The contract of a rate controller. Intervals follow one another without gaps. The result of each arrives about one
+/// RTT after its end, in order. Further intervals are planned in the meantime, so a controller must return a rate while
+/// it waits.
 pub trait RateControl {
-    /// An interval begins.
+    /// Plan the interval that begins now.
     fn begin(&mut self, path: &PathView) -> Plan;
 
-    /// The result of an interval, its utility, and the purpose with which it was planned. Returns whether the rate is
-    /// another one now: the interval under way then ends at once.
+    /// Process the result of an interval, its utility, and the purpose with which it was planned. Return whether the
+    /// rate has changed, in which case the current interval ends at once.
     fn on_result(&mut self, measured: &Measured, utility: f64, purpose: u32) -> bool;
 
-    /// Rate of the interval that would begin now, bit/s.
+    /// Rate of an interval that would begin now, bit/s.
     fn rate(&self) -> f64;
 
     /// State of the controller, for tables.
@@ -66,13 +67,13 @@ pub trait RateControl {
 pub struct Judged {
     /// Whether the rate has changed.
     pub changed: bool,
-    /// NaN if the interval was not judged.
+    /// Utility of the interval; NaN if it was not evaluated.
     pub utility: f64,
     /// State of the controller before the result.
     pub state: &'static str,
 }
 
-/// The algorithms.
+/// All algorithms.
 #[derive(Clone)]
 #[allow(missing_docs, reason = "each variant holds the algorithm of its name")]
 pub enum Algorithm {
@@ -89,12 +90,12 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Reason for the lack of a copy, if there is none.
+    /// Reason why the controller cannot be copied; `None` if it can.
     pub fn cannot_copy(&self) -> Option<String> {
         matches!(self.utility, Kind::Custom(_)).then(|| "found a user's own utility".to_string())
     }
 
-    /// `algorithm`, judging by `utility`.
+    /// Create a controller of `algorithm` and `utility`.
     pub fn new(algorithm: Algorithm, utility: Kind) -> Controller {
         Controller { algorithm, utility, before: None }
     }
@@ -107,7 +108,7 @@ impl Controller {
         }
     }
 
-    /// Judge an interval.
+    /// Evaluate the result of an interval.
     pub fn on_result(&mut self, measured: &Measured, purpose: u32) -> Result<Judged, String> {
         let state = self.state();
         if measured.sent == 0 {
@@ -130,7 +131,7 @@ impl Controller {
         Ok(Judged { changed, utility, state })
     }
 
-    /// Rate of the interval that would begin now, bit/s.
+    /// Rate of an interval that would begin now, bit/s.
     pub fn rate(&self) -> f64 {
         match &self.algorithm {
             Algorithm::Allegro(a) => a.rate(),
@@ -147,15 +148,15 @@ impl Controller {
     }
 }
 
-/// Length of an interval: the time of `packets` datagrams at `rate`, or `rtts` RTTs, whichever is longer.
+/// Return the length of an interval: the time of `packets` datagrams at `rate` or `rtts` RTTs, whichever is longer.
 fn length(rate: f64, packets: f64, packet_bits: f64, rtts: f64, rtt: Span) -> Span {
     let sending = packets * packet_bits * 1e9 / rate;
-    // half a spacing less, so that rounding never adds a datagram
+    // minus half a spacing, so that rounding never adds a datagram
     let sending = sending - 0.5 * packet_bits * 1e9 / rate;
     Span(sending.max(rtts * rtt.0 as f64) as u64)
 }
 
-/// A coin.
+/// Flip a coin.
 fn heads(stream: &mut Stream) -> bool {
     stream.below(2) == 1
 }

@@ -1,7 +1,8 @@
-//! Monitor intervals: what was sent in a piece of time, and what the reports said about it.
+//! Monitor intervals: datagrams sent in a period, and their fate according to the reports.
 //!
-//! An interval begins and ends when a datagram is due, so that it holds a whole number of spacings: the measured rate is
-//! the rate set, without rounding to whole datagrams or to a host's ticks, unless lateness was not made up.
+//! An interval begins and ends when a datagram is due, so that it contains a whole number of spacings. The measured
+//! rate then equals the rate that was set, without rounding to whole datagrams or to a host's ticks, unless the pacer
+//! did not catch up after late transmissions.
 
 use std::collections::VecDeque;
 
@@ -14,34 +15,34 @@ pub struct Measured {
     pub id: u32,
     /// Rate that was set, bit/s of IP packets.
     pub rate: f64,
-    /// First transmission.
+    /// Time of the first transmission.
     pub start: Time,
-    /// First transmission of the following interval.
+    /// Time of the first transmission of the following interval.
     pub end: Time,
     /// Time when the result was complete.
     pub known: Time,
-    /// Datagrams sent.
+    /// Number of datagrams sent.
     pub sent: u32,
-    /// Datagrams lost among these.
+    /// Number of these datagrams that were lost.
     pub lost: u32,
-    /// IP bytes of the datagrams sent.
+    /// IP bytes of these datagrams.
     pub bytes: u64,
-    /// Mean RTT, s; 0 without a sample.
+    /// Mean RTT, s; 0 without samples.
     pub rtt_mean: f64,
-    /// dRTT/dT, least squares over (time of transmission, RTT); 0 with fewer than two samples.
+    /// dRTT/dT by least squares over (time of transmission, RTT); 0 with fewer than two samples.
     pub rtt_gradient: f64,
-    /// Standard error of the gradient.
+    /// Standard error of `rtt_gradient`.
     pub gradient_error: f64,
     /// Standard deviation of the RTT, s.
     pub rtt_deviation: f64,
-    /// Whether the sender had nothing to send for a part of the interval, which then shows nothing about the path.
+    /// Whether the sender had nothing to send for part of the interval, which then gives no information about the path.
     pub limited: bool,
-    /// x has to be the rate set, regardless of the sent packets.
+    /// Whether x is the rate that was set, regardless of the packets sent.
     pub nominal: bool,
 }
 
 impl Measured {
-    /// x, the rate at which datagrams left, Mbit/s.
+    /// x: sending rate used by the utility, Mbit/s.
     pub fn rate_mbps(&self) -> f64 {
         if self.nominal {
             self.rate * 1e-6
@@ -50,7 +51,8 @@ impl Measured {
         }
     }
 
-    /// Rate at which datagrams left, delivered or not, Mbit/s: below the rate set on a host that cannot keep up.
+    /// Rate at which datagrams were sent, delivered or not, Mbit/s. It is below the set rate on a host that cannot keep
+    /// up.
     pub fn sent_mbps(&self) -> f64 {
         let seconds = self.end.since(self.start).as_secs();
         if seconds > 0.0 {
@@ -60,7 +62,7 @@ impl Measured {
         }
     }
 
-    /// L, lost over sent.
+    /// L: ratio of lost to sent datagrams.
     pub fn loss(&self) -> f64 {
         if self.sent == 0 {
             0.0
@@ -75,22 +77,22 @@ impl Measured {
     }
 }
 
-/// An interval whose datagrams are not all accounted for.
+/// An interval some of whose datagrams are neither acknowledged nor lost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interval {
     pub id: u32,
-    /// The controller's mark.
+    /// Purpose given by the controller.
     pub purpose: u32,
     pub rate: f64,
     pub start: Time,
-    /// `Time::NEVER` while it lasts.
+    /// End of the interval; `Time::NEVER` while it is being sent.
     pub end: Time,
     pub sent: u32,
     pub bytes: u64,
     pub limited: bool,
     acked: u32,
     lost: u32,
-    // sums over RTT samples; times in s from the start
+    // sums over the RTT samples; times in s from the start of the interval
     n: f64,
     t: f64,
     r: f64,
@@ -140,7 +142,7 @@ impl Interval {
     }
 }
 
-/// The intervals under way, oldest first. The last one is being sent.
+/// Unfinished intervals, oldest first. Datagrams are sent in the last one.
 #[derive(Clone, Default)]
 pub(crate) struct Intervals {
     ring: VecDeque<Interval>,
@@ -148,7 +150,7 @@ pub(crate) struct Intervals {
 }
 
 impl Intervals {
-    /// Begin an interval, and end the previous one.
+    /// Begin an interval and end the previous one.
     pub fn begin(&mut self, now: Time, rate: f64, purpose: u32) {
         self.finish(now);
         self.ring.push_back(Interval {
@@ -172,7 +174,7 @@ impl Intervals {
         self.next += 1;
     }
 
-    /// End the one being sent.
+    /// End the current interval.
     pub fn finish(&mut self, now: Time) {
         if let Some(last) = self.ring.back_mut() {
             if last.end == Time::NEVER {
@@ -181,7 +183,7 @@ impl Intervals {
         }
     }
 
-    /// Interval in which datagrams are being sent.
+    /// Return the interval in which datagrams are being sent.
     #[inline]
     pub fn current(&mut self) -> Option<&mut Interval> {
         self.ring.back_mut().filter(|i| i.end == Time::NEVER)
@@ -193,7 +195,7 @@ impl Intervals {
         self.ring.get_mut(id.wrapping_sub(first) as usize)
     }
 
-    /// A datagram of interval `id`, sent at `sent`, was reported, with the RTT if there is a sample.
+    /// Record that a datagram of interval `id`, sent at `sent`, was reported, with its RTT sample if there is one.
     #[inline]
     pub fn on_acked(&mut self, id: u32, sent: Time, rtt: Option<Span>) {
         let Some(interval) = self.get(id) else { return };
@@ -210,7 +212,7 @@ impl Intervals {
         }
     }
 
-    /// A datagram of interval `id` is taken as lost.
+    /// Record that a datagram of interval `id` is considered lost.
     #[inline]
     pub fn on_lost(&mut self, id: u32) {
         if let Some(interval) = self.get(id) {
@@ -218,7 +220,7 @@ impl Intervals {
         }
     }
 
-    /// Take the oldest interval's result, if it is complete.
+    /// Remove the oldest interval and return its result, if it is complete.
     #[inline]
     pub fn take_result(&mut self, now: Time, nominal: bool) -> Option<(Measured, u32)> {
         let front = self.ring.front()?;

@@ -1,6 +1,6 @@
-//! Performance-oriented Congestion Control: a transport over datagrams that sends at a rate, tries other rates in
-//! monitor intervals, and moves to where the utility that it measured is higher. Sans-IO: sender and receiver receive the
-//! time as an argument and are polled for datagrams.
+//! Performance-oriented Congestion Control: a rate-based transport over datagrams. It tries different rates in monitor
+//! intervals and moves in the direction in which the measured utility rises. Sender and receiver do no I/O: they take
+//! the time as an argument and are polled for datagrams.
 //!
 //! Sources: Dong, Li, Zarchy, Godfrey, Schapira, "PCC: Re-architecting Congestion Control for Consistent High
 //! Performance", NSDI 2015 (Allegro); Dong et al., "PCC Vivace", NSDI 2018; Meng et al., "PCC Proteus", SIGCOMM 2020.

@@ -1,9 +1,9 @@
-//! The data in pieces, one per datagram: at the sender the unacknowledged ones, at the receiver those that
-//! wait for an earlier one. Rings by number; nothing grows beyond the outstanding data.
+//! Data in pieces, one per datagram: the unacknowledged ones at the sender, and those received out of order at the
+//! receiver. Both are rings indexed by piece number and never grow beyond the outstanding data.
 
 use std::collections::VecDeque;
 
-/// A piece that was sent and not cumulatively acknowledged.
+/// A piece that was sent and is not yet cumulatively acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub len: u32,
@@ -12,7 +12,7 @@ pub(crate) struct Piece {
     pub delivered: bool,
     /// Whether the piece is in the queue for retransmission.
     pub queued: bool,
-    /// Transmissions so far, minus one.
+    /// Number of retransmissions.
     pub rexmit: u8,
 }
 
@@ -20,9 +20,9 @@ pub(crate) struct Piece {
 #[derive(Clone, Default)]
 pub(crate) struct Outgoing {
     ring: VecDeque<Piece>,
-    /// Number of the ring's first piece.
+    /// Number of the first piece in the ring.
     base: u64,
-    /// Pieces to send again, oldest loss first; some may have been delivered meanwhile.
+    /// Pieces to retransmit, oldest loss first; some may have been delivered in the meantime.
     again: VecDeque<u64>,
     acked: u64,
 }
@@ -33,30 +33,30 @@ impl Outgoing {
         self.base + self.ring.len() as u64
     }
 
-    /// Bytes cumulatively acknowledged.
+    /// Number of bytes cumulatively acknowledged.
     pub fn acked(&self) -> u64 {
         self.acked
     }
 
-    /// Everything sent has been acknowledged.
+    /// Whether everything sent has been acknowledged.
     pub fn is_empty(&self) -> bool {
         self.ring.is_empty()
     }
 
-    /// A new piece goes out.
+    /// Add a new piece and return its number.
     pub fn push(&mut self, len: u32, last: bool) -> u64 {
         let number = self.next();
         self.ring.push_back(Piece { len, last, delivered: false, queued: false, rexmit: 0 });
         number
     }
 
-    /// The piece, if it is not yet cumulatively acknowledged.
+    /// Return the piece, unless it is cumulatively acknowledged.
     #[inline]
     pub fn get(&mut self, number: u64) -> Option<&mut Piece> {
         self.ring.get_mut(number.checked_sub(self.base)? as usize)
     }
 
-    /// A piece has arrived at the other side.
+    /// Record that a piece has arrived at the receiver.
     #[inline]
     pub fn on_delivered(&mut self, number: u64) {
         let Some(piece) = self.get(number) else { return };
@@ -64,7 +64,7 @@ impl Outgoing {
         self.advance(self.base);
     }
 
-    /// Every piece below `next` has arrived.
+    /// Record that every piece below `next` has arrived.
     #[inline]
     pub fn on_cumulative(&mut self, next: u64) {
         if self.base < next {
@@ -72,7 +72,7 @@ impl Outgoing {
         }
     }
 
-    /// Drop everything below `next`, and delivered pieces after it.
+    /// Drop all pieces below `next`, and delivered pieces that follow.
     #[inline]
     fn advance(&mut self, next: u64) {
         while let Some(front) = self.ring.front().filter(|front| self.base < next || front.delivered) {
@@ -82,7 +82,7 @@ impl Outgoing {
         }
     }
 
-    /// A transmission of it is lost: send it again, unless it arrived otherwise.
+    /// Queue a piece for retransmission after a transmission was lost, unless it has been delivered.
     pub fn on_lost(&mut self, number: u64) {
         let Some(piece) = self.get(number) else { return };
         if !piece.delivered && !piece.queued {
@@ -91,13 +91,13 @@ impl Outgoing {
         }
     }
 
-    /// Whether something may wait for retransmission.
+    /// Whether pieces may be queued for retransmission.
     #[inline]
     pub fn has_losses(&self) -> bool {
         !self.again.is_empty()
     }
 
-    /// The piece to send again next.
+    /// Remove and return the next piece to retransmit.
     pub fn take_again(&mut self) -> Option<u64> {
         while let Some(number) = self.again.pop_front() {
             let Some(piece) = self.get(number) else { continue };
@@ -109,7 +109,7 @@ impl Outgoing {
         None
     }
 
-    /// Return the first piece at or after `from` (else the very first) that has not arrived and does not wait
+    /// Return the first piece at or after `from` (otherwise the first of all) that has not arrived and is not queued
     /// for retransmission.
     pub fn unacknowledged(&self, from: u64) -> Option<u64> {
         let skip = from.saturating_sub(self.base) as usize;
@@ -122,7 +122,7 @@ impl Outgoing {
 /// Pieces at the receiver.
 #[derive(Clone, Default)]
 pub(crate) struct Incoming {
-    /// Length plus one of each piece that arrived, 0 for the others; the first one is always missing.
+    /// Length plus one of each piece that arrived, 0 for missing ones. The first piece of the ring is always missing.
     ring: VecDeque<u32>,
     next: u64,
     bytes: u64,
@@ -130,27 +130,27 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    /// First piece that has not arrived.
+    /// Number of the first piece that has not arrived.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// Bytes handed over in order.
+    /// Number of bytes delivered in order.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Bytes that wait for a piece before them.
+    /// Number of bytes received behind a gap.
     pub fn behind_gaps(&self) -> u64 {
         self.ring.iter().map(|held| held.saturating_sub(1) as u64).sum()
     }
 
-    /// The whole stream is here.
+    /// Whether the whole stream has arrived.
     pub fn is_complete(&self) -> bool {
         self.last.is_some_and(|last| self.next > last)
     }
 
-    /// Note that a piece arrived; returns whether it is the first time.
+    /// Record that a piece arrived. Return whether it is new.
     #[inline]
     pub fn insert(&mut self, number: u64, len: u32, last: bool) -> bool {
         if last {
@@ -189,7 +189,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
-        /// Oracle: a set of arrived pieces.
+        /// Oracle: the set of pieces that arrived.
         #[test]
         fn the_receiver_hands_over_what_is_in_order(arrivals in prop::collection::vec(0u64..40, 1..120)) {
             let (mut incoming, mut set) = (Incoming::default(), BTreeSet::new());
@@ -202,7 +202,7 @@ mod tests {
             }
         }
 
-        /// Oracle: a set of delivered pieces and one of pieces lost since.
+        /// Oracle: the set of delivered pieces, and the set of pieces lost since.
         #[test]
         fn the_sender_repeats_what_is_lost_and_nothing_else(
             events in prop::collection::vec((0u8..4, 0u64..30), 1..150)

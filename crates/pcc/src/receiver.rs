@@ -1,4 +1,4 @@
-//! The receiving end: puts the data in order, and reports which datagrams arrived, one by one or many at a time.
+//! Receiving end: reassembles the data and reports which datagrams arrived, individually or several per report.
 
 use ackclock_core::datagram::{Data, DataKind, Datagram, DatagramEndpoint, Report, REPORT_WORDS};
 use ackclock_core::Time;
@@ -7,21 +7,21 @@ use crate::config::{Config, Feedback};
 use crate::pieces::Incoming;
 use crate::request::Requests;
 
-/// Receiver.
+/// Receiving end of a flow.
 #[derive(Clone)]
 pub struct Receiver {
     feedback: Feedback,
-    /// Bytes of the transport's own header.
+    /// Size of the transport's own header, bytes.
     header: u32,
     requests: Requests,
     data: Incoming,
-    /// Largest datagram number that arrived, and its time of arrival.
+    /// Largest datagram number that has arrived, and its arrival time.
     largest: Option<(u64, Time)>,
-    /// See [`Report::received`].
+    /// Bitmap as in [`Report::received`].
     received: [u64; REPORT_WORDS],
-    /// Arrivals since the last report.
+    /// Number of arrivals since the last report.
     fresh: u32,
-    /// Largest number when the last report left, plus one.
+    /// Largest datagram number at the time of the last report, plus one.
     reported: u64,
     flush: Time,
     due: bool,
@@ -30,7 +30,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Return a receiver to which nothing has arrived yet.
+    /// Create a receiver before any arrival.
     pub fn new(config: &Config) -> Receiver {
         Receiver {
             feedback: config.feedback,
@@ -48,7 +48,7 @@ impl Receiver {
         }
     }
 
-    /// Payload bytes handed over in order.
+    /// Payload bytes delivered in order.
     pub fn received(&self) -> u64 {
         self.data.bytes()
     }
@@ -58,28 +58,28 @@ impl Receiver {
         self.data.bytes() + self.data.behind_gaps()
     }
 
-    /// The sender has closed, and all its data is here.
+    /// Whether the sender has closed and all its data has arrived.
     pub fn is_complete(&self) -> bool {
         self.data.is_complete()
     }
 
-    /// Request data from the peer: one request of `bytes`, at most a datagram's payload, when all earlier
-    /// requested data has arrived.
+    /// Request data from the peer: one request of `bytes`, at most a datagram's payload. All data requested earlier
+    /// must have arrived.
     pub fn ask(&mut self, bytes: u32) {
         self.requests.ask(bytes);
     }
 
-    /// The peer has been heard.
+    /// Whether anything has been received from the peer.
     pub fn is_established(&self) -> bool {
         self.largest.is_some()
     }
 
-    /// A request stayed without an answer.
+    /// Whether a request has failed for lack of an answer.
     pub fn has_failed(&self) -> bool {
         self.requests.has_failed()
     }
 
-    /// Data datagrams that arrived, and those of them that brought nothing new.
+    /// Number of data datagrams that arrived, and number of these that were duplicates.
     pub fn arrivals(&self) -> (u64, u64) {
         (self.arrivals, self.duplicates)
     }
@@ -168,7 +168,8 @@ impl DatagramEndpoint for Receiver {
     }
 }
 
-/// The largest number grows by `by`: bit 0 becomes the old largest, which had arrived.
+/// Shift the bitmap for a largest number that has grown by `by`. Bit `by` - 1 represents the old largest number, which
+/// had arrived.
 #[inline]
 fn shift(words: &mut [u64; REPORT_WORDS], by: u64) {
     if by == 1 {
@@ -180,7 +181,7 @@ fn shift(words: &mut [u64; REPORT_WORDS], by: u64) {
     }
     let mut out = [0; REPORT_WORDS];
     for (i, word) in out.iter_mut().enumerate() {
-        // bit b of the new words is bit b - by of the old ones; bit by - 1 is the old largest
+        // bit b of the new words is bit b - by of the old ones; bit by - 1 is the old largest number
         let at = (64 * i as u64).wrapping_sub(by) as i64;
         let low = old(words, at.div_euclid(64)) >> at.rem_euclid(64);
         let high = match at.rem_euclid(64) {
@@ -209,7 +210,8 @@ fn keep(words: &mut [u64; REPORT_WORDS], n: u64) {
     }
 }
 
-/// Bytes of a report behind the UDP header: 16 of the transport's own, cumulative number, largest and its bits near it.
+/// Size of a report without UDP and IP headers, bytes: 16 of the transport's own header, then the cumulative number,
+/// the largest number and its neighbouring bits.
 const REPORT_BYTES: u32 = 32;
 
 #[cfg(test)]
@@ -224,7 +226,7 @@ mod tests {
     }
 
     proptest! {
-        /// Oracle: the set of numbers that arrived.
+        /// Oracle: the set of datagram numbers that arrived.
         #[test]
         fn reports_tell_what_arrived(steps in prop::collection::vec((0u64..320, any::<bool>()), 1..60)) {
             let mut receiver = Receiver::new(&Config::default());
@@ -260,7 +262,7 @@ mod tests {
         receiver.on_packet(Time(50), &data(21));
         receiver.on_timer(Time(1_050));
         let Some(Datagram::Report(second)) = receiver.poll_transmit(Time(1_050)) else { panic!("flushed") };
-        // without repetition only 20 and 21 are spoken of, and 20 is missing
+        // without repetition only 20 and 21 are reported, and 20 is missing
         assert_eq!((second.fresh, second.largest, second.received[0], second.held), (1, 21, 0, Span(1_000)));
         assert_eq!(second.next_chunk, 20);
     }

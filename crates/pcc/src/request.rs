@@ -1,31 +1,31 @@
-//! Requests on the return path, with which the receiving end becomes a client. Each is one datagram, repeated after a
-//! second, then two, and so on, until new data answers it. A client asks when it has everything that it asked for
-//! before: then the first new piece of data must be the answer.
+//! Requests on the return path, which make the receiving end a client. A request is one datagram. It is repeated after
+//! one second, then two, and so on, until new data arrives. A client requests only when all data requested earlier has
+//! arrived, so the first new piece of data must be the answer.
 //!
-//! Differs: the paper's transport carries data one way and leaves requests to others (its tools use a TCP connection).
+//! Differs: the paper's transport carries data in one direction only; its tools send requests over a TCP connection.
 
 use ackclock_core::datagram::{Data, DataKind, Datagram};
 use ackclock_core::{Span, Time};
 
-/// Requests of the receiving end.
+/// Requests sent by the receiving end.
 #[derive(Clone, Default)]
 pub(crate) struct Requests {
-    /// Bytes requested in total.
+    /// Total number of bytes requested.
     asked: u64,
-    /// Length of the last request.
+    /// Length of the last request, bytes.
     len: u32,
     due: bool,
-    /// Transmissions of the last request.
+    /// Number of transmissions of the last request.
     tries: u32,
-    /// Datagrams sent.
+    /// Number of datagrams sent.
     sent: u64,
-    /// Time when the last request is repeated; None = it was answered.
+    /// Time at which the last request is repeated; `None` once it is answered.
     timeout: Option<Time>,
     failed: bool,
 }
 
 impl Requests {
-    /// Ask: a datagram of `bytes` leaves.
+    /// Queue a request of `bytes`.
     pub fn ask(&mut self, bytes: u32) {
         self.asked += bytes as u64;
         self.len = bytes;
@@ -33,18 +33,18 @@ impl Requests {
         self.due = true;
     }
 
-    /// The request stayed without an answer.
+    /// Whether a request has failed for lack of an answer.
     pub fn has_failed(&self) -> bool {
         self.failed
     }
 
-    /// A new piece of data arrived.
+    /// Record that a new piece of data arrived.
     #[inline]
     pub fn on_answer(&mut self) {
         self.timeout = None;
     }
 
-    /// Check the deadline.
+    /// Process the timer: repeat the request or give up.
     pub fn on_timer(&mut self, now: Time) {
         if self.timeout.is_none_or(|timeout| now < timeout) {
             return;
@@ -54,7 +54,7 @@ impl Requests {
         self.due = !self.failed;
     }
 
-    /// The request, if it is to be sent.
+    /// Return the request if it is to be sent.
     #[inline]
     pub fn poll(&mut self, now: Time, header: u32) -> Option<Datagram> {
         if !std::mem::take(&mut self.due) {
@@ -76,16 +76,16 @@ impl Requests {
         }))
     }
 
-    /// Time when the request is repeated.
+    /// Time at which the request is repeated.
     #[inline]
     pub fn deadline(&self) -> Time {
         self.timeout.unwrap_or(Time::NEVER)
     }
 }
 
-/// Hellos and requests, as often as TCP sends its SYN (Linux: one and six more).
+/// Maximum number of transmissions of a hello or a request, as for TCP's SYN (Linux: one and six retransmissions).
 pub(crate) const TRIES: u32 = 7;
-/// First wait for an answer to a hello or a request, doubled each time, as RFC 6298's for a SYN.
+/// Time to the first repetition of a hello or a request, doubled each time, as RFC 6298 does for a SYN.
 pub(crate) const FIRST_WAIT: Span = Span::from_secs(1);
 
 #[cfg(test)]
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(requests.deadline(), Time(3_000_000_005)); // twice as long
         requests.on_answer();
         assert_eq!(requests.deadline(), Time::NEVER);
-        requests.ask(200); // the next one counts from the first wait
+        requests.ask(200); // the next request starts with the first timeout again
         assert_eq!(sent(&mut requests, 7_000_000_000), Some((2, 400, 0)));
         assert_eq!(requests.deadline(), Time(8_000_000_000));
     }

@@ -1,7 +1,7 @@
-//! The sending end: numbers and paces datagrams, works out from the reports what arrived and what is lost, hands the
-//! intervals' results to the controller, and sends at the rate that it says.
+//! Sending end: numbers and paces datagrams, determines from the reports which ones arrived or were lost, passes the
+//! results of intervals to the controller, and sends at the controller's rate.
 //!
-//! Loss is no event for the rate: a lost piece is sent again, ahead of new data and at the same pace (NSDI 2015).
+//! A loss does not by itself change the rate: the piece is retransmitted before new data, at the same pace (NSDI 2015).
 //!
 //! Length: pacing, loss and intervals share the numbers of the datagrams; cut apart, each would need most of the others.
 
@@ -16,80 +16,79 @@ use crate::interval::{Intervals, Measured};
 use crate::pieces::Outgoing;
 use crate::request::{FIRST_WAIT, TRIES};
 
-/// Running sums.
+/// Cumulative counters.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
-    /// Data datagrams, retransmissions included.
+    /// Number of data datagrams sent, retransmissions included.
     pub sent: u64,
     /// Payload bytes of these datagrams.
     pub sent_bytes: u64,
-    /// Data datagrams sent again.
+    /// Number of data datagrams that were retransmissions.
     pub retransmissions: u64,
-    /// Datagrams considered lost.
+    /// Number of datagrams considered lost.
     pub lost: u64,
-    /// Reports received.
+    /// Number of reports received.
     pub reports: u64,
-    /// Number of times that datagrams were considered lost because no report had arrived for this long.
+    /// Number of times that datagrams were considered lost because no report arrived in time.
     pub timeouts: u64,
-    /// Monitor intervals with a result.
+    /// Number of monitor intervals with a result.
     pub intervals: u64,
     /// Sum of the RTT samples, ns.
     pub rtt_sum_ns: u128,
     /// Number of RTT samples.
     pub rtt_samples: u64,
-    /// Minimum RTT.
+    /// Minimum RTT; `Span::MAX` before the first sample.
     pub min_rtt: Span,
 }
 
-/// One line of the table of monitor intervals.
+/// Row of the table of monitor intervals.
 #[derive(Clone, Copy, Debug)]
 pub struct IntervalRow {
     /// Measurements of the interval.
     pub measured: Measured,
-    /// NaN if the interval was not judged.
+    /// Utility of the interval; NaN if it was not evaluated.
     pub utility: f64,
     /// State of the controller.
     pub state: &'static str,
 }
 
-/// Sender.
+/// Sending end of a flow.
 #[derive(Clone)]
 pub struct Sender {
     config: Config,
     controller: Controller,
     pieces: Outgoing,
-    /// Total bytes to send; `u64::MAX` = without end.
+    /// Total number of bytes to send; `u64::MAX` for an endless stream.
     written: u64,
     taken: u64,
-    /// Bytes of the peer's requests.
+    /// Total number of bytes requested by the peer.
     asked: u64,
     closing: bool,
-    /// The end of the stream has been sent.
+    /// Whether the end of the stream has been sent.
     ended: bool,
-    /// Datagrams from the oldest that is not accounted for on.
+    /// Datagrams sent, from the oldest one whose fate is unknown.
     ring: VecDeque<Sent>,
     base: u64,
     outstanding: u32,
     intervals: Intervals,
     interval_end: Time,
     spacing: Span,
-    /// Scheduled departure of the next datagram; the pacer decides whether it may leave.
+    /// Scheduled departure of the next datagram; the pacer decides when it is sent.
     due: Time,
-    /// Scheduled departure of the last one.
+    /// Scheduled departure of the last datagram sent.
     last_due: Time,
-    /// Whether there was nothing to send at the last due time.
+    /// Whether there was nothing to send at the last scheduled departure.
     idle: bool,
-    /// Position at which filling up continues.
+    /// Piece at which resending of unacknowledged data continues.
     cursor: u64,
     connecting: bool,
     established: bool,
     hello_due: bool,
     hello_tries: u32,
-    /// Time when the oldest outstanding datagram is considered lost; while connecting, when the hello is
-    /// repeated.
+    /// Time at which the oldest outstanding datagram is considered lost or, while connecting, the hello is repeated.
     timeout: Time,
-    /// Datagrams below this number were considered lost after silence, unless reported before; and the time at which the
-    /// last of them left.
+    /// Datagrams below this number were considered lost after a timeout, unless reported before; and transmission time
+    /// of the last of them.
     given_up: (u64, Time),
     srtt: Span,
     rttvar: Span,
@@ -107,12 +106,12 @@ struct Sent {
 }
 
 impl Sender {
-    /// Reason for the lack of a copy, if there is none.
+    /// Reason why the sender cannot be copied; `None` if it can.
     pub fn cannot_copy(&self) -> Option<String> {
         self.controller.cannot_copy()
     }
 
-    /// A sender that has not connected.
+    /// Create an unconnected sender.
     pub fn new(config: Config, controller: Controller) -> Sender {
         Sender {
             controller,
@@ -147,39 +146,39 @@ impl Sender {
         }
     }
 
-    /// Open: a hello leaves; data follows when it is answered.
+    /// Start to connect: send a hello. Data follows when it is answered.
     pub fn connect(&mut self, _now: Time) {
         self.connecting = true;
         self.hello_due = true;
     }
-    /// Hand over bytes.
+    /// Make `bytes` more bytes available.
     pub fn write(&mut self, now: Time, bytes: u64) {
         if now > self.due && !self.has_something() {
-            self.run_dry(); // no datagram was asked for since the last one, which left more than a spacing ago
+            self.run_dry(); // no datagram was polled since the last one, whose spacing has passed
         }
         self.written = self.written.saturating_add(bytes);
     }
-    /// Make data available without end from now on.
+    /// Make an endless amount of data available.
     pub fn write_forever(&mut self) {
         self.written = u64::MAX;
     }
-    /// Send nothing beyond the data sent once.
+    /// Send no new data from now on.
     pub fn stop_writing(&mut self) {
         self.written = self.taken;
     }
-    /// The stream ends after the written data.
+    /// End the stream after the written data.
     pub fn close(&mut self) {
         self.closing = true;
     }
-    /// Set the host's treatment of lateness.
+    /// Set how the host catches up after late transmissions.
     pub fn set_pacer(&mut self, pacer: HostPacing) {
         self.config.pacer = pacer;
     }
-    /// Keep a row for each monitor interval.
+    /// Keep a row for each monitor interval, or stop doing so.
     pub fn set_trace(&mut self, on: bool) {
         self.rows = on.then(Vec::new);
     }
-    /// The rows kept so far.
+    /// Return and clear the rows kept so far.
     pub fn take_rows(&mut self) -> Vec<IntervalRow> {
         self.rows.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -191,23 +190,23 @@ impl Sender {
     pub fn acked(&self) -> u64 {
         self.pieces.acked()
     }
-    /// Bytes of the peer's requests.
+    /// Total number of bytes requested by the peer.
     pub fn asked(&self) -> u64 {
         self.asked
     }
-    /// Closed, and everything was acknowledged; or failed.
+    /// Whether the stream is closed and everything is acknowledged, or the flow has failed.
     pub fn is_done(&self) -> bool {
         self.failed.is_some() || self.closing && self.ended && self.pieces.is_empty()
     }
-    /// Reason for the flow's failure: no answer arrived, or the utility function returned no number.
+    /// Reason of the flow's failure: no answer, or an error in the utility function.
     pub fn failure(&self) -> Option<&str> {
         self.failed.as_deref()
     }
-    /// Running sums.
+    /// Cumulative counters.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
-    /// Rate set now, bit/s of IP packets.
+    /// Current rate, bit/s of IP packets.
     pub fn rate(&self) -> f64 {
         self.controller.rate()
     }
@@ -215,12 +214,12 @@ impl Sender {
     pub fn srtt(&self) -> Span {
         self.srtt
     }
-    /// Datagrams outstanding.
+    /// Number of outstanding datagrams.
     pub fn in_flight(&self) -> u32 {
         self.outstanding
     }
 
-    /// Whether a datagram could leave if it were due.
+    /// Whether there is a datagram to send.
     #[inline]
     fn has_something(&self) -> bool {
         self.taken < self.written
@@ -229,7 +228,7 @@ impl Sender {
             || self.config.fills_up && !self.pieces.is_empty()
     }
 
-    /// The next piece, its length, kind, and how often it was sent before.
+    /// Choose the next piece to send. Return its number, length and kind, and the number of its earlier transmissions.
     #[inline]
     fn choose(&mut self) -> Option<(u64, u32, DataKind, u8)> {
         if let Some(number) = self.pieces.take_again() {
@@ -279,7 +278,7 @@ impl Sender {
         self.intervals.begin(now, plan.rate, plan.purpose);
     }
 
-    /// There is nothing to send.
+    /// Record that there is nothing to send.
     fn run_dry(&mut self) {
         if !std::mem::replace(&mut self.idle, true) {
             if let Some(interval) = self.intervals.current() {
@@ -288,8 +287,8 @@ impl Sender {
         }
     }
 
-    /// There is something to retransmit, and everything sent is accounted for: the interval in which the data ran out
-    /// ended with its data. The controller knows its result before it plans the next one.
+    /// Resume after an idle period in which everything sent was accounted for. The interval in which the data ran out
+    /// ended with its data. Its result is passed to the controller before the next interval is planned.
     #[inline(never)]
     fn resume(&mut self, now: Time) {
         if self.intervals.current().is_some_and(|interval| interval.limited) {
@@ -309,7 +308,7 @@ impl Sender {
     fn on_report(&mut self, now: Time, report: &Report) {
         let end = self.base + self.ring.len() as u64;
         if report.largest >= end {
-            return; // refers to data that was never sent
+            return; // the report refers to a datagram that was never sent
         }
         self.stats.reports += 1;
         let mut sample = None;
@@ -321,9 +320,9 @@ impl Sender {
                 sample = Some(rtt);
             }
         } else if report.largest < self.given_up.0 {
-            // The datagram arrived after all, and left no later than the last one that was given up: a lower bound of its
-            // RTT. Without this sample, a path whose RTT rises beyond the patience would never give one again, and all
-            // datagrams would count as lost.
+            // The datagram arrived after all, and was sent no later than the last one considered lost, which gives a
+            // lower bound of its RTT. Without this sample, a path whose RTT rises beyond the timeout would never give
+            // one again, and all datagrams would be considered lost.
             self.smooth(now.since(self.given_up.1).saturating_sub(report.held));
         }
         if self.connecting {
@@ -334,7 +333,7 @@ impl Sender {
         }
         self.pieces.on_cumulative(report.next_chunk);
         let blocked = self.outstanding >= self.config.window;
-        // open entries lie within the reordering tolerance of the largest: a few entries, not a window
+        // open entries are within the reordering tolerance of the largest number: a few entries, not a window
         for number in self.base..=report.largest {
             let entry = &mut self.ring[(number - self.base) as usize];
             if !entry.open {
@@ -398,7 +397,8 @@ impl Sender {
             }
         }
         if changed {
-            // the interval under way ends, and a new one begins with the next datagram, at the new rate's distance
+            // end the current interval; a new one begins with the next datagram, one spacing of the new rate after the
+            // last
             self.interval_end = Time::ZERO;
             if !self.idle {
                 let apart = spacing(self.controller.rate(), self.config.packet_bytes());
@@ -408,7 +408,7 @@ impl Sender {
         }
     }
 
-    /// RFC 6298's smoothing, in ns.
+    /// Smooth the RTT as in RFC 6298.
     fn smooth(&mut self, rtt: Span) {
         let error = self.srtt.0.abs_diff(rtt.0);
         self.rttvar = Span((3 * self.rttvar.0 + error) / 4);
@@ -427,7 +427,7 @@ impl Sender {
         stats.min_rtt = stats.min_rtt.min(rtt);
     }
 
-    /// Age at which a datagram without a report is considered lost.
+    /// Age at which an unreported datagram is considered lost.
     fn patience(&self) -> Span {
         (self.srtt + self.rttvar * 4).max(self.srtt * 2) + self.config.feedback.flush
     }
@@ -437,8 +437,8 @@ impl Sender {
         self.timeout = self.ring.front().map_or(Time::NEVER, |oldest| oldest.at + self.patience());
     }
 
-    /// Datagrams grow too old. Those sent later may still arrive: an interval that counted them would be judged by losses
-    /// that there were not.
+    /// Consider datagrams without a report lost once they are too old. Younger datagrams may still arrive, and counting
+    /// them would charge the interval with losses that did not happen.
     fn on_silence(&mut self, now: Time) {
         let patience = self.patience();
         let blocked = self.outstanding >= self.config.window;
@@ -462,7 +462,7 @@ impl Sender {
         if self.idle || blocked {
             self.due = self.due.max(now);
             self.idle = true;
-            // an interval that nothing follows would never end
+            // end the interval, because no transmission follows that would
             self.intervals.finish(now);
             self.interval_end = Time::ZERO;
         }
@@ -516,7 +516,7 @@ impl DatagramEndpoint for Sender {
         if self.idle && self.outstanding == 0 {
             self.resume(now);
         }
-        // intervals are measured by the schedule: what is sent late, but made up, was sent at the rate set
+        // intervals follow the schedule: a late transmission that is caught up counts as sent at the set rate
         let due = if self.idle { now } else { self.due };
         if due >= self.interval_end {
             self.begin_interval(due);
@@ -579,16 +579,16 @@ impl Sender {
     }
 }
 
-/// Distance of datagrams at a rate, at least 1 ns.
+/// Spacing of datagrams of `bytes` at a rate, at least 1 ns.
 fn spacing(rate: f64, bytes: u32) -> Span {
     Span(((bytes as f64 * 8e9 / rate + 0.5) as u64).max(1))
 }
 
-/// Bit `i` of a report.
+/// Return bit `i` of a report.
 #[inline]
 fn arrived(report: &Report, i: u64) -> bool {
     report.received.get((i / 64) as usize).is_some_and(|word| word >> (i % 64) & 1 == 1)
 }
 
-/// Interval of hellos, which belong to none.
+/// Interval number of hellos, which belong to no interval.
 const HELLO: u32 = u32::MAX;

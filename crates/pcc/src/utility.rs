@@ -1,25 +1,25 @@
-//! Utility functions: what a monitor interval was worth. Controllers only compare them, so scale does not matter to
-//! Allegro; Vivace's gradient steps rely on rates in Mbit/s.
+//! Utility functions of monitor intervals. Allegro only compares utilities, so their scale does not matter; Vivace's
+//! gradient steps rely on rates in Mbit/s.
 //!
 //! Sources: NSDI 2015 (safe utility, its alpha; Theorems 1 and 2), NSDI 2018 (Vivace), SIGCOMM 2020 (Proteus); the
 //! latency-sensitive and incast forms are those of the authors' public code.
 
 use crate::interval::Measured;
 
-/// Value of a monitor interval. An `Err` gives the reason for a missing number, and ends the run.
+/// Utility function. An `Err` gives the reason why there is no value, and ends the run.
 pub trait Utility: Send {
-    /// Utility of the interval `now`; `before` is the one before it.
+    /// Return the utility of the interval `now`; `before` is the previous interval.
     fn of(&mut self, now: &Measured, before: Option<&Measured>) -> Result<f64, String>;
 }
 
-/// Part of a copy of a whole world, which is refused where there is a utility of a user.
+/// Required for copies of a whole world, which are refused if a user-defined utility is present.
 impl Clone for Box<dyn Utility> {
     fn clone(&self) -> Box<dyn Utility> {
         unreachable!("invariant: no world with a user's own utility is copied")
     }
 }
 
-/// Falling sigmoid: 1 / (1 + e^(alpha y)).
+/// Decreasing sigmoid: 1 / (1 + e^(alpha y)).
 pub fn sigmoid(alpha: f64, y: f64) -> f64 {
     1.0 / (1.0 + libm::exp(alpha * y))
 }
@@ -29,17 +29,18 @@ pub fn safe(alpha: f64, tolerance: f64, x: f64, loss: f64) -> f64 {
     x * (1.0 - loss) * sigmoid(alpha, loss - tolerance) - x * loss
 }
 
-/// Smallest alpha for which Theorem 1 holds with n senders: max(2.2 (n - 1), 100).
+/// Minimum alpha for which Theorem 1 holds with n senders: max(2.2 (n - 1), 100).
 pub fn alpha_for(senders: u32) -> f64 {
     (2.2 * (senders.max(1) - 1) as f64).max(100.0)
 }
 
-/// Loss rate of the safe utility's symmetric equilibrium with n senders, in the fluid model L = max(0, 1 - C / sum x):
-/// where the derivative of u with respect to one's own rate vanishes, or 0 if it is negative beyond C.
+/// Loss rate at the symmetric equilibrium of the safe utility with n senders, in the fluid model L = max(0, 1 - C / sum
+/// x). There the derivative of u with respect to a sender's rate is 0. The loss rate is 0 if the derivative is negative
+/// at any rate beyond C.
 pub fn equilibrium_loss(senders: u32, alpha: f64) -> f64 {
     let n = senders as f64;
-    // At sum x = S each sends S / n; dL/dx = (1 - L)/S. du/dx by central identity, in units of u / x:
-    // u = x g(L), so du/dx = g(L) + x g'(L) dL/dx = g(L) + g'(L) (1 - L) / n.
+    // At sum x = S each sender sends S / n, and dL/dx = (1 - L)/S. In units of u / x: u = x g(L), so du/dx = g(L) + x
+    // g'(L) dL/dx = g(L) + g'(L) (1 - L) / n.
     let slope = |loss: f64| {
         let s = sigmoid(alpha, loss - 0.05);
         let g = (1.0 - loss) * s - loss;
@@ -62,7 +63,7 @@ pub fn equilibrium_loss(senders: u32, alpha: f64) -> f64 {
     (low + high) / 2.0
 }
 
-/// Parameters of Vivace's and Proteus' utilities; rates in Mbit/s, time in seconds.
+/// Parameters of the utilities of Vivace and Proteus; rates in Mbit/s, times in seconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Gradient {
     /// t: exponent of the rate.
@@ -71,18 +72,18 @@ pub struct Gradient {
     pub latency: f64,
     /// c: weight of the loss rate.
     pub loss: f64,
-    /// RTT gradients below this count as zero.
+    /// Absolute RTT gradient below which it counts as zero.
     pub tolerance: f64,
-    /// Falling RTTs are no reward.
+    /// Whether a falling RTT is ignored rather than rewarded.
     pub clip: bool,
-    /// d: weight of the RTT's standard deviation, per second (Proteus' scavenger); 0 = none.
+    /// d: weight of the RTT's standard deviation, 1/s (Proteus' scavenger); 0 for none.
     pub deviation: f64,
-    /// Rate from which on the deviation counts, Mbit/s (Proteus' hybrid).
+    /// Rate in Mbit/s from which the deviation counts (Proteus' hybrid).
     pub threshold: f64,
 }
 
 impl Default for Gradient {
-    /// NSDI 2018 and the constants of the authors' user-space code: t 0.9, b 900, c 11.35.
+    /// NSDI 2018 with the constants of the authors' user-space code: t 0.9, b 900, c 11.35.
     fn default() -> Gradient {
         Gradient {
             exponent: 0.9,
@@ -112,35 +113,36 @@ impl Gradient {
     }
 }
 
-/// The utilities of the crate, and user-defined ones.
+/// The utilities of this crate, and user-defined ones.
 #[derive(Clone)]
 pub enum Kind {
-    /// [`safe`].
+    /// Utility [`safe`].
     Safe {
-        /// Steepness.
+        /// Steepness of the sigmoid.
         alpha: f64,
-        /// Loss rate at the cliff.
+        /// Loss rate at the centre of the sigmoid.
         tolerance: f64,
     },
-    /// [`Kind::Safe`] times the ratio of the last RTT to this one, over the RTT, as printed in the paper.
+    /// [`Kind::Safe`] times the ratio of the previous RTT to the current one, divided by the RTT, as printed in the
+    /// paper.
     LatencyPaper {
-        /// Steepness.
+        /// Steepness of the sigmoid.
         alpha: f64,
     },
-    /// The authors' shipped default: a sigmoid of 1 - RTT_prev / RTT instead of the ratio.
+    /// Default of the authors' code: a sigmoid of 1 - RTT_prev / RTT instead of the ratio.
     Latency {
-        /// Steepness of the loss.
+        /// Steepness of the sigmoid of the loss.
         alpha: f64,
-        /// Steepness of the RTT.
+        /// Steepness of the sigmoid of the RTT.
         rtt_alpha: f64,
     },
     /// u = T (1 - L).
     LossResilient,
     /// u = T - 20 x L.
     Incast,
-    /// Vivace's, Proteus'.
+    /// Utility of Vivace or Proteus.
     Gradient(Gradient),
-    /// A user's own.
+    /// User-defined utility.
     Custom(Box<dyn Utility>),
 }
 
@@ -153,7 +155,7 @@ impl Utility for Kind {
     fn of(&mut self, now: &Measured, before: Option<&Measured>) -> Result<f64, String> {
         let (x, loss) = (now.rate_mbps(), now.loss());
         let rtt = now.rtt_mean;
-        // without an RTT of an interval before: as if it had not changed
+        // without an earlier interval the RTT counts as unchanged
         let rtt_before = before.map_or(rtt, |b| b.rtt_mean);
         Ok(match self {
             Kind::Safe { alpha, tolerance } => safe(*alpha, *tolerance, x, loss),
@@ -174,7 +176,7 @@ impl Utility for Kind {
     }
 }
 
-/// a / b, or `otherwise` if b is not positive (an interval without RTT samples).
+/// Return a / b, or `otherwise` if b is not positive (an interval without RTT samples).
 fn ratio(a: f64, b: f64, otherwise: f64) -> f64 {
     if b > 0.0 {
         a / b
@@ -187,7 +189,7 @@ fn ratio(a: f64, b: f64, otherwise: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Printed vectors for x = 100 (derived from NSDI 2015's formula).
+    /// Printed values for x = 100 (derived from NSDI 2015's formula).
     #[test]
     fn the_safe_utility_to_the_printed_digits() {
         let printed = [
@@ -212,8 +214,8 @@ mod tests {
         assert!(safe(100.0, 0.05, 1.0, 0.0745) < 0.0);
     }
 
-    /// Percent, for n senders with alpha = max(2.2 (n - 1), 100). The printed figure for ten senders is 2.54; the exact
-    /// one, 2.53452, rounds to 2.53.
+    /// Loss rates in percent for n senders with alpha = max(2.2 (n - 1), 100). The printed value for ten senders is
+    /// 2.54; the exact one, 2.53452, rounds to 2.53.
     #[test]
     fn equilibrium_losses_to_the_printed_digits() {
         let printed = [
@@ -241,7 +243,7 @@ mod tests {
         assert_eq!(g.utility(100.0, 0.009, 0.0, 0.0), libm::pow(100.0, 0.9));
         assert_eq!(g.utility(100.0, -0.5, 0.0, 0.0), libm::pow(100.0, 0.9));
         assert!(g.utility(100.0, 0.02, 0.0, 0.0) < 0.0);
-        // NSDI 2018: with c = 11.35 more rate does not pay beyond 5 % of random loss (at 1 Mbit/s: x^t' = t)
+        // NSDI 2018: with c = 11.35 a higher rate does not pay beyond 5 % of random loss (at 1 Mbit/s: x^t' = t)
         let du = |x: f64, loss: f64| g.exponent * libm::pow(x, g.exponent - 1.0) - g.loss * loss;
         assert!(du(100.0, 0.049) > 0.0 && du(100.0, 0.051) < 0.0);
     }

@@ -1,4 +1,5 @@
-//! PCC through its public face. One program: each one is linked with the whole engine.
+//! Tests of PCC through the crate's public interface. They form one program, because every test program links the whole
+//! engine.
 
 mod requests;
 mod silence;

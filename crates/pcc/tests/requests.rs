@@ -1,5 +1,5 @@
-//! Tests of a client at the receiving end, over a path of 30 ms without a limit: it requests, the sender
-//! answers, and between answers there is nothing to send.
+//! Tests of a client at the receiving end of a path with an RTT of 30 ms and no rate limit. The client requests, the
+//! sender answers, and between answers there is nothing to send.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,13 @@ const REQUEST: u32 = 200;
 struct Path {
     sender: Sender,
     receiver: Receiver,
-    /// Arrivals: at the receiver?
+    /// Datagrams in flight, by arrival time and number; true if bound for the receiver.
     flying: BTreeMap<(Time, u64), (bool, Datagram)>,
     number: u64,
     now: Time,
-    /// Requests that the path loses, counted from 0 over all transmissions.
+    /// Numbers of the request transmissions that the path drops, from 0.
     lost: Vec<u64>,
-    /// Data, with the time at which it left.
+    /// Data datagrams with their transmission times.
     sent: Vec<(Time, Data)>,
     requests: Vec<Time>,
 }
@@ -89,7 +89,7 @@ impl Path {
         self.now = until;
     }
 
-    /// Request once a second; the server answers with `bytes` each time, as soon as the request arrives.
+    /// Request `times` times, once a second. The server answers each request with `bytes` as soon as it arrives.
     fn fetch(&mut self, times: u64, bytes: u64) {
         for k in 1..=times {
             self.receiver.ask(REQUEST);
@@ -112,13 +112,13 @@ fn every_request_is_answered_though_requests_are_lost() {
     path.fetch(3, 30_000);
     assert_eq!((path.receiver.received(), path.sender.asked(), path.requests.len()), (90_000, 600, 3));
 
-    // two transmissions of the request are lost: it is sent again after 1 s, and after 2 s more
+    // two transmissions of the request are lost: it is repeated after 1 s, and again 2 s later
     let mut path = Path::new("pcc-allegro", &[0, 1]);
     path.receiver.ask(REQUEST);
     path.run(Time(10_000_000_000));
     assert_eq!(path.sender.asked(), REQUEST as u64);
     let after: Vec<u64> = path.requests.iter().map(|t| t.since(path.requests[0]).0 / 1_000_000).collect();
-    // the third arrives, but nobody writes, so that the client requests once more
+    // the third one arrives, but no data is written, so the client requests once more
     assert_eq!(after, [0, 1000, 3000, 7000]);
     path.sender.write(path.now, 1000);
     path.run(Time(200_000_000_000));
@@ -129,7 +129,7 @@ fn every_request_is_answered_though_requests_are_lost() {
 fn what_an_application_sends_now_and_then_is_paced_and_teaches_nothing_wrong() {
     for controller in ["pcc-allegro", "pcc-allegro-herc", "pcc-vivace"] {
         let mut path = Path::new(controller, &[]);
-        path.fetch(30, 4 * 1456); // four packets: no interval is ever full
+        path.fetch(30, 4 * 1456); // four packets never fill an interval
         assert_eq!(path.receiver.received(), 30 * 4 * 1456, "{controller}");
         let rows = path.sender.take_rows();
         assert!(rows.len() >= 25, "{controller}: {}", rows.len());
@@ -137,10 +137,10 @@ fn what_an_application_sends_now_and_then_is_paced_and_teaches_nothing_wrong() {
         for row in &rows {
             let measured = &row.measured;
             assert!(measured.limited && row.state == "starting" && measured.rate == first, "{measured:?}");
-            // an interval ends with its data: at the rate set, whatever the silence behind it
+            // an interval ends with its data, so its rate is the set rate regardless of the silence that follows
             assert!((measured.rate_mbps() * 1e6 / measured.rate - 1.0).abs() < 1e-6, "{measured:?}");
         }
-        // no burst makes up for the silence
+        // no burst follows the silence
         let spacing = 1500.0 * 8.0 / first;
         for pair in path.sent.windows(2) {
             assert!(pair[1].0.since(pair[0].0).as_secs() > 0.999 * spacing, "{controller}: {pair:?}");
@@ -152,7 +152,7 @@ fn what_an_application_sends_now_and_then_is_paced_and_teaches_nothing_wrong() {
 fn a_sender_with_enough_to_send_still_finds_its_rate() {
     let mut path = Path::new("pcc-allegro", &[]);
     path.fetch(8, 400_000);
-    // doubles as long as the answers last; nothing limits the path
+    // the rate doubles while the answers last; the path has no limit
     assert!(path.sender.rate() > 16.0 * 0.8e6, "{}", path.sender.rate());
     assert_eq!(path.receiver.received(), 8 * 400_000);
 }

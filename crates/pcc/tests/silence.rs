@@ -1,4 +1,4 @@
-//! Datagrams without a report: only those that are old enough count as lost.
+//! Tests of datagrams without a report: only sufficiently old ones are considered lost.
 
 use ackclock_core::datagram::{Data, DataKind, Datagram, DatagramEndpoint};
 use ackclock_core::{Span, Stream, Time};
@@ -8,7 +8,7 @@ use ackclock_pcc::{Config, Controller, Receiver, Sender};
 
 const RTT: Span = Span::from_ms(30);
 
-/// A sender at about 10 packets per RTT, its receiver, and a path on which `passes` decides by datagram number.
+/// A sender of about 10 packets per RTT, its receiver, and a path that drops datagrams by number.
 struct Pair {
     sender: Sender,
     receiver: Receiver,
@@ -32,7 +32,8 @@ impl Pair {
         Pair { sender, receiver, forward: Vec::new(), back: Vec::new(), now: Time::ZERO, rtt: RTT }
     }
 
-    /// Continue until `end`, in steps of 10 us; returns the numbers of the data sent.
+    /// Run until `end` in steps of 10 us, passing the datagrams for whose number `passes` is true. Return the numbers
+    /// of the data sent.
     fn run(&mut self, end: Time, passes: impl Fn(u64) -> bool) -> Vec<u64> {
         let mut sent = Vec::new();
         while self.now < end {
@@ -69,7 +70,7 @@ impl Pair {
 
 #[test]
 fn datagrams_younger_than_the_patience_are_not_taken_as_lost() {
-    // 0.4 Mbit/s: one datagram in 30 ms; a few are dropped one after the other, as by a full queue
+    // 0.4 Mbit/s: one datagram per 30 ms; a few successive ones are dropped, as by a full queue
     for dropped in 3..12 {
         let mut pair = Pair::new(0.4e6);
         pair.run(Time(2_000_000_000), |_| true);
@@ -98,7 +99,7 @@ fn a_path_that_goes_dark_takes_all_that_was_sent_and_it_comes_again() {
     assert_eq!((arrivals, duplicates), (stats.sent - stats.lost - pair.forward.len() as u64, 0));
 }
 
-/// Without samples of late reports the patience would never grow, and everything would count as lost for ever.
+/// Without RTT samples from late reports the timeout would never grow, and all datagrams would be considered lost.
 #[test]
 fn a_path_whose_rtt_rises_tenfold_is_learnt_within_a_second() {
     let mut pair = Pair::new(4e6);
@@ -109,14 +110,14 @@ fn a_path_whose_rtt_rises_tenfold_is_learnt_within_a_second() {
         pair.run(Time(ms * 1_000_000), |_| true);
         most = most.max(pair.sender.srtt());
     }
-    // intervals are as long as some RTTs: one that is far too long would hold the rate for as long
+    // intervals last several RTTs: far too long an SRTT would delay changes of the rate for as long
     assert!(most <= pair.rtt + Span::from_ms(1), "{most:?}");
     let (lost, acked) = (pair.sender.stats().lost, pair.sender.acked());
     assert!(lost > 0, "they were given up too early");
     pair.run(Time(6_000_000_000), |_| true);
     let stats = pair.sender.stats();
     assert_eq!(stats.lost, lost, "none since");
-    // 4 s at 4 Mbit/s of 1500-byte packets, 1456 of them data
+    // 4 s at 4 Mbit/s of 1500-byte packets with 1456 bytes of data
     assert!(pair.sender.acked() - acked > 1_800_000, "{}", pair.sender.acked() - acked);
     assert!(pair.sender.srtt() > RTT * 9);
 }

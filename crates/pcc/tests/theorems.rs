@@ -1,9 +1,9 @@
 //! Theorems 1 and 2 of NSDI 2015, on the fluid model: n senders with the safe utility on one FIFO bottleneck of capacity
 //! C, L = max(0, 1 - C / sum x), no delay.
 //!
-//! Differs: for two senders the model has more than one stable state. At sum x = C, where loss begins, more rate costs a
-//! sender more than it brings once its share exceeds g(0) / -g'(0) = 37.4 %, with u = x g(L); so every split between
-//! 37.4 and 62.6 % is stable. From three senders on the stable state loses packets, and is the only one.
+//! Differs: for two senders the model has more than one stable state. At sum x = C, where loss begins, a higher rate
+//! lowers the utility of a sender whose share exceeds g(0) / -g'(0) = 37.4 %, with u = x g(L). Every split between 37.4
+//! and 62.6 % is therefore stable. With three or more senders the stable state has losses and is unique.
 
 use ackclock_core::{Span, Stream, Time};
 use ackclock_pcc::control::{Allegro, AllegroParams, PathView, RateControl};
@@ -18,14 +18,15 @@ fn loss(rates: &[f64]) -> f64 {
     (1.0 - CAPACITY / total).max(0.0)
 }
 
-/// Utility of sender `i` at rate `x` while the others stay.
+/// Return the utility of sender `i` at rate `x` with the other rates unchanged.
 fn utility(rates: &[f64], i: usize, x: f64, alpha: f64) -> f64 {
     let mut rates = rates.to_vec();
     rates[i] = x;
     safe(alpha, 0.05, x, loss(&rates))
 }
 
-/// The rate that serves sender `i` best: golden section around the peak, found by a coarse search.
+/// Return the rate with the highest utility for sender `i`, by golden-section search around the peak of a coarse
+/// search.
 fn best_response(rates: &[f64], i: usize, alpha: f64) -> f64 {
     let at = |x: f64| utility(rates, i, x, alpha);
     let coarse = (1..=2000).map(|k| k as f64 * 2.0 * CAPACITY / 2000.0);
@@ -42,14 +43,14 @@ fn best_response(rates: &[f64], i: usize, alpha: f64) -> f64 {
     (low + high) / 2.0
 }
 
-/// Share of capacity beyond which a sender gains nothing by loss.
+/// Share of the capacity above which a sender does not gain by causing loss.
 fn least_stable_share() -> f64 {
     let h = 1e-7;
     let g = |loss: f64| safe(100.0, 0.05, 1.0, loss);
     g(0.0) / ((g(0.0) - g(h)) / h)
 }
 
-/// Move each rate in turn a part of the way to its best value, until all rest.
+/// Move each rate in turn part of the way to its optimum until all are stationary.
 fn settle(mut rates: Vec<f64>, alpha: f64) -> Vec<f64> {
     for _ in 0..400 {
         let mut moved: f64 = 0.0;
@@ -69,8 +70,8 @@ fn settle(mut rates: Vec<f64>, alpha: f64) -> Vec<f64> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(6) })]
 
-    /// Theorem 1: wherever they begin, n selfish senders with alpha >= max(2.2 (n - 1), 100) end at equal rates (two: at
-    /// stable ones), whose total lies between C and 20 C / 19.
+    /// Theorem 1: from any initial rates, n selfish senders with alpha >= max(2.2 (n - 1), 100) converge to equal rates
+    /// (two senders: to stable rates) with a total between C and 20 C / 19.
     #[test]
     fn one_stable_state_with_equal_rates(start in prop::collection::vec(1.0f64..120.0, 2..6)) {
         let n = start.len();
@@ -87,10 +88,10 @@ proptest! {
         prop_assert!((loss(&rates) - equilibrium_loss(n as u32, alpha)).abs() < 1e-3);
     }
 
-    /// Theorem 2: if each compares its utility a little above and below its rate and moves by (1 +- epsilon) to the better
-    /// side, every rate ends within (x (1 - epsilon)^2, x (1 + epsilon)^2) of the stable one. Differs: they move one
-    /// at a time in random order, and it is their mean over time that is held against the bound, as a sender that moves
-    /// twice before the others overshoots; all at once they can follow one another up and down for ever.
+    /// Theorem 2: if each sender compares its utility slightly above and below its rate and moves by (1 +- epsilon) to
+    /// the better side, every rate converges to within (x (1 - epsilon)^2, x (1 + epsilon)^2) of the stable one.
+    /// Differs: senders move one at a time in random order, and the bound is checked for the mean over time, because a
+    /// sender that moves twice before the others overshoots. If all moved at once, they could oscillate forever.
     #[test]
     fn steps_of_epsilon_end_near_the_stable_state(
         start in prop::collection::vec(5.0f64..100.0, 3..6), seed in 0u64..1000
@@ -116,7 +117,8 @@ proptest! {
         }
     }
 
-    /// The algorithm itself, its intervals in turn and judged by the fluid model: total near capacity, rates converge.
+    /// Allegro itself, with intervals played in turn and evaluated by the fluid model: the total is near capacity and
+    /// the rates converge.
     #[test]
     fn allegro_converges_on_the_fluid_model(first in 2.0f64..108.0, seed in 0u64..1000) {
         let rtt = Span::from_ms(30);

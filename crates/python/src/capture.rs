@@ -1,4 +1,4 @@
-//! Captures of TCP for Python: tables of connections and of the packets of one.
+//! TCP captures for Python: tables of connections and of one connection's packets.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -14,8 +14,8 @@ use crate::guarded;
 use crate::interrupt::{wall_clock, Interrupt, PyStop};
 use crate::tables::PyTables;
 
-/// Contents of a capture: `connections`, a row for each direction of each, `packets` of the requested one,
-/// and numbers of the file. `progress` is called from time to time with the number of bytes read.
+/// Read a capture: `connections` with one row per direction of each connection, `packets` of the requested
+/// connection, and figures on the file. `progress` is called from time to time with the number of bytes read.
 #[pyfunction]
 #[pyo3(signature = (path, connection = None, most_packets = 10_000_000, progress = None, stop = None))]
 pub fn read_capture<'py>(
@@ -74,12 +74,12 @@ fn seconds(ns: i64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// NaN is nothing.
+/// Return NaN for a missing value.
 fn maybe(value: Option<f64>) -> f64 {
     value.unwrap_or(f64::NAN)
 }
 
-/// A row for each direction of each connection.
+/// Table with one row per direction of each connection.
 fn connections(all: &[Connection], begins_ns: i64) -> Table {
     let of = |value: &dyn Fn(&Connection, usize) -> f64| {
         Column::F8(all.iter().flat_map(|one| [value(one, 0), value(one, 1)]).collect())
@@ -169,7 +169,7 @@ fn connections(all: &[Connection], begins_ns: i64) -> Table {
     Table::of("connections", columns)
 }
 
-/// The packets of one connection, and the SACK blocks that they carry as rows of their own.
+/// Table of the packets of one connection, with their SACK blocks as separate rows.
 fn packets(found: &Connections, begins_ns: i64) -> Table {
     let rows = &found.rows;
     let columns = vec![

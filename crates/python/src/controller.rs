@@ -1,6 +1,6 @@
-//! A user's controller written in Python, behind the engine's contract: what `own.rs` asks of a bridge. Each hook takes the GIL, hands over the
-//! window and what the contract's table says that it is told, and checks what comes back. The first failure is kept, reported once, and ends
-//! the run.
+//! A user's controller written in Python, behind the engine's contract: the bridge that `own.rs` needs. Each hook
+//! takes the GIL, passes the window and the arguments that the contract's table lists, and checks the result. The
+//! first failure is stored, reported once, and ends the run.
 
 use std::sync::{Arc, Mutex};
 
@@ -27,10 +27,10 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Description of the error, in a line.
+    /// Description of the error in one line.
     pub fn told(&self) -> String {
         let seconds = self.time.as_secs();
-        // An exception may raise another one when its text is requested.
+        // An exception may raise another exception when its text is requested.
         let said = Python::attach(|py| {
             self.error.value(py).str().map_or_else(
                 |_| "what it says cannot be printed".to_string(),
@@ -47,12 +47,12 @@ impl Failure {
 /// Storage for the first failure of a run's controllers.
 pub type Slot = Arc<Mutex<Option<Failure>>>;
 
-/// Whether there is a failure.
+/// Whether a failure was recorded.
 pub fn failed(slot: &Slot) -> bool {
     slot.lock().is_ok_and(|failure| failure.is_some())
 }
 
-/// Makes controllers of `class`, a class of Python or a library, which leave failures in `slot`.
+/// Return a maker of controllers of `class`, a Python class or a library, which record failures in `slot`.
 pub fn maker(py: Python<'_>, class: &Py<PyAny>, slot: &Slot) -> Maker {
     if let Ok(library) = class.bind(py).cast::<PyLibrary>() {
         return library.get().maker(slot);
@@ -67,7 +67,7 @@ pub struct PyWindow(OwnWindow);
 
 #[pymethods]
 impl PyWindow {
-    /// Congestion window, segments; fractions are kept, the sender sees the whole part.
+    /// Congestion window, segments; fractions are kept, the sender uses the integer part.
     #[getter]
     fn cwnd(&self) -> f64 {
         self.0.cwnd
@@ -89,7 +89,7 @@ impl PyWindow {
         self.0.ssthresh = ssthresh;
     }
 
-    /// Pacing rate, bytes/s; infinite where none is set.
+    /// Pacing rate, bytes/s; infinite if none is set.
     #[getter]
     fn pacing_rate(&self) -> f64 {
         self.0.pacing_rate
@@ -100,7 +100,7 @@ impl PyWindow {
         self.0.pacing_rate = pacing_rate;
     }
 
-    /// Segments acknowledged since cwnd last grew by one of them; 0 when a reduction begins.
+    /// Segments acknowledged since cwnd last grew by one segment; 0 when a reduction begins.
     #[getter]
     fn cwnd_cnt(&self) -> f64 {
         self.0.cwnd_cnt
@@ -111,7 +111,7 @@ impl PyWindow {
         self.0.cwnd_cnt = cwnd_cnt;
     }
 
-    /// cwnd never grows beyond this, segments.
+    /// Maximum of cwnd, segments.
     #[getter]
     fn cwnd_clamp(&self) -> u32 {
         self.0.cwnd_clamp
@@ -179,7 +179,7 @@ macro_rules! classes {
             $($(#[doc = $s_about])+ $s_field: <$s_type as Shown>::Python,)*
         }
 
-        /// A sample of the delivery rate; times in seconds, counts in segments.
+        /// Delivery rate sample; times in seconds, counts in segments.
         #[pyclass(name = "Rate", module = "ackclock", frozen, get_all)]
         pub struct PyRate { $($(#[doc = $r_about])+ $r_field: <$r_type as Shown>::Python,)* }
 
@@ -202,14 +202,13 @@ macro_rules! classes {
 
 ackclock_cc::fields!(classes);
 
-/// The methods of an object by hook, bound once: looked up by name at each call they would cost as much as the call.
+/// Methods of an object by hook, bound once. A lookup by name at each call would cost as much as the call itself.
 type Methods = [Option<Py<PyAny>>; HOOKS.len()];
 
-/// Number of arguments that a hook has had from the beginning, if others were added later: an older method is
-/// called without the new ones.
+/// Number of original arguments of hooks that gained arguments later. Older methods are called without the new ones.
 const AT_FIRST: &[(Hook, usize)] = &[(Hook::on_tx_start, 3)];
 
-/// A Python object whose methods are hooks.
+/// Python object whose methods are hooks.
 pub struct PyBridge {
     object: Option<Py<PyAny>>,
     window: Option<Py<PyWindow>>,
@@ -217,12 +216,12 @@ pub struct PyBridge {
     /// Time of the last ACK.
     last: Time,
     methods: Methods,
-    /// Most arguments of those in [`AT_FIRST`].
+    /// Maximum number of arguments of each hook in [`AT_FIRST`].
     most: [usize; AT_FIRST.len()],
     slot: Slot,
 }
 
-/// How often a class wants to be called.
+/// Read how often a class wants to be called.
 fn every(value: &Bound<'_, PyAny>) -> PyResult<Every> {
     match value.extract::<u32>() {
         Ok(1) => Ok(Every::Ack),
@@ -235,7 +234,8 @@ fn every(value: &Bound<'_, PyAny>) -> PyResult<Every> {
     }
 }
 
-/// Needs of a class, from its attributes: `wants_FLAG` for needs that no hook implies, and numbers by their names.
+/// Return the needs of a class, from its attributes: `wants_FLAG` for needs that no hook implies, and numbers by
+/// their names.
 macro_rules! wanted {
     (
         flags { $($(#[doc = $about:literal])+ $flag:ident [$bit:literal $(, $hook:ident)?];)* }
@@ -261,8 +261,8 @@ macro_rules! wanted {
 
 ackclock_cc::needs!(wanted);
 
-/// A controller of `class`; if it cannot be made, the failure is noted and the controller does nothing. So does any later one, because
-/// its hooks might never end either.
+/// Create a controller of `class`. If that fails, the failure is recorded and this controller and all later ones do
+/// nothing, because their hooks might also never return.
 fn made(class: &Py<PyAny>, slot: &Slot) -> Own<PyBridge> {
     Python::attach(|py| {
         let name = class.getattr(py, "__name__").and_then(|name| name.extract(py));
@@ -298,11 +298,11 @@ impl PyBridge {
         }
     }
 
-    /// Bind an object's methods, and read its description of itself.
+    /// Bind the methods of an object, and read its attributes.
     fn bind(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Said> {
         for row in methods() {
             let method = object.getattr_opt(row.own)?;
-            // an attribute may be called as a hook is that is not told of events
+            // an attribute may have the name of a hook that is not an event
             let is_method = row.own.starts_with("on_") || method.as_ref().is_some_and(Bound::is_callable);
             self.methods[row.hook as usize] = method.filter(|_| is_method).map(Bound::unbind);
         }
@@ -329,7 +329,7 @@ impl PyBridge {
         Ok(said)
     }
 
-    /// Arguments of a hook after the window.
+    /// Return the arguments of a hook after the window.
     fn arguments<'py>(
         &self,
         py: Python<'py>,
@@ -356,7 +356,8 @@ impl PyBridge {
     }
 }
 
-/// Number of arguments of a method written in Python; `None`: any number, or unknown.
+/// Return the number of arguments of a method written in Python; `None` if it takes any number or is not written in
+/// Python.
 fn arguments(method: &Bound<'_, PyAny>) -> Option<usize> {
     const TAKES_MORE: u32 = 0x04; // CO_VARARGS
     let code = method.getattr("__func__").ok()?.getattr("__code__").ok()?;
@@ -365,7 +366,7 @@ fn arguments(method: &Bound<'_, PyAny>) -> Option<usize> {
     (flags & TAKES_MORE == 0).then(|| count.saturating_sub(1))
 }
 
-/// Convert the answer of a hook, if it has one.
+/// Convert the result of a hook, if it has one.
 fn answered(hook: Hook, returned: &Bound<'_, PyAny>) -> PyResult<f64> {
     let (answer, allowed) = match (hook.row().answer, hook) {
         ("bool", _) => (returned.extract::<bool>().map(|yes| f64::from(u8::from(yes))), "True, False"),
@@ -428,7 +429,7 @@ impl Bridge for PyBridge {
         });
     }
 
-    /// Copy by its method `copy`, else by `copy.deepcopy`.
+    /// Copy the object by its method `copy`, or else by `copy.deepcopy`.
     fn copied(&self) -> Result<PyBridge, String> {
         let object = self.object.as_ref().ok_or("found none")?;
         let _call = calls::enter(&self.class, "copy", self.last);
@@ -446,7 +447,7 @@ impl Bridge for PyBridge {
     }
 }
 
-/// Refuse a coroutine or a generator: a hook declared with `async` or `yield` only makes one, which would never run.
+/// Refuse a coroutine or a generator. A hook with `async` or `yield` only creates one, which would never run.
 pub fn refuse_deferred(returned: &Bound<'_, PyAny>) -> PyResult<()> {
     if returned.is_none() || returned.is_instance_of::<PyFloat>() || returned.is_instance_of::<PyInt>() {
         return Ok(());
@@ -455,7 +456,7 @@ pub fn refuse_deferred(returned: &Bound<'_, PyAny>) -> PyResult<()> {
         [("__await__", "a coroutine"), ("__anext__", "a generator"), ("__next__", "a generator")]
     {
         if returned.hasattr(sign)? {
-            // else Python warns of it on standard error
+            // otherwise Python warns about it on standard error
             let _ = returned.call_method0("close");
             return Err(PyTypeError::new_err(format!(
                 "returned {what}, which is never run; allowed: a plain method, without async and yield"

@@ -1,4 +1,5 @@
-//! Ends work of the engine: Ctrl-C, for which the interpreter has to be queried, and a flag that others set.
+//! Ends calls of the engine early: on Ctrl-C, for which the interpreter must be queried, and by a flag that other
+//! threads set.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,7 +11,7 @@ use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 
-/// A flag that ends the runs to which it was given, once and for all.
+/// Flag that ends the runs it was passed to. Cannot be cleared.
 #[pyclass(name = "Stop", module = "ackclock", frozen)]
 #[derive(Clone, Default)]
 pub struct PyStop(Arc<AtomicBool>);
@@ -22,25 +23,25 @@ impl PyStop {
         PyStop::default()
     }
 
-    /// End them.
+    /// End the runs.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it is set.
+    /// Whether the flag is set.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Conditions that end one call of the engine early. The interpreter tells signals to the main thread only; asking
-/// elsewhere does no harm.
+/// Conditions that end a call of the engine early. The interpreter delivers signals only to the main thread; queries
+/// from other threads do no harm.
 pub struct Interrupt {
     stop: PyStop,
     raised: Mutex<Option<PyErr>>,
 }
 
-/// The real time: only for how often Python is queried for signals, so no result depends on it.
+/// Read the real time. Used only to limit how often Python is queried for signals, so no result depends on it.
 #[allow(clippy::disallowed_methods, reason = "says when to ask Python for signals; no result depends on it")]
 pub fn wall_clock() -> Instant {
     Instant::now()
@@ -51,16 +52,17 @@ impl Interrupt {
         Interrupt { stop: stop.cloned().unwrap_or_default(), raised: Mutex::new(None) }
     }
 
-    /// Whether to end.
+    /// Whether the call must end.
     pub fn came(&self) -> bool {
         self.stop.is_set() || self.raised.lock().is_ok_and(|raised| raised.is_some())
     }
 
-    /// Same check; if `asked` is old enough, it also asks the interpreter, and then passes the news to Python.
+    /// Form of [`Interrupt::came`] that also queries the interpreter, and then calls `tell`, if the last query was
+    /// long enough ago.
     pub fn comes(&self, asked: &Cell<Instant>, tell: impl FnOnce(Python<'_>) -> PyResult<()>) -> bool {
         if asked.get().elapsed() > EVERY {
             asked.set(wall_clock());
-            // an interpreter that is about to end answers no more
+            // a finalizing interpreter does not answer
             let Some(said) = Python::try_attach(|py| py.check_signals().and_then(|()| tell(py))) else {
                 return true;
             };
@@ -69,14 +71,14 @@ impl Interrupt {
         self.came()
     }
 
-    /// Error of Python code.
+    /// Record an error of Python code.
     pub fn note(&self, outcome: PyResult<()>) {
         if let (Err(error), Ok(mut raised)) = (outcome, self.raised.lock()) {
             raised.get_or_insert(error);
         }
     }
 
-    /// Return the exception to raise, if there is one.
+    /// Return the recorded exception as an error, if there is one.
     pub fn check(&self) -> PyResult<()> {
         let raised = self.raised.lock().ok().and_then(|mut raised| raised.take());
         match raised {
@@ -92,8 +94,8 @@ impl Interrupt {
 pub struct Hooked(Mutex<Vec<u64>>);
 
 impl Hooked {
-    /// Do work whose parts are hooks in Python, on a thread of our own. The thread keeps its state: creating
-    /// it for each hook would cost more than the hook.
+    /// Do work that calls hooks in Python, on a thread of the engine. The thread keeps its Python thread state,
+    /// because creating one for each hook would cost more than the hook.
     pub fn while_in<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         Python::attach(|py| {
             let ident = py.import("threading").and_then(|m| m.call_method0("get_ident")?.extract::<u64>());
@@ -109,7 +111,7 @@ impl Hooked {
         })
     }
 
-    /// Raise KeyboardInterrupt in each of them. CPython has a function for it that only C can call.
+    /// Raise KeyboardInterrupt in each of these threads. CPython offers this only through a C function.
     pub fn interrupt(&self, py: Python<'_>) -> PyResult<()> {
         let idents = self.0.lock().map(|idents| idents.clone()).unwrap_or_default();
         if idents.is_empty() {
@@ -125,10 +127,10 @@ impl Hooked {
     }
 }
 
-/// Interval of queries to the interpreter.
+/// Minimum interval between queries to the interpreter.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Record calls of users' code on this page from now on, memory that another process reads; `calls` describes
+/// Record calls of users' code on this page of memory from now on. Another process reads the page; `calls` describes
 /// its layout.
 #[pyfunction]
 #[allow(unsafe_code, reason = "memory of Python's, which stays for the life of the process")]
@@ -138,7 +140,7 @@ pub fn share_calls(page: PyBuffer<u8>) -> PyResult<()> {
     if page.readonly() || page.len_bytes() < BYTES || !page.is_c_contiguous() || !place.is_aligned() {
         return Err(PyValueError::new_err(format!("page: allowed: {BYTES} bytes that can be written")));
     }
-    std::mem::forget(page); // the buffer is held, so that Python neither moves nor frees the memory
+    std::mem::forget(page); // the buffer is never released, so that Python neither moves nor frees the memory
                             // SAFETY: aligned memory of this length, which is held for ever; others access it
                             // through atomics or not at all.
     let words = unsafe { std::slice::from_raw_parts(place, BYTES / 8) };
@@ -146,7 +148,7 @@ pub fn share_calls(page: PyBuffer<u8>) -> PyResult<()> {
     Ok(())
 }
 
-/// This process ends when the thread that started it does, where the system can do that.
+/// Let this process end when the thread that started it ends, on systems that support it.
 #[pyfunction]
 #[allow(unsafe_code, reason = "a call of the system")]
 pub fn end_with_parent() {

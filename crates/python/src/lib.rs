@@ -1,6 +1,7 @@
-//! `ackclock._engine`: the simulator for Python. Text and numbers in, columns as raw buffers out; no logic here.
+//! `ackclock._engine`: the simulator for Python. Takes text and numbers, returns columns as raw buffers. Contains no
+//! logic of the simulation.
 //!
-//! Length: one function for each that Python calls; they hold no logic.
+//! Length: one function for each that Python calls; they contain no logic.
 
 mod capture;
 mod controller;
@@ -87,7 +88,7 @@ pyo3::create_exception!(
     "A value that a scenario may not have: key, what was found, what is allowed."
 );
 
-/// The engine's version.
+/// Version of the engine.
 #[pyfunction]
 fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
@@ -99,13 +100,13 @@ fn build() -> &'static str {
     env!("ACKCLOCK_BUILD")
 }
 
-/// The Cargo profile with which the engine was built, followed by `", trained"` after `tools/train.py`.
+/// Cargo profile of the engine's build, followed by `", trained"` after `tools/train.py`.
 #[pyfunction]
 fn profile() -> &'static str {
     env!("ACKCLOCK_PROFILE")
 }
 
-/// Names that a scenario may use, and one line about each.
+/// Names that a scenario may use, with one line about each.
 #[pyfunction]
 fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let quinn = ackclock_sim::scenario::names::quinn_controllers();
@@ -128,7 +129,7 @@ fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-/// The options of each controller that has any: name, accepted values, default, and one line.
+/// Options of each controller that has any: name, accepted values, default, and one line of text.
 #[pyfunction]
 fn controller_options(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
@@ -144,7 +145,8 @@ fn controller_options(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-/// Users' own parts by name: classes of controllers, utility functions. Which it is follows from where a flow names it.
+/// Users' own classes of controllers and utility functions, by name. The place where a flow refers to one determines
+/// its kind.
 type Classes = BTreeMap<String, Py<PyAny>>;
 
 fn customs(py: Python<'_>, classes: &Classes, slot: &Slot) -> Customs {
@@ -155,7 +157,7 @@ fn customs(py: Python<'_>, classes: &Classes, slot: &Slot) -> Customs {
     Customs { controllers, utilities: utilities.collect() }
 }
 
-/// Failure of a user's controller as a dict: class, hook, seconds, exception.
+/// Return the failure of a user's controller as a dict: class, hook, seconds, exception.
 fn failure_as_dict(py: Python<'_>, failure: Failure) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     let Failure { class, hook, time, error } = failure;
@@ -163,7 +165,7 @@ fn failure_as_dict(py: Python<'_>, failure: Failure) -> PyResult<Bound<'_, PyDic
     Ok(dict)
 }
 
-/// The contract of a controller: rows of hooks, fields and needs, and the names of the congestion states.
+/// Contract of a controller: rows of hooks, fields and needs, and the version of the C interface.
 #[pyfunction]
 fn contract(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     use ackclock_cc::controller::{FIELDS, HOOKS, HOOK_TEXTS, NEEDS};
@@ -209,7 +211,7 @@ fn contract(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(all)
 }
 
-/// Run the conformance test on a user's controller; returns the violated rule, or its error, if any.
+/// Run the conformance test on a user's controller. Returns the violated rule or the controller's error, or None.
 #[pyfunction]
 fn check_conformance<'py>(py: Python<'py>, class_: Py<PyAny>) -> PyResult<Option<Bound<'py, PyDict>>> {
     let slot = Slot::default();
@@ -229,9 +231,10 @@ fn check_conformance<'py>(py: Python<'py>, class_: Py<PyAny>) -> PyResult<Option
     Ok(Some(dict))
 }
 
-/// One run; with `pcap`, every packet that the scenario's `record.capture` keeps goes into that file, at most the first
-/// `snaplen` bytes of each. It ends with an error when it needs more than `memory` bytes, and with KeyboardInterrupt when `stop` is set.
-/// `progress` is told now and then which part of the duration is done. `shortcuts`: what is left of those that exist for speed alone.
+/// Make one run. With `pcap`, every packet selected by the scenario's `record.capture` is written to that file, at
+/// most the first `snaplen` bytes of each. The run fails if it needs more than `memory` bytes, and ends with
+/// KeyboardInterrupt when `stop` is set. `progress` is called from time to time with the finished share of the
+/// duration. `shortcuts`: those used of the shortcuts that exist for speed alone.
 #[pyfunction]
 #[pyo3(signature = (scenario, seed, pcap = None, controllers = None, memory = None, stop = None, snaplen = None, progress = None, shortcuts = "all"))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of a Python function")]
@@ -283,12 +286,12 @@ fn run<'py>(
     Ok(dict)
 }
 
-/// Tables to keep: name, and the columns if not all.
+/// Tables to keep: name, and the columns unless all are kept.
 type Wanted = Vec<(String, Option<Vec<String>>)>;
 
-/// A list of runs (position in `scenarios`, seed) on the calling thread, reduced to metrics and to the
-/// tables named; after `budget_s` of CPU time, or when `stop` is set, the rest is left undone, and the lists returned
-/// are shorter. A run that needs more than `memory` bytes fails, and so does one that takes more than `limit_s` of CPU time.
+/// Make a list of runs (position in `scenarios`, seed) on the calling thread, and reduce them to metrics and to the
+/// named tables. After `budget_s` of CPU time, or when `stop` is set, the remaining runs are skipped and the returned
+/// lists are shorter. A run that needs more than `memory` bytes or more than `limit_s` of CPU time fails.
 #[pyfunction]
 #[pyo3(signature = (scenarios, runs, metrics, tables, budget_s, memory = None, stop = None, controllers = None, limit_s = None))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of a Python function")]
@@ -328,7 +331,7 @@ fn run_each<'py>(
     })?
     .map_err(refusal)?;
     if stop.is_none() {
-        interrupt.check()?; // a caller with a flag sees that the lists are shorter
+        interrupt.check()?; // a caller that passed a flag sees that the lists are shorter
     }
 
     let dict = PyDict::new(py);
@@ -346,13 +349,14 @@ fn run_each<'py>(
     Ok(dict)
 }
 
-/// Names of the shortcuts, which exist for speed alone.
+/// Names of the shortcuts that exist for speed alone.
 #[pyfunction]
 fn shortcuts() -> Vec<&'static str> {
     Shortcuts::names().collect()
 }
 
-/// Bytes that a capture of one run may take: what the bottleneck passes, or what the applications send.
+/// Upper estimate of the size of one run's capture, bytes: the traffic that the bottleneck passes or that the
+/// applications send.
 #[pyfunction]
 fn estimate_capture(py: Python<'_>, scenario: Given<'_>) -> PyResult<u64> {
     let scenario = scenario.scenario();
@@ -373,7 +377,7 @@ fn estimate_time(py: Python<'_>, scenario: Given<'_>) -> PyResult<f64> {
     guarded(py, || scenario.map(|scenario| ackclock_sim::estimate_time(&scenario)))?.map_err(refusal)
 }
 
-/// The ideal path of RFC 6937, ACK by ACK: {"rows": [...], "summary": {...}}.
+/// Ideal path of RFC 6937, ACK by ACK: {"rows": [...], "summary": {...}}.
 #[pyfunction]
 #[pyo3(signature = (rule, window, lost, ssthresh = None, recover_fs = None, more_data = true))]
 fn ideal_path<'py>(
@@ -438,7 +442,7 @@ fn ideal_path<'py>(
     Ok(dict)
 }
 
-/// Play a packet script from a file; returns its code blocks with the socket's state at their times.
+/// Play a packet script from a file. Returns its code blocks, each with the socket's state when it was reached.
 #[pyfunction]
 #[pyo3(signature = (path, profile, hz, tolerance_us, sysctls, defines, strict))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of a Python function")]
@@ -502,25 +506,25 @@ fn play_script<'py>(
     Ok(dict)
 }
 
-/// The yardstick loop: ns of CPU per data packet.
+/// Run the yardstick loop. Returns its CPU time per data packet, ns.
 #[pyfunction]
 fn yardstick(py: Python<'_>, flows: u32, packets: u64) -> PyResult<f64> {
     guarded(py, || ackclock_sim::yardstick::yardstick(flows, packets))
 }
 
-/// User CPU seconds of this process.
+/// User CPU time of this process, seconds.
 #[pyfunction]
 fn cpu_time() -> f64 {
     ackclock_sim::cpu::user_seconds()
 }
 
-/// Largest resident set of this process so far, bytes.
+/// Maximum resident set size of this process so far, bytes.
 #[pyfunction]
 fn peak_rss_bytes() -> u64 {
     ackclock_sim::cpu::peak_rss_bytes()
 }
 
-/// Work without the GIL; a panic, which only a bug of ours can cause, becomes a RuntimeError.
+/// Do work without the GIL. A panic, which only a bug of the engine can cause, becomes a RuntimeError.
 fn guarded<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     py.detach(|| catch_unwind(AssertUnwindSafe(work))).map_err(|panic| {
         let message = ackclock_sim::runs::batch::panic_message(&*panic);

@@ -12,8 +12,7 @@ use crate::scenario::Given;
 use crate::tables::PyTables;
 use crate::{customs, failure_as_dict, guarded, refusal, Classes};
 
-/// Make one run for each seed, on `threads` threads; `memory` and `stop` as in [`crate::run`], for each of
-/// them.
+/// Make one run per seed, on `threads` threads. `memory` and `stop` apply to each run as in [`crate::run`].
 #[pyfunction]
 #[pyo3(signature = (scenario, seeds, threads, progress = None, controllers = None, memory = None, stop = None))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of a Python function")]
@@ -41,7 +40,7 @@ pub fn run_batch<'py>(
     Ok(dict)
 }
 
-/// Make each of these runs, a scenario and a seed, in the same way: its digest and its own tables.
+/// Make each of these runs (scenario and seed) in the same way. Returns the digest and the tables of each.
 #[pyfunction]
 #[pyo3(signature = (runs, threads, progress = None, controllers = None, memory = None, stop = None))]
 pub fn run_many<'py>(
@@ -69,7 +68,7 @@ pub fn run_many<'py>(
     Ok(dict)
 }
 
-/// Number of runs.
+/// Settings of many runs.
 struct Many {
     threads: usize,
     progress: Option<Py<PyAny>>,
@@ -77,10 +76,10 @@ struct Many {
     memory: Option<u64>,
 }
 
-/// Result of the runs.
+/// Result of many runs.
 enum Made<'py> {
     All(Vec<Output>),
-    /// A user's controller did something wrong.
+    /// A user's controller failed.
     Failed(Bound<'py, PyDict>),
 }
 

@@ -1,4 +1,4 @@
-//! Controllers in shared libraries, as Python hands them over.
+//! Controllers in shared libraries, passed from Python.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::controller::{Failure, Slot};
 
 pyo3::create_exception!(_engine, Fault, PyRuntimeError, "What a controller in a library did wrong.");
 
-/// A loaded library with a controller, whose code runs in this process.
+/// Loaded library with a controller, whose code runs in this process.
 #[pyclass(name = "Library", module = "ackclock", frozen)]
 pub struct PyLibrary {
     library: ackclock_native::Library,
@@ -20,20 +20,21 @@ pub struct PyLibrary {
 
 #[pymethods]
 impl PyLibrary {
-    /// Load the library at `path`, begin it with `options` (lines NAME=VALUE); `file`: what messages call it.
+    /// Load the library at `path` and initialise it with `options` (lines NAME=VALUE). `file` is its name in
+    /// messages.
     #[new]
     fn new(path: &str, options: &str, file: &str) -> PyResult<PyLibrary> {
         let library = ackclock_native::Library::load(path, options).map_err(PyValueError::new_err)?;
         Ok(PyLibrary { library, file: file.to_string() })
     }
 
-    /// Name that the controller gives itself.
+    /// Name that the controller reports.
     #[getter]
     fn name(&self) -> &'static str {
         self.library.name()
     }
 
-    /// Names of the files that its controllers read.
+    /// Names of the files that the controllers read.
     #[getter]
     fn reads(&self) -> Vec<&'static str> {
         self.library.reads().collect()
@@ -47,7 +48,7 @@ impl PyLibrary {
 }
 
 impl PyLibrary {
-    /// Makes its controllers, which leave failures in `slot`.
+    /// Return a maker of the library's controllers, which record failures in `slot`.
     pub fn maker(&self, slot: &Slot) -> Maker {
         let (slot, class) = (slot.clone(), self.file.clone());
         let report = Arc::new(move |hook: &'static str, time: Time, said: String| {

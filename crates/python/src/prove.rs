@@ -1,4 +1,4 @@
-//! Every case of a finite adversary, for Python.
+//! All cases of a finite adversary, for Python.
 
 use ackclock_sim::runs::prove::{parse_asks, parse_fate, Leaf, Leaves, Proof, Rules};
 use ackclock_sim::{Column, Error};
@@ -10,8 +10,8 @@ use crate::interrupt::{Interrupt, PyStop};
 use crate::scenario::Given;
 use crate::{customs, failure_as_dict, guarded, refusal, tables, Classes};
 
-/// An adversary: the packets on which it decides, their fate, the delay (ns), the number of questions, the
-/// maximum number of yes, and the length of a burst.
+/// Adversary: the packets on which it decides, their fate, the delay (ns), the number of questions, the maximum
+/// number of answers that are yes, and the length of a burst.
 type Adversary = (String, String, u64, u32, Option<u32>, Option<u32>);
 
 fn rules((asks, fate, late_ns, first, most, burst): &Adversary) -> Result<Rules, Error> {
@@ -24,7 +24,8 @@ fn rules((asks, fate, late_ns, first, most, burst): &Adversary) -> Result<Rules,
     })
 }
 
-/// Why worlds of a scenario cannot be copied, if they cannot; and into how many tasks its cases fall.
+/// Return the reason for which worlds of a scenario cannot be copied (None if they can), and the number of tasks that
+/// its cases are split into.
 #[pyfunction]
 #[pyo3(signature = (scenario, seed, adversary, split, shared = true, controllers = None))]
 pub fn prove_tasks<'py>(
@@ -50,7 +51,7 @@ pub fn prove_tasks<'py>(
     counted.map_err(refusal)
 }
 
-/// The cases of these tasks, in order. `shared`: worlds are copied. `progress` gets the number of finished
+/// Run the cases of these tasks, in order. `shared`: copy worlds. `progress` is called with the number of finished
 /// tasks.
 #[pyfunction]
 #[pyo3(signature = (scenario, seed, adversary, split, wanted, threads, shared = true, progress = None, controllers = None, stop = None))]
@@ -101,7 +102,7 @@ pub fn prove<'py>(
     }
 }
 
-/// One case, run from the beginning; with `whole`, to the end of the run.
+/// Run one case from the beginning; with `whole`, to the end of the run.
 #[pyfunction]
 #[pyo3(signature = (scenario, seed, adversary, answers, whole = false, controllers = None))]
 pub fn prove_case<'py>(

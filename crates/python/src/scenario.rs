@@ -1,4 +1,4 @@
-//! Scenarios for Python: values as written in, a valid scenario, text and values out.
+//! Scenarios for Python: takes values as written, returns a valid scenario, text and values.
 
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ fn wrong(refusals: Vec<Refusal>) -> Wrong {
     refusals.into_iter().map(|Refusal { key, found, allowed }| (key, found, allowed)).collect()
 }
 
-/// Tables within tables: deeper than any scenario, and a value of Python's may hold itself.
+/// Maximum nesting of tables: deeper than any scenario. A Python value may contain itself.
 const DEEPEST: usize = 100;
 
-/// A Python value in the form of a scenario.
+/// Convert a Python value to the form of a scenario.
 pub fn written(value: &Bound<'_, PyAny>, deep: usize) -> PyResult<Written> {
     if deep > DEEPEST {
         return Ok(Written::Nothing);
@@ -64,11 +64,11 @@ pub fn written(value: &Bound<'_, PyAny>, deep: usize) -> PyResult<Written> {
     })
 }
 
-/// Files and values that a scenario refers to, as Python finds them.
+/// Files and values that a scenario refers to, provided by Python.
 struct Found<'py>(Bound<'py, PyAny>);
 
 impl Found<'_> {
-    /// Result of a method of Python's; its `ScenarioError`, if it raises one, as a refusal.
+    /// Call a method of Python. If it raises `ScenarioError`, return that as a refusal.
     fn ask<T>(
         &self,
         call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
@@ -107,32 +107,32 @@ impl Files for Found<'_> {
     }
 }
 
-/// Number of packets that may leave in each millisecond of a Mahimahi trace.
+/// Number of packets that may be sent in each millisecond of a Mahimahi trace.
 #[pyclass(frozen, name = "Trace")]
 pub struct PyTrace(Arc<[u32]>);
 
 #[pymethods]
 impl PyTrace {
-    /// From the bytes of a file; a refusal has the number of the line for a key.
+    /// Read a trace from the bytes of a file. A refusal has the number of the line as its key.
     #[staticmethod]
     fn read(py: Python<'_>, data: &[u8]) -> PyResult<PyTrace> {
         let read = py.detach(|| ackclock_sim::read_trace(data));
         read.map(PyTrace).map_err(|(line, refusal)| raised(refusal.within(line)))
     }
 
-    /// Counts as a tuple.
+    /// Counts, as a tuple.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.0.iter())
     }
 }
 
-/// The refusal as Python's exception.
+/// Convert a refusal to Python's exception.
 pub fn raised(Refusal { key, found, allowed }: Refusal) -> PyErr {
     crate::Refusal::new_err((key, found, allowed))
 }
 
-/// A scenario that may run.
+/// A valid scenario.
 #[pyclass(frozen, name = "Scenario")]
 pub struct PyScenario {
     compiled: Compiled,
@@ -141,7 +141,7 @@ pub struct PyScenario {
 
 #[pymethods]
 impl PyScenario {
-    /// Make it from plain values; or return all errors. `files` finds the files that they refer to.
+    /// Make a scenario from plain values, or return all errors. `files` provides the files that they refer to.
     #[staticmethod]
     fn read(values: &Bound<'_, PyAny>, files: Bound<'_, PyAny>) -> PyResult<(Option<PyScenario>, Wrong)> {
         let given = written(values, 0)?;
@@ -154,12 +154,12 @@ impl PyScenario {
         })
     }
 
-    /// The keys that were given, in the order of the tables.
+    /// Keys that were given, in the order of the tables.
     fn written<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         written_object(py, &self.written)
     }
 
-    /// Values in base units, without names for readers.
+    /// Values in base units, without names for human readers.
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         object(py, &self.compiled.canonical())
     }
@@ -170,7 +170,7 @@ impl PyScenario {
         self.compiled.text(capture)
     }
 
-    /// A copy of the scenario that captures the packets of one side.
+    /// Copy of the scenario that captures the packets of one side.
     fn capturing(&self, side: &str) -> PyScenario {
         let mut scenario = Scenario::clone(&self.compiled.scenario);
         scenario.record.capture = match side {
@@ -181,13 +181,13 @@ impl PyScenario {
         PyScenario { compiled, written: self.written.clone() }
     }
 
-    /// Flows of the run; each client of a population is one.
+    /// Number of flows in the run. Each client of a population is one flow.
     fn flow_count(&self) -> u64 {
         self.compiled.scenario.flow_count()
     }
 }
 
-/// Values of a scenario before its rules are checked: JSON, with the given transports.
+/// Return the values of a scenario, before its rules are checked, as JSON with the given transports.
 #[pyfunction]
 #[pyo3(name = "unjudged")]
 pub fn compiled_unjudged(values: &Bound<'_, PyAny>, files: Bound<'_, PyAny>) -> PyResult<Option<String>> {
@@ -195,7 +195,7 @@ pub fn compiled_unjudged(values: &Bound<'_, PyAny>, files: Bound<'_, PyAny>) -> 
     Ok(unjudged(&given, &Found(files)).ok().map(|(compiled, _)| compiled.whole()))
 }
 
-/// A table that the engine describes, by the name of its family, if it is in one, and its kind.
+/// Return a table that the engine describes, by its kind and, if it belongs to a family, the family's name.
 fn described(family: Option<&str>, kind: &str) -> PyResult<&'static Table> {
     let held = match family {
         Some(name) => {
@@ -208,17 +208,17 @@ fn described(family: Option<&str>, kind: &str) -> PyResult<&'static Table> {
     found.ok_or_else(|| PyKeyError::new_err(kind.to_string()))
 }
 
-/// A scenario that Python hands over: read before, or as JSON in base units.
+/// Scenario passed from Python: an object, or JSON in base units.
 #[derive(FromPyObject)]
 pub enum Given<'py> {
-    /// Made by `Scenario.read`.
+    /// Object made by `Scenario.read`.
     Made(PyRef<'py, PyScenario>),
-    /// Text of `Scenario.text`, made here or in another process.
+    /// Text of `Scenario.text`, possibly from another process.
     Text(String),
 }
 
 impl Given<'_> {
-    /// The scenario to run.
+    /// Return the scenario to run.
     pub fn scenario(&self) -> Result<Arc<Scenario>, Error> {
         match self {
             Given::Made(made) => Ok(made.compiled.scenario.clone()),
@@ -227,8 +227,8 @@ impl Given<'_> {
     }
 }
 
-/// A table alone: what is wrong with its values one by one, the keys given in order, and the table in base units, in which multiples of the
-/// bandwidth-delay product are left out.
+/// Read a single table. Returns the errors in its values, the keys given in order, and the table in base units,
+/// without multiples of the bandwidth-delay product.
 #[pyfunction]
 pub fn read_table<'py>(
     py: Python<'py>,
@@ -246,7 +246,8 @@ pub fn read_table<'py>(
     Ok((wrong(front.wrong), written_object(py, &given)?, object(py, &made)?))
 }
 
-/// A value in base units of a key of a table that is in no family, or of kind `kind` in one, as a scenario gives it.
+/// Convert a value in base units to the form in which a scenario gives it. The key belongs to a table without a
+/// family, or to the table of kind `kind` in one.
 #[pyfunction]
 pub fn shown<'py>(
     py: Python<'py>,
@@ -260,7 +261,7 @@ pub fn shown<'py>(
     object(py, &known.takes.shown(&based(&written(value, 0)?)))
 }
 
-/// A value of which Python has the amount in base units.
+/// Convert a value that Python gives in base units.
 pub fn based(written: &Written) -> Value {
     match written {
         Written::Flag(on) => Value::Flag(*on),
@@ -275,8 +276,8 @@ pub fn based(written: &Written) -> Value {
     }
 }
 
-/// Round-trip propagation delay (ns) of a path of a network, rate of its bottleneck (bit/s), and bandwidth-delay product in packets
-/// as numerator and denominator.
+/// Return the round-trip propagation delay (ns) of a path of a network, the rate of its bottleneck (bit/s), and its
+/// bandwidth-delay product in packets as numerator and denominator.
 #[pyfunction]
 #[allow(clippy::type_complexity, reason = "as Python unpacks it")]
 pub fn path_facts<'py>(
@@ -291,7 +292,7 @@ pub fn path_facts<'py>(
     Ok((facts.rtt_ns, facts.bps, natural(py, &bdp.numerator)?, natural(py, &bdp.denominator)?))
 }
 
-/// Rate of a link, bit/s, that of a trace being its mean; None if it is infinite.
+/// Return the rate of a link in bit/s, or the mean rate of its trace; None if it is infinite.
 #[pyfunction]
 pub fn mean_bps(link: &Bound<'_, PyAny>, files: Bound<'_, PyAny>) -> PyResult<Option<u128>> {
     let given = written(link, 0)?;
@@ -304,7 +305,8 @@ fn natural<'py>(py: Python<'py>, n: &ackclock_schema::nat::Nat) -> PyResult<Boun
     py.get_type::<PyInt>().call_method1("from_bytes", (n.to_bytes().as_slice(), "little"))
 }
 
-/// Each kind of quantity: name, noun, units, example, the largest, the same as text, whether it has no parts.
+/// Description of each kind of quantity: name, noun, units, example, maximum, maximum as text, and whether it is
+/// indivisible.
 #[pyfunction]
 #[allow(clippy::type_complexity, reason = "as Python unpacks it")]
 pub fn dimensions(
@@ -315,7 +317,7 @@ pub fn dimensions(
     DIMENSIONS.iter().map(one).collect()
 }
 
-/// A quantity of one of these kinds: numerator, denominator, the nearest whole number, and the kind.
+/// Read a quantity of one of these kinds. Returns numerator, denominator, nearest whole number, and kind.
 #[pyfunction]
 pub fn quantity<'py>(
     py: Python<'py>,
@@ -336,13 +338,13 @@ fn named(dimensions: &[String]) -> Vec<&'static Dimension> {
     dimensions.iter().filter_map(known).collect()
 }
 
-/// Values that a quantity of these kinds may have, for messages.
+/// Describe the values that a quantity of these kinds may have, for messages.
 #[pyfunction]
 pub fn describe_quantity(dimensions: Vec<String>, zero: bool) -> String {
     Asked { dimensions: &named(&dimensions), zero, parts: false }.describe()
 }
 
-/// A probability.
+/// Read a probability.
 #[pyfunction]
 pub fn read_share(value: &Bound<'_, PyAny>) -> PyResult<f64> {
     share(&written(value, 0)?).map_err(raised)

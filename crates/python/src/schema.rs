@@ -10,9 +10,9 @@ use ackclock_sim::FAMILIES;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// The tables of each family; under `tables` those of no family, under `pcc` and `quinn` what those
-/// transports support, under `datagrams` the workloads of plain datagrams: kind, text, and for each key its
-/// name, text, unit, range and default.
+/// Return the tables of each family, with the tables outside families under `tables`, the transports' parameters
+/// under `pcc` and `quinn`, and the workloads of plain datagrams under `datagrams`. Each table has its kind and text,
+/// and for each key its name, text, unit, range and default.
 #[pyfunction]
 pub fn schema(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
@@ -37,15 +37,15 @@ pub fn schema(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-/// A column: name, type, unit, meaning, and meaning of null.
+/// Column of a table: name, type, unit, meaning, and meaning of null.
 type ColumnLine = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
-/// Every table of a run: name, content, and columns.
+/// Return every table of a run: name, content, and columns.
 #[pyfunction]
 pub fn columns() -> Vec<(&'static str, &'static str, Vec<ColumnLine>)> {
     let types = ackclock_sim::report::columns::types();
     let lines = ackclock_sim::report::columns::TABLES.iter().zip(types).map(|(table, (_, types))| {
-        // the variables of controllers, of which that run has none, are floats
+        // variables of controllers are floats; that run has none
         let kinds = types.iter().map(|(_, kind)| *kind).chain(std::iter::repeat("f8"));
         let columns = table.columns.iter().zip(kinds);
         let line = |(column, kind): (&ackclock_sim::tables::columns::ColumnAbout, _)| {
@@ -56,7 +56,7 @@ pub fn columns() -> Vec<(&'static str, &'static str, Vec<ColumnLine>)> {
     lines.collect()
 }
 
-/// A value in base units, in Python's types.
+/// Convert a value in base units to Python's types.
 pub fn object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         Value::Flag(on) => on.into_pyobject(py)?.to_owned().into_any(),
@@ -79,8 +79,8 @@ pub fn object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>
     })
 }
 
-/// A queue of a link (family "queues") or of a host's device ("disciplines"), in base units, in the kernel's
-/// form.
+/// Return the kernel's queueing discipline for the queue of a link (family "queues") or of a host's device
+/// ("disciplines"), given in base units.
 #[pyfunction]
 pub fn qdisc<'py>(
     py: Python<'py>,
@@ -96,7 +96,7 @@ pub fn qdisc<'py>(
     object(py, &made.map_err(crate::scenario::raised)?.value())
 }
 
-/// netem with these settings, in the kernel's form.
+/// Return the kernel's netem with these settings.
 #[pyfunction]
 #[pyo3(signature = (*, limit, delay_ns, rate, overhead, loss, gemodel, seed, duplicate=0, corrupt=0))]
 #[allow(clippy::too_many_arguments, reason = "the settings of netem")]

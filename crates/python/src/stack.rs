@@ -1,4 +1,4 @@
-//! Stacks behind a C header, for Python: load, list, check.
+//! Stacks behind a C header, for Python: loading, listing, checking.
 
 #[cfg(feature = "stack")]
 mod there {
@@ -14,25 +14,26 @@ mod there {
         (library.name.clone(), library.version.clone(), library.controllers.clone())
     }
 
-    /// Load a library, which then stays: its name, release and controllers. A program of the user is run.
+    /// Load a library, which is never unloaded. Returns its name, release and controllers. The library's code runs in
+    /// this process.
     #[pyfunction]
     pub fn load_stack(file: PathBuf) -> PyResult<Listed> {
         ackclock_stack::load(&file).map(listed).map_err(PyValueError::new_err)
     }
 
-    /// Loaded stacks.
+    /// Return the name, release and controllers of each loaded stack.
     #[pyfunction]
     pub fn loaded_stacks() -> Vec<Listed> {
         ackclock_stack::loaded().into_iter().map(listed).collect()
     }
 
-    /// Checks of a stack, and a line about each.
+    /// Names of the checks of a stack, with one line about each.
     #[pyfunction]
     pub fn stack_checks() -> Vec<(&'static str, &'static str)> {
         ackclock_stack::check::CHECKS.to_vec()
     }
 
-    /// One check of a loaded stack: whether it holds, and the measurement or the error.
+    /// Run one check of a loaded stack. Returns whether it passed, and the measurement or the error.
     #[pyfunction]
     pub fn check_stack(
         py: Python<'_>,
@@ -62,25 +63,25 @@ mod there {
     const NONE: &str =
         "found an engine that was built without stacks of others; allowed: one with the feature `stack`";
 
-    /// Refused.
+    /// Refuse every library: this engine was built without stacks.
     #[pyfunction]
     pub fn load_stack(_file: PathBuf) -> PyResult<(String, String, Vec<String>)> {
         Err(PyValueError::new_err(NONE))
     }
 
-    /// No stack.
+    /// Return no stacks.
     #[pyfunction]
     pub fn loaded_stacks() -> Vec<(String, String, Vec<String>)> {
         Vec::new()
     }
 
-    /// No stack.
+    /// Return no checks.
     #[pyfunction]
     pub fn stack_checks() -> Vec<(&'static str, &'static str)> {
         Vec::new()
     }
 
-    /// Refused.
+    /// Refuse every check: this engine was built without stacks.
     #[pyfunction]
     pub fn check_stack(
         _name: &str,

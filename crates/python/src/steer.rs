@@ -1,4 +1,4 @@
-//! Runs in steps, many in parallel on threads: each thread has its runs, and plays a step of them on request.
+//! Runs in steps, many in parallel: each thread owns some of the runs and advances them by a step on request.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::mpsc::{channel, Receiver, Sender};
@@ -17,18 +17,18 @@ use crate::scenario::Given;
 
 /// Requests to a thread.
 enum Ask {
-    /// Start this run.
+    /// Begin a run in this slot, with a scenario and a seed.
     Begin(usize, Arc<Scenario>, u64),
-    /// A step of all its runs; the actions are those of all runs of all threads.
+    /// Advance all runs of the thread by one step. The actions are those of all runs of all threads.
     Step(Arc<Vec<Action>>),
-    /// Digest of this run so far.
+    /// Return the digest of a run so far.
     Digest(usize),
 }
 
-/// Answers of a thread.
+/// Answers from a thread.
 enum Answer {
     Begun(Result<(), Error>),
-    /// Rows of the runs in their order, and the finished runs.
+    /// Rows of the runs, in order, and a flag for each finished run.
     Stepped(Vec<f64>, Vec<u8>),
     Digest(Option<String>),
     Failed(String),
@@ -44,11 +44,11 @@ struct Plan {
     threads: usize,
 }
 
-/// The runs `number`, `number + threads`, ...
+/// Runs of one thread: `number`, `number + threads`, ...
 struct Crew {
     plan: Plan,
     number: usize,
-    /// A run, and whether it has finished.
+    /// Slots of runs; each run with a flag for whether it has finished.
     runs: Vec<Option<(Steered, bool)>>,
 }
 
@@ -132,7 +132,8 @@ pub struct PySteering {
 
 #[pymethods]
 impl PySteering {
-    /// `runs` places for runs, on `threads` threads; `agents`: the groups of flows that have one; `step` in nanoseconds.
+    /// Create `runs` slots for runs, on `threads` threads. `agents`: the groups of flows with an agent. `step`:
+    /// length of a step, ns.
     #[new]
     fn new(runs: usize, agents: Vec<usize>, step: u64, paced: bool, threads: usize) -> PyResult<PySteering> {
         if runs == 0 || agents.is_empty() || step == 0 {
@@ -143,13 +144,13 @@ impl PySteering {
         Ok(PySteering { workers: Mutex::new(workers?), plan })
     }
 
-    /// Names of the numbers in a row of `step`.
+    /// Names of the numbers in a row returned by `step`.
     #[staticmethod]
     fn fields() -> Vec<&'static str> {
         FIELDS.to_vec()
     }
 
-    /// Begin runs: place, scenario, seed.
+    /// Begin runs, each given as slot, scenario, seed.
     fn begin<'py>(&self, py: Python<'py>, runs: Vec<(usize, Given<'py>, u64)>) -> PyResult<()> {
         let mut given = Vec::with_capacity(runs.len());
         for (at, scenario, seed) in runs {
@@ -176,8 +177,8 @@ impl PySteering {
         begun?.into_iter().collect::<Result<(), Error>>().map_err(refusal)
     }
 
-    /// Play a step of all runs that are not over. `actions`: two float64 for each agent of each run. Returns the rows, float64 in the
-    /// same order, and for each run 1 if it is over.
+    /// Advance all unfinished runs by one step. `actions`: two float64 per agent of each run. Returns the rows as
+    /// float64 in the same order, and for each run 1 if it has finished.
     fn step<'py>(
         &self,
         py: Python<'py>,
@@ -220,7 +221,7 @@ impl PySteering {
         Ok((PyBytes::new(py, bytemuck::cast_slice(&rows)), PyBytes::new(py, &over)))
     }
 
-    /// Digest of the packets of a run so far; None before it has started.
+    /// Digest of the packets of a run so far; None before the run has begun.
     fn digest(&self, py: Python<'_>, at: usize) -> PyResult<Option<String>> {
         if at >= self.plan.runs {
             return Err(PyValueError::new_err(format!(
@@ -240,7 +241,7 @@ impl PySteering {
 }
 
 impl PySteering {
-    /// Call the threads, while Python continues elsewhere; one caller at a time.
+    /// Call the threads with the GIL released, one caller at a time.
     fn among<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&[Worker]) -> T + Send) -> T {
         py.detach(|| {
             let workers = self.workers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

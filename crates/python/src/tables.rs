@@ -1,5 +1,5 @@
-//! Tables of a run, converted for Python on first use: most columns of many tiny runs are never read, and
-//! Python's garbage collector walks everything that it holds.
+//! Tables of a run, converted for Python on first use. Most columns of many tiny runs are never read, and Python's
+//! garbage collector scans all objects that it owns.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyString};
 
-/// {table: {column: (dtype, buffer or list of str)}}, a `Mapping` that never changes.
+/// Tables of a run: {table: {column: (dtype, buffer or list of str)}}, an immutable `Mapping`.
 #[pyclass(frozen, mapping, module = "ackclock._engine", name = "Tables")]
 pub struct PyTables {
     names: Vec<&'static str>,
@@ -27,7 +27,7 @@ impl PyTables {
         PyTables { names, held: Mutex::new(tables.into_iter().map(Held::Here).collect()) }
     }
 
-    /// A table, which Python holds from now on.
+    /// Return a table, converted on its first use.
     fn table(&self, py: Python<'_>, name: &str) -> PyResult<Option<Py<PyDict>>> {
         let Some(at) = self.names.iter().position(|&known| known == name) else { return Ok(None) };
         let mut held = self.held.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
@@ -95,13 +95,13 @@ impl PyTables {
         }
     }
 
-    /// Plain dict, for `pickle` and copies.
+    /// Convert to a plain dict, for `pickle` and copies.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyDict>,))> {
         Ok((py.get_type::<PyDict>().into_any(), (self.dict(py)?,)))
     }
 }
 
-/// Type of a column, and a buffer or a list of str.
+/// Return the type of a column, and its values as a buffer or a list of str.
 pub fn column(py: Python<'_>, column: Column) -> PyResult<(&'static str, Bound<'_, PyAny>)> {
     let raw = |bytes: &[u8]| PyBytes::new(py, bytes).into_any();
     let kind = column.kind();

@@ -1,19 +1,19 @@
-//! TOML for Python: values, and the place of each.
+//! TOML for Python: values and their positions.
 
 use ackclock_schema::toml::{self, Position};
 use ackclock_schema::Written;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// Line, column and length.
+/// Position of a text: line, column and length.
 type Place = (usize, usize, usize);
 
 fn place(position: Position) -> Place {
     (position.line, position.column, position.length)
 }
 
-/// Contents of a text, and each dotted key with the positions of its name and value; or the position and
-/// reason of a TOML error.
+/// Read a TOML text. Returns its contents and, for each dotted key, the positions of its name and value; or the
+/// position and reason of an error.
 #[pyfunction]
 #[allow(clippy::type_complexity, reason = "as Python unpacks it")]
 pub fn read_toml<'py>(
@@ -29,7 +29,7 @@ pub fn read_toml<'py>(
     }
 }
 
-/// A value in its written form, in Python's types.
+/// Convert a value in its written form to Python's types.
 pub fn written_object<'py>(py: Python<'py>, written: &Written) -> PyResult<Bound<'py, PyAny>> {
     Ok(match written {
         Written::Nothing => py.None().into_bound(py),

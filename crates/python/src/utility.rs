@@ -1,5 +1,5 @@
-//! A user's utility function of PCC written in Python: it is handed the interval and the one before it, and gives a
-//! number. The first failure, an exception or no number, is kept and ends the run.
+//! A user's utility function of PCC written in Python. It takes the current and the previous interval and returns a
+//! number. The first failure, an exception or a result that is no number, is stored and ends the run.
 
 use ackclock_pcc::{Measured, Utility};
 use ackclock_sim::transport::UtilityMaker;
@@ -11,17 +11,17 @@ use crate::controller::{refuse_deferred, Failure, Slot};
 /// A finished monitor interval. Rates in bit/s of IP packets, times in seconds.
 #[pyclass(name = "Interval", module = "ackclock", frozen, get_all)]
 pub struct PyInterval {
-    /// Rate that was set.
+    /// Rate set for the interval.
     rate_bps: f64,
-    /// x, the rate at which packets left.
+    /// Sending rate x.
     send_rate_bps: f64,
-    /// T = x (1 - L).
+    /// Throughput T = x (1 - L).
     throughput_bps: f64,
-    /// L, lost over sent.
+    /// Loss rate L: lost over sent.
     loss: f64,
     /// Mean RTT; 0 without a sample.
     rtt_s: f64,
-    /// dRTT/dT.
+    /// RTT gradient dRTT/dT.
     rtt_gradient: f64,
     /// Standard deviation of the RTT.
     rtt_deviation_s: f64,
@@ -49,7 +49,7 @@ impl PyInterval {
     }
 }
 
-/// Makes utilities that call `function` and leave failures in `slot`.
+/// Return a maker of utilities that call `function` and record failures in `slot`.
 pub fn maker(py: Python<'_>, name: &str, function: &Py<PyAny>, slot: &Slot) -> UtilityMaker {
     let (name, function, slot) = (name.to_string(), function.clone_ref(py), slot.clone());
     std::sync::Arc::new(move || {
@@ -85,7 +85,7 @@ impl Utility for PyUtility {
     fn of(&mut self, now: &Measured, before: Option<&Measured>) -> Result<f64, String> {
         Python::attach(|py| {
             self.call(py, now, before).map_err(|error| {
-                let why = "it failed".to_string(); // the slot holds the error itself
+                let why = "it failed".to_string(); // the slot contains the error itself
                 if let Ok(mut slot) = self.slot.lock() {
                     slot.get_or_insert_with(|| Failure {
                         class: self.name.clone(),

@@ -29,49 +29,49 @@ pub struct End {
     side: Side,
     endpoint: Endpoint,
     connection: Option<Box<(ConnectionHandle, Connection)>>,
-    /// Settings with which a client connects.
+    /// Settings with which a client connects; `None` for a server.
     client: Option<ClientConfig>,
-    /// Direction of a client's data: only forth, or there and back.
+    /// Type of a client's stream: unidirectional or bidirectional.
     dir: Dir,
     carried: Carried,
     log: Arc<Log>,
-    /// Datagrams that belong to no connection.
+    /// Datagrams to send that belong to no connection.
     responses: VecDeque<Vec<u8>>,
     scratch: Vec<u8>,
-    /// The stream that it writes to.
+    /// Stream that this end writes to; `None` until it is opened.
     stream: Option<StreamId>,
     to_write: u64,
     forever: bool,
     written: u64,
-    /// The stack takes no more for now.
+    /// The stack currently accepts no more data.
     blocked: bool,
-    /// Finish the stream when everything is written.
+    /// The stream is finished once everything is written.
     closes: bool,
     has_finished: bool,
-    /// Whether the peer has everything, or nothing more will come.
+    /// Whether the peer has everything, or no more data will be sent.
     is_through: bool,
     received: u64,
     peer_finished: bool,
     is_established: bool,
     failure: Option<Failure>,
-    /// Datagrams sent; those of them with data of a stream; frames with such data.
+    /// Number of datagrams sent, number of these with stream data, and number of frames with stream data.
     number: u64,
     pieces: u64,
     frames: u64,
     deadline: Time,
-    /// Rows, if they are kept.
+    /// Rows of the trace, if it is kept.
     trace: Option<Vec<Row>>,
 }
 
 const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 40_000);
 const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 443);
 
-/// Data to write: the same zeros again and again, without a copy.
+/// Zeros to write, reused without a copy.
 static ZEROS: [u8; 65_536] = [0; 65_536];
 
 impl End {
-    /// An end that opens the connection, or waits for it; its random numbers are those of `stream`. Data of a client goes `one_way`, or
-    /// the server answers on the same stream.
+    /// Create an end that opens the connection or waits for it. Its random numbers come from `stream`. A client sends
+    /// data `one_way`, or the server answers on the same stream.
     pub fn new(
         recipe: &Recipe,
         opens: bool,
@@ -135,7 +135,7 @@ impl End {
         }
     }
 
-    /// Process everything that follows from the last event, in a fixed order, except for sending.
+    /// Process all consequences of the last event in a fixed order, except for sending.
     fn work(&mut self, now: Time) {
         let Some(mut opened) = self.connection.take() else { return };
         let (handle, connection) = &mut *opened;
@@ -188,7 +188,7 @@ impl End {
     fn lose(&mut self, reason: &ConnectionError) {
         let failure = match reason {
             ConnectionError::LocallyClosed => return,
-            // the peer's application has what it wanted, or sends no more
+            // the peer's application has all that it needs, or sends no more
             ConnectionError::ApplicationClosed(close) if close.error_code.into_inner() == 0 => {
                 (self.peer_finished, self.is_through) = (true, true);
                 return;
@@ -217,10 +217,10 @@ impl End {
                 Err(ReadError::Blocked) => break,
             }
         }
-        let _ = chunks.finalize(); // data to send is asked for in any case
+        let _ = chunks.finalize(); // the stack is polled for data to send anyway
     }
 
-    /// Write the data that the stack accepts; returns whether it accepted any.
+    /// Write as much data as the stack accepts. Return whether it accepted any.
     fn feed(&mut self, connection: &mut Connection) -> bool {
         if self.blocked || self.has_finished || self.is_through {
             return false;
@@ -247,15 +247,15 @@ impl End {
         }
         if self.closes {
             self.has_finished = true;
-            let _ = connection.send_stream(id).finish(); // refused where the peer has closed it
+            let _ = connection.send_stream(id).finish(); // fails if the peer has stopped the stream
             return true;
         }
         self.written > before
     }
 
-    /// Close the connection when neither end needs it any more; returns whether it closed now.
+    /// Close the connection when neither end needs it any more. Return whether it was closed now.
     fn leave(&mut self, connection: &mut Connection, now: Time) -> bool {
-        // a client with its answer waits for nothing more; a server's data must have arrived
+        // a client is done once it has its answer; a server's data must have arrived
         let over = match (self.dir, self.side) {
             (Dir::Uni, _) => self.is_through,
             (Dir::Bi, Side::Client) => self.peer_finished,
@@ -271,7 +271,7 @@ impl End {
 
     fn set_deadline(&mut self, now: Time) {
         let timeout = self.connection.as_mut().and_then(|opened| opened.1.poll_timeout());
-        // one that has passed during the call is due again, and an instant must pass
+        // a deadline already in the past fires again after 1 ns, so that time advances
         self.deadline = timeout.map_or(Time::NEVER, |at| self.clock.time(at).max(Time(now.0 + 1)));
     }
 

@@ -1,12 +1,12 @@
-//! QUIC as others have written it: `quinn-proto`, unchanged, as the transport of a flow. Both ends are its `Endpoint` and `Connection`,
-//! driven in virtual time; datagrams carry its bytes.
+//! QUIC as implemented by `quinn-proto`, unmodified, as the transport of a flow. Both ends use its `Endpoint` and
+//! `Connection` in virtual time; datagrams carry its bytes.
 //!
-//! It asks for time as an argument and does no I/O. What else could differ from run to run is replaced (`seal.rs`): its random seed,
-//! connection IDs, keys and the wall clock of tokens. TLS is replaced by messages of the same sizes in the same number of round trips
-//! (`null.rs`), so neither a TLS library nor a system library is linked.
+//! The stack takes time as an argument and does no I/O. Everything else that could differ between runs is replaced
+//! (`seal.rs`): its random seed, connection IDs, keys and the wall clock of tokens. TLS is replaced by messages of the
+//! same sizes in the same number of round trips (`null.rs`), so neither a TLS library nor a system library is linked.
 //!
-//! Floats of its CUBIC come from the platform's `cbrt` and `powi`, so that runs are the same on one machine, and not promised to be
-//! across machines.
+//! The stack's CUBIC uses the platform's `cbrt` and `powi`, so runs are reproducible on one machine, but not
+//! necessarily across machines.
 
 mod end;
 mod null;
@@ -19,8 +19,8 @@ pub use end::End;
 pub use registry::{build, Entry, Recipe, ENTRIES, REGISTRY};
 pub use seal::Clock;
 
-/// Releases on which the behaviour of a flow depends: the stack, and the source of its random numbers. They are listed here so
-/// that they enter the engine's build, which identifies stored runs.
+/// Releases on which the behaviour of a flow depends: the stack, and the source of its random numbers. The list is part
+/// of the engine's build identity, which identifies stored runs.
 pub const RELEASES: &[(&str, &str)] =
     &[("quinn-proto", "0.11.19"), ("rand", "0.10.3"), ("chacha20", "0.10.2"), ("rustc-hash", "2.1.3")];
 

@@ -1,5 +1,6 @@
-//! Cryptography without secrets: nothing is encrypted, yet messages have the sizes of TLS 1.3, and every packet a tag of 16 bytes that
-//! names the key and the packet number. So a packet that is opened with the wrong key is refused, as it would be.
+//! Cryptography without secrets: nothing is encrypted, but messages have the sizes of TLS 1.3, and every packet carries
+//! a tag of 16 bytes with the key and the packet number. A packet opened with the wrong key is therefore rejected, as
+//! with real encryption.
 
 use std::any::Any;
 use std::io::Cursor;
@@ -16,10 +17,10 @@ use quinn_proto::{ConnectError, ConnectionId, Side, TransportError, TransportErr
 use ackclock_core::foreign::hash;
 
 const TAG: usize = 16;
-/// Kind and two lengths.
+/// Size of a message's header, bytes: kind and two lengths.
 const PREFIX: usize = 5;
 
-/// Sizes of the messages of a handshake, bytes: they decide how many round trips it takes (RFC 9000 §8.1).
+/// Sizes of the handshake messages, bytes. They determine the number of round trips (RFC 9000 §8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
     pub hello: usize,
@@ -35,7 +36,7 @@ impl Default for Sizes {
     }
 }
 
-/// Both configurations, and the key of tokens.
+/// Client and server configuration, and the key of tokens.
 #[derive(Debug)]
 pub(crate) struct Null(pub Sizes);
 
@@ -76,7 +77,7 @@ impl HeaderKey for Open {
     fn decrypt(&self, _: usize, _: &mut [u8]) {}
     fn encrypt(&self, _: usize, _: &mut [u8]) {}
     fn sample_size(&self) -> usize {
-        TAG // the padding of short packets depends on it
+        TAG // determines the padding of short packets
     }
 }
 
@@ -127,7 +128,7 @@ struct Handshake {
     step: Step,
     own: TransportParameters,
     peer: Option<TransportParameters>,
-    /// Bytes of a message that is not whole yet.
+    /// Bytes of an incomplete message.
     pending: Vec<u8>,
     generation: u64,
 }
@@ -151,7 +152,7 @@ impl Handshake {
         out.resize(out.len() + padding, 0);
     }
 
-    /// Process a whole message; returns whether it is the first that holds what the handshake negotiates.
+    /// Process a complete message. Return whether it is the first one with the negotiated parameters.
     fn read(&mut self, kind: u8, parameters: &[u8]) -> Result<bool, TransportError> {
         let expected = match self.step {
             Step::AwaitHello if self.side.is_server() => Message::ClientHello,
@@ -303,7 +304,7 @@ impl ServerConfig for Null {
     }
 }
 
-/// Signs the tokens of stateless resets, which must differ from one connection ID to another.
+/// Signs the tokens of stateless resets, which must differ between connection IDs.
 pub(crate) struct ResetKey;
 
 impl HmacKey for ResetKey {
@@ -330,7 +331,7 @@ impl HmacKey for ResetKey {
     }
 }
 
-/// Tokens in clear, as long as sealed ones.
+/// Leaves tokens unencrypted, with the size of sealed ones.
 pub(crate) struct TokenKey;
 
 impl HandshakeTokenKey for TokenKey {

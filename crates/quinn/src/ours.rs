@@ -1,9 +1,10 @@
-//! A controller of ours inside the stack: `ackclock_cc::CongestionControl` behind `quinn_proto`'s trait, with the slow start that stands
-//! beside it. So one rule runs over two transports.
+//! A controller of this simulator inside the stack: `ackclock_cc::CongestionControl` and its slow start behind
+//! `quinn_proto`'s trait. The same rule can thus run over two transports.
 //!
-//! The stack tells of packets one by one and of ACKs when all of their packets are told; our controllers hear of each ACK once. They count
-//! in segments, which are full datagrams here. A loss takes the window to its target at once (RFC 9002), for there is no recovery rule. The
-//! stack paces by the window whatever a controller wants, so controllers that set a rate cannot run.
+//! The stack reports packets one by one, and then the end of the ACK; `CongestionControl` is called once per ACK. It
+//! counts segments, which are full datagrams here. A loss sets the window to its target at once (RFC 9002), because
+//! there is no recovery rule. The stack always paces by the window, so controllers that set a pacing rate cannot be
+//! used.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,11 +23,11 @@ use crate::seal::Clock;
 /// Minimum window after a reduction, segments.
 const LEAST: u32 = 2;
 
-/// Makes them.
+/// Factory of the controllers.
 pub(crate) struct Ours {
     pub recipe: Recipe,
     pub start: SlowStartConfig,
-    /// Segments at the start.
+    /// Initial window, segments.
     pub window: u32,
     pub clock: Clock,
 }
@@ -40,19 +41,19 @@ impl ControllerFactory for Ours {
 struct Inside {
     made: Arc<Ours>,
     mtu: u64,
-    /// Bytes, in the type that the stack requires.
+    /// Congestion window, bytes, as reported to the stack.
     window: u64,
     ssthresh: Option<u64>,
     sent: u64,
     in_flight: u64,
     /// Bytes in flight before the last ACK.
     flight: u64,
-    /// Bytes acknowledged that make no whole segment yet.
+    /// Acknowledged bytes that do not fill a segment yet.
     rest: u64,
-    /// Time of the last reduction: data sent before it belongs to the window that was reduced.
+    /// Time of the last reduction; data sent before it does not cause another one.
     reduced_at: Option<Time>,
     heard: Heard,
-    /// The stack requires more than its own use: nothing shares it.
+    /// State in a mutex only because the stack's trait requires `Sync`; it is not shared.
     state: Mutex<State>,
 }
 
@@ -63,12 +64,12 @@ struct State {
     has_started: bool,
 }
 
-/// Packets that the present ACK names.
+/// Packets covered by the current ACK.
 #[derive(Default)]
 struct Heard {
     packets: u32,
     bytes: u64,
-    /// Bytes among these that were sent after the last reduction.
+    /// Bytes of these packets that were sent after the last reduction.
     fresh: u64,
     rtt: Option<Span>,
     srtt: Span,
@@ -107,7 +108,7 @@ impl Inside {
         u32::try_from(bytes / self.mtu).unwrap_or(u32::MAX)
     }
 
-    /// Update the stack's values from the window.
+    /// Copy the window to the values that the stack reads.
     fn show(&mut self) {
         let window = self.state.get_mut().unwrap_or_else(PoisonError::into_inner).window;
         self.window = u64::from(window.cwnd.max(LEAST)) * self.mtu;
@@ -174,7 +175,7 @@ impl Controller for Inside {
         rule.on_sample(window, &arrival);
         if arrival.prior_state == CaState::Open {
             let mut ack = AckSample::from(arrival);
-            // by bytes: at first packets are smaller than later segments
+            // counted in bytes, because packets are smaller at first
             ack.acked = ((self.rest + heard.fresh) / self.mtu) as u32;
             self.rest = (self.rest + heard.fresh) % self.mtu;
             if let Some(acked) = start.growth(window, &ack) {
@@ -220,7 +221,7 @@ impl Controller for Inside {
         self.show();
     }
 
-    /// The window keeps its size in bytes.
+    /// The window in bytes does not change.
     fn on_mtu_update(&mut self, new_mtu: u16) {
         let (before, mtu) = (std::mem::replace(&mut self.mtu, u64::from(new_mtu)), u64::from(new_mtu));
         let window = &mut self.state.get_mut().unwrap_or_else(PoisonError::into_inner).window;
@@ -243,7 +244,7 @@ impl Controller for Inside {
         metrics
     }
 
-    /// New controller for another path.
+    /// Create a controller for another path.
     fn clone_box(&self) -> Box<dyn Controller> {
         Box::new(Inside::new(self.made.clone(), self.mtu))
     }

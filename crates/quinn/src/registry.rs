@@ -25,7 +25,7 @@ pub struct Entry {
     pub name: &'static str,
     /// Description in one line.
     pub about: &'static str,
-    /// Options.
+    /// Table of the options.
     pub options: &'static Table,
     /// Default options.
     pub usual: fn() -> Value,
@@ -37,7 +37,7 @@ enum Algorithm {
     Cubic,
     NewReno,
     Bbr,
-    /// One of our controllers, by its name.
+    /// Controller of this simulator, by its name.
     Ours(&'static str),
 }
 
@@ -45,7 +45,7 @@ const fn entry(name: &'static str, about: &'static str, algorithm: Algorithm) ->
     Entry { name, about, options: QuinnOptions::TABLE, usual: || usual::<QuinnOptions>().write(), algorithm }
 }
 
-/// Every controller of the stack.
+/// All controllers of the stack.
 pub const ENTRIES: &[Entry] = &[
     entry(
         "quinn:cubic",
@@ -71,7 +71,7 @@ pub const ENTRIES: &[Entry] = &[
     ),
 ];
 
-/// Name and one line for each.
+/// Name and one-line description of each controller.
 pub const REGISTRY: &[(&str, &str)] = &{
     let mut out = [("", ""); ENTRIES.len()];
     let mut i = 0;
@@ -114,7 +114,7 @@ table! {
     }
 }
 
-/// When slow start ends, beside a controller of ours.
+/// Slow start used with a controller of this simulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Opening {
     Classic,
@@ -141,7 +141,7 @@ pub struct Recipe {
     algorithm: Algorithm,
 }
 
-/// Return the recipe of a controller by name, or the error in name or options.
+/// Return the recipe of a controller by name, or an error about the name or the options.
 pub fn build(name: &str, options: &Options) -> Result<Recipe, Refusal> {
     let Some(entry) = ENTRIES.iter().find(|entry| entry.name == name) else {
         let allowed = REGISTRY.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
@@ -166,7 +166,7 @@ impl Maker for Recipe {
     }
 
     fn initial_window(&self) -> u32 {
-        self.options.initial_window.unwrap_or(12_000) / 1200 // the size that QUIC begins with
+        self.options.initial_window.unwrap_or(12_000) / 1200 // initial datagram size of QUIC
     }
 
     fn end(&self, opens: bool, one_way: bool, stream: Stream, carried: &Carried) -> Box<dyn Foreign> {
@@ -179,7 +179,7 @@ impl Recipe {
         Sizes { flight: self.options.certificate as usize, ..Sizes::default() }
     }
 
-    /// Settings of one end, whose controller writes into `log`.
+    /// Return the settings of one end, whose controller writes to `log`.
     pub(crate) fn transport(&self, log: &Arc<Log>, clock: Clock) -> Arc<TransportConfig> {
         let options = &*self.options;
         let mut config = TransportConfig::default();

@@ -1,4 +1,4 @@
-//! Seal of a run: the wall clock and the system's random numbers stay outside.
+//! Isolation of a run from the wall clock and the system's random numbers.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
@@ -6,7 +6,8 @@ use std::time::{Duration, Instant, SystemTime};
 use ackclock_core::{Span, Stream, Time};
 use quinn_proto::{ConnectionId, ConnectionIdGenerator, InvalidCid, TimeSource};
 
-/// Virtual time as the stack takes it. An `Instant` cannot be made from a number; it only ever sees differences.
+/// Converts virtual time to the stack's `Instant`. An `Instant` cannot be made from a number, but the stack uses only
+/// differences.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     base: Instant,
@@ -25,7 +26,7 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// The same, from another instant on: nothing may change.
+    /// Return a clock with another base, which must not change a run.
     pub fn shifted(self, by: Span) -> Clock {
         Clock { base: self.base + Duration::from_nanos(by.0) }
     }
@@ -39,7 +40,7 @@ impl Clock {
     }
 }
 
-/// The wall clock of tokens stands still.
+/// Stopped wall clock for tokens.
 pub(crate) struct Still;
 
 impl TimeSource for Still {
@@ -48,7 +49,7 @@ impl TimeSource for Still {
     }
 }
 
-/// Connection IDs that follow from the seed.
+/// Connection IDs drawn from the seed.
 pub(crate) struct Ids {
     stream: Stream,
 }
@@ -79,14 +80,14 @@ impl ConnectionIdGenerator for Ids {
     }
 }
 
-/// The client's first name for a server that it does not know: 20 bytes, as the stack's own.
+/// Return the client's initial destination connection ID: 20 bytes, as in the stack itself.
 pub(crate) fn first_id(stream: &mut Stream) -> Arc<dyn Fn() -> ConnectionId + Send + Sync> {
     let bytes: Vec<u8> = (0..3).flat_map(|_| stream.next_u64().to_le_bytes()).take(20).collect();
     let id = ConnectionId::new(&bytes);
     Arc::new(move || id)
 }
 
-/// The seed of the stack's own generator.
+/// Draw the seed of the stack's random number generator.
 pub(crate) fn seed(stream: &mut Stream) -> [u8; 32] {
     let mut seed = [0; 32];
     seed.chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&stream.next_u64().to_le_bytes()));

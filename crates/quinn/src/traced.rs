@@ -1,5 +1,5 @@
-//! A controller of the stack, with a record of its inputs: the only way to see bytes in flight and single
-//! round-trip times.
+//! A controller of the stack that records its inputs, because bytes in flight and single RTT samples are not otherwise
+//! visible.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,7 +9,7 @@ use std::time::Instant;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use quinn_proto::RttEstimator;
 
-/// Measurements of a controller. One thread writes and reads them; the stack's interfaces ask for more.
+/// Measurements of a controller. One thread writes and reads them, but the stack's interfaces require `Sync`.
 #[derive(Debug)]
 pub(crate) struct Log {
     pub in_flight: AtomicU64,
@@ -17,9 +17,9 @@ pub(crate) struct Log {
     pub rtt_sum_ns: AtomicU64,
     pub rtt_samples: AtomicU64,
     pub min_rtt_ns: AtomicU64,
-    /// The round-trip time of the newest packet that the present ACK names.
+    /// RTT of the newest packet covered by the current ACK, ns.
     newest_ns: AtomicU64,
-    /// Times that the window was reduced.
+    /// Number of window reductions.
     pub reductions: AtomicU64,
 }
 
@@ -38,7 +38,7 @@ impl Default for Log {
     }
 }
 
-/// Makes controllers that write a log.
+/// Factory of controllers that write to a log.
 pub(crate) struct Tracing {
     pub inner: Arc<dyn ControllerFactory + Send + Sync>,
     pub log: Arc<Log>,

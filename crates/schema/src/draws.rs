@@ -1,8 +1,8 @@
-//! The tables of distributions. The key that holds one determines its quantity.
+//! Tables of distributions. The quantity of a distribution is determined by the key that contains it.
 
 use crate::{Absent, Family, Key, Table, Takes};
 
-/// Distributions to draw from; the containing key defines their quantity.
+/// Distributions of values whose quantity is defined by the containing key.
 pub const DISTRIBUTIONS: &Family = &Family {
     name: "distributions",
     tables: &[

@@ -1,10 +1,10 @@
-//! Fractions of numbers beyond 128 bits, compared exactly and rounded once.
+//! Fractions of numbers beyond 128 bits, compared exactly and rounded only once.
 
 use std::cmp::Ordering;
 
 use crate::nat::Nat;
 
-/// A fraction that is not negative.
+/// A non-negative fraction.
 #[derive(Clone, Copy, Debug)]
 pub struct Exact {
     /// Numerator.
@@ -14,17 +14,17 @@ pub struct Exact {
 }
 
 impl Exact {
-    /// A whole number.
+    /// Create a whole number.
     pub fn whole(n: u128) -> Exact {
         Exact { numerator: n.into(), denominator: 1.into() }
     }
 
-    /// A fraction of whole numbers.
+    /// Create a fraction of whole numbers.
     pub fn ratio(numerator: u128, denominator: u128) -> Exact {
         Exact { numerator: numerator.into(), denominator: denominator.into() }
     }
 
-    /// The product of two.
+    /// Return the product of two fractions.
     pub fn times(&self, other: &Exact) -> Exact {
         Exact {
             numerator: self.numerator.times(&other.numerator),
@@ -32,13 +32,13 @@ impl Exact {
         }
     }
 
-    /// The nearest whole number, halves up.
+    /// Return the nearest whole number, halves rounded up.
     pub fn half_up(&self) -> u128 {
         let twice = self.numerator.plus(&self.numerator).plus(&self.denominator);
         twice.divided(&self.denominator.plus(&self.denominator)).0
     }
 
-    /// Whether it is a whole number.
+    /// Whether the fraction is a whole number.
     pub fn is_whole(&self) -> bool {
         match (self.numerator.small(), self.denominator.small()) {
             (Some(a), Some(b)) => a % b == 0,
@@ -46,13 +46,13 @@ impl Exact {
         }
     }
 
-    /// The nearest `f64`, ties to even.
+    /// Return the nearest `f64`, ties to even.
     pub fn to_f64(self) -> f64 {
         if self.numerator.is_zero() {
             return 0.0;
         }
-        // a quotient of 55 or 56 bits, the last of which represents all that follow: rounded once on its way
-        // to 53
+        // the quotient has 55 or 56 bits, and its last bit represents all further ones, so it is rounded only once, to
+        // 53
         let shift = 55 + self.denominator.bits() as i32 - self.numerator.bits() as i32;
         let (numerator, denominator) = match usize::try_from(shift) {
             Ok(up) => (self.numerator.shifted(up), self.denominator),

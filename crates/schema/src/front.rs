@@ -1,5 +1,5 @@
-//! From a scenario as it is written to values in base units: every key by what its table says that it takes. Every mistake is noted with
-//! its dotted key; rules that join several keys are judged later, once the values are read.
+//! Conversion of a scenario as written into values in base units. Each key is read as its table defines. Every mistake
+//! is recorded with its dotted key. Rules on several keys are checked later, when all values have been read.
 //!
 //! Length: each kind of value that a key takes is read here, and none of them is long.
 
@@ -12,15 +12,16 @@ use crate::{Absent, Family, Key, Refusal, Table, Takes, Unit, Value, Written, MO
 pub use crate::draws::DISTRIBUTIONS;
 pub use crate::multiple::Multiple;
 
-/// Things that a scenario refers to and does not hold: traces, and controllers of the user's own. They lie on a disk, in a program or in a page.
+/// External objects that a scenario refers to: traces, and user-defined controllers. They are stored on a disk, in a
+/// program or in a web page.
 pub trait Files {
-    /// The opportunities in each millisecond of a Mahimahi trace.
+    /// Return the number of transmission opportunities in each millisecond of a Mahimahi trace.
     fn trace(&self, name: &str) -> Result<Arc<[u32]>, Refusal>;
-    /// Name by which the engine calls a user's own class, written `FILE.py:CLASS`, with these options.
+    /// Return the engine's name for a user-defined class, written `FILE.py:CLASS`, with these options.
     fn controller(&self, name: &str, options: &Written) -> Result<String, Refusal>;
 }
 
-/// No files at all.
+/// Implementation without any files.
 pub struct NoFiles;
 
 impl Files for NoFiles {
@@ -33,7 +34,7 @@ impl Files for NoFiles {
     }
 }
 
-/// Dimension of a distribution's values, for the way in which they are written.
+/// Dimension in which the values of a distribution are written.
 impl Unit {
     fn dimension(self) -> Option<&'static [&'static Dimension]> {
         match self {
@@ -47,23 +48,23 @@ impl Unit {
 
 const LIMITS: &[&Dimension] = &[&PACKETS, &SIZE, &BDP];
 const MULTIPLES: &[&Dimension] = &[&PACKETS, &BDP];
-/// The largest number that an option of a controller may be.
+/// Maximum absolute value of a controller's numeric option.
 const MOST_OPTION: f64 = 1e15;
 const TAGGED: &str = "a table with a \"kind\"";
 
-/// A scenario on its way from the written form.
+/// State of the conversion of a scenario.
 pub struct Front<'a> {
-    /// Files that it may refer to.
+    /// Files that the scenario may refer to.
     pub files: &'a dyn Files,
     /// Mistakes found so far.
     pub wrong: Vec<Refusal>,
-    /// Values that wait for the bandwidth-delay product.
+    /// Values that depend on the bandwidth-delay product.
     pub multiples: Vec<Multiple>,
     at: String,
 }
 
 impl<'a> Front<'a> {
-    /// Return a state before any reading.
+    /// Create the initial state.
     pub fn new(files: &'a dyn Files) -> Front<'a> {
         Front { files, wrong: Vec::new(), multiples: Vec::new(), at: String::new() }
     }
@@ -91,7 +92,7 @@ impl<'a> Front<'a> {
         made
     }
 
-    /// Read a table: unknown keys and missing ones first, then each key. Refused ones are left out.
+    /// Read a table: report unknown and missing keys first, then read each key. Refused keys are left out.
     pub fn table(&mut self, written: &Written, table: &'static Table, kinded: bool) -> Value {
         let Written::Table(given) = written else {
             self.refuse_as(quote(written), "a table");
@@ -134,7 +135,7 @@ impl<'a> Front<'a> {
         Value::Table(entries)
     }
 
-    /// A value, or nothing if it is refused.
+    /// Read a value; `None` if it is refused.
     #[allow(clippy::too_many_lines, reason = "a line for each thing that a key may take")]
     fn value(&mut self, written: &Written, takes: &Takes) -> Option<Value> {
         let checked = match *takes {
@@ -164,7 +165,7 @@ impl<'a> Front<'a> {
                 Some(text) => Ok(Value::Text(text.to_string())),
                 None => Err(Refusal::new(quote(written), one_of(&spelled(written), names))),
             },
-            // read by what the distribution is of, once all keys are known
+            // read in the unit of the distribution, once all keys are known
             Takes::Amount => Ok(Value::Flag(true)),
             Takes::Drawn(unit) => return self.drawn(written, unit, false),
             Takes::DrawnOr(unit, least) => return self.drawn_or(written, unit, least),
@@ -212,7 +213,7 @@ impl<'a> Front<'a> {
         }
     }
 
-    /// Packets or bytes, or their number once the bandwidth-delay product is known.
+    /// Read a number of packets or bytes, possibly pending until the bandwidth-delay product is known.
     fn limit(&mut self, written: &Written, takes: &Takes) -> Result<Value, Refusal> {
         let limit = matches!(takes, Takes::Limit);
         let mean = matches!(takes, Takes::MeanPackets);
@@ -291,7 +292,7 @@ impl<'a> Front<'a> {
         Some(Value::Table(made))
     }
 
-    /// Refuse a value that is not a table, where one value or a distribution is allowed.
+    /// Refuse a value that is not a table where a single value or a distribution is allowed.
     fn either(&mut self, read: Result<Value, Refusal>, written: &Written) -> Option<Value> {
         match read {
             Ok(value) => Some(value),
@@ -319,7 +320,7 @@ impl<'a> Front<'a> {
         self.either(read.map(constant), written)
     }
 
-    /// A size, several of one size, or a distribution of sizes.
+    /// Read a size, several equal sizes, or a distribution of sizes.
     fn writes(&mut self, written: &Written) -> Option<Value> {
         let several = written.text().and_then(|text| text.split_once(TIMES));
         let Some((times, each)) = several else { return self.drawn_or(written, Unit::Size, 1) };
@@ -338,7 +339,7 @@ impl<'a> Front<'a> {
         ]))
     }
 
-    /// A distribution of this unit, whose values may be zero or not.
+    /// Read a distribution of this unit. `zero`: values may be zero.
     fn drawn(&mut self, written: &Written, unit: Unit, zero: bool) -> Option<Value> {
         let before = self.wrong.len();
         let made = self.one_of(written, DISTRIBUTIONS)?;
@@ -377,8 +378,7 @@ impl<'a> Front<'a> {
     }
 }
 
-/// Return the table that was probably meant by the name of a kind, or by a bare share, with its required
-/// keys.
+/// Return the table that was probably meant by the name of a kind or by a bare share, with its required keys.
 fn likely(written: &Written, family: &Family) -> Option<String> {
     let required = |table: &Table| -> Vec<(&'static str, Takes)> {
         let needed = table.keys().filter(|key| matches!((key.absent)(), Absent::Required));
@@ -405,7 +405,7 @@ fn likely(written: &Written, family: &Family) -> Option<String> {
     Some(made + " }")
 }
 
-/// A value of this kind.
+/// Return an example of a value of this type.
 fn example(takes: &Takes) -> Option<String> {
     Some(match takes {
         Takes::Share => "\"1 %\"".to_string(),
@@ -439,7 +439,7 @@ fn unknown(name: &str, table: &Table, kinded: bool) -> Refusal {
     Refusal::new(format_args!("an unknown key{hint}"), known.join(", "))
 }
 
-/// Value of an absent key, in base units.
+/// Return the default value of a key, in base units.
 fn usual(key: &Key) -> Option<Value> {
     let empty = Written::Table(Vec::new());
     let mut front = Front::new(&NoFiles);
@@ -467,11 +467,11 @@ fn whole(written: &Written, dimension: &[&'static Dimension], zero: bool) -> Res
     exact(written, dimension, zero).map(|number| Value::Whole(number.half_up() as u64))
 }
 
-/// Between a number of writes and the size of each.
+/// Separator between the number of writes and the size of each.
 const TIMES: &str = " x ";
 const MOST_TIMES: u64 = 1_000_000;
 
-/// A size within bounds.
+/// Read a size within bounds.
 fn bytes(written: &Written, low: u64, high: u64) -> Result<Value, Refusal> {
     let number = exact(written, &[&SIZE], low == 0)?;
     if number < Exact::whole(low as u128) && high < MOST_BYTES || number > Exact::whole(high as u128) {
@@ -496,7 +496,7 @@ fn number(written: &Written, takes: &Takes) -> Result<Value, Refusal> {
     }
 }
 
-/// A value of a distribution, in s where it is a duration.
+/// Read a value of a distribution; durations in s.
 fn amount(written: &Written, unit: Unit, zero: bool) -> Result<f64, Refusal> {
     let Some(dimensions) = unit.dimension() else { return share(written) };
     let (base, _) = Asked { dimensions, zero, parts: true }.read(written)?;
@@ -506,7 +506,7 @@ fn amount(written: &Written, unit: Unit, zero: bool) -> Result<f64, Refusal> {
     })
 }
 
-/// Values that a key takes, for messages.
+/// Return a description of the values that a key takes, for messages.
 pub fn expected(takes: &Takes) -> String {
     let asked = |dimensions, zero| Asked::one(dimensions, zero).describe();
     let short = |x: f64| x.to_string();

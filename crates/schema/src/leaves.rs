@@ -1,4 +1,4 @@
-//! Values at the ends of tables: numbers, texts, lists of them.
+//! Elementary values of tables: numbers, texts, and lists of these.
 
 use std::collections::BTreeMap;
 
@@ -85,7 +85,7 @@ impl<T: Described> Described for Vec<T> {
     }
 }
 
-/// Keys that the schema does not know: the options of a controller.
+/// Options of a controller, whose keys are unknown to the schema.
 impl Described for BTreeMap<String, Value> {
     fn read(value: &Value) -> Result<BTreeMap<String, Value>, Refusal> {
         let Value::Table(entries) = value else { return Err(Refusal::new(value, "a table")) };

@@ -1,7 +1,8 @@
-//! Mechanisms described once. A table of a scenario (the parameters of a queue, a loss model, a workload, ...) is a
-//! struct beside its mechanism, made by [`table!`](crate::table): each key has its name, what it is, what it takes and
-//! what holds if it is absent on one place. The engine reads scenarios by it, and Python makes its classes, messages
-//! and reference of it. Tables between which a `kind` chooses are a [`family!`](crate::family), names an [`choice!`](crate::choice).
+//! Single description of every mechanism. A table of a scenario (the parameters of a queue, a loss model, a workload,
+//! ...) is a struct next to its mechanism, defined by [`table!`](crate::table). It gives the name, description,
+//! permitted values and default of each key in one place. The engine uses it to read scenarios; Python derives its
+//! classes, messages and reference from it. A `kind` selects among the tables of a [`family!`](crate::family); a key
+//! with a fixed set of names is a [`choice!`](crate::choice).
 
 mod draws;
 mod exact;
@@ -36,19 +37,19 @@ pub enum Value {
     Text(String),
     List(Vec<Value>),
     Table(Vec<(String, Value)>),
-    /// A list of whole numbers, one for each millisecond of a trace.
+    /// Whole numbers, one for each millisecond of a trace.
     Counts(Arc<[u32]>),
-    /// A multiple of the bandwidth-delay product, while that is not known yet (`front`).
+    /// Index of a multiple of the bandwidth-delay product, which is not known yet (`front`).
     Pending(usize),
 }
 
 impl Value {
-    /// A table of these entries.
+    /// Create a table of these entries.
     pub fn table<const N: usize>(entries: [(&str, Value); N]) -> Value {
         Value::Table(entries.into_iter().map(|(key, value)| (key.to_string(), value)).collect())
     }
 
-    /// A number that may be whole.
+    /// Create a number, stored as a whole number if possible.
     pub fn number(x: f64) -> Value {
         match (0.0..9e15).contains(&x) && libm::floor(x) == x {
             true => Value::Whole(x as u64),
@@ -56,7 +57,7 @@ impl Value {
         }
     }
 
-    /// Return it for changes.
+    /// Return the entry `key` for modification, if this is a table that has it.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         match self {
             Value::Table(entries) => entries.iter_mut().find(|(name, _)| name == key).map(|(_, value)| value),
@@ -64,7 +65,7 @@ impl Value {
         }
     }
 
-    /// Give an entry of a table this value: in its place, or at the end.
+    /// Set an entry of a table: replace its value, or append it.
     pub fn set(&mut self, key: &str, value: Value) {
         match (self.get_mut(key), &value) {
             (Some(held), _) => *held = value,
@@ -107,24 +108,24 @@ impl fmt::Display for Value {
     }
 }
 
-/// Why a value is refused.
+/// Description of a refused value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The key, dotted, from the table that is read.
+    /// Dotted key, relative to the table being read.
     pub key: String,
-    /// Value that was found.
+    /// Value found.
     pub found: String,
-    /// Values that are allowed.
+    /// Values allowed.
     pub allowed: String,
 }
 
 impl Refusal {
-    /// A refusal of the value itself.
+    /// Create a refusal of the value itself.
     pub fn new(found: impl fmt::Display, allowed: impl fmt::Display) -> Refusal {
         Refusal { key: String::new(), found: found.to_string(), allowed: allowed.to_string() }
     }
 
-    /// This refusal, of a value under `key`.
+    /// Return this refusal for a value under `key`.
     pub fn within(mut self, key: impl fmt::Display) -> Refusal {
         self.key = if self.key.is_empty() { key.to_string() } else { format!("{key}.{}", self.key) };
         self
@@ -140,25 +141,25 @@ impl fmt::Display for Refusal {
 /// A key of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
-    /// Name in a scenario; empty if another key is compiled to this one as well.
+    /// Name in a scenario; empty if another key is compiled to this one.
     pub name: &'static str,
     /// Name after compilation.
     pub compiled: &'static str,
     /// Description.
     pub about: &'static str,
-    /// Values of the key.
+    /// Permitted values.
     pub takes: Takes,
-    /// Value of an absent key.
+    /// Default, or whether the key is required.
     pub absent: fn() -> Absent,
 }
 
 impl Key {
-    /// Whether it may be absent, and nothing holds then.
+    /// Whether the key may be absent without a default.
     fn is_optional(&self) -> bool {
         (self.absent)() == Absent::Nothing && !matches!(self.takes, Takes::Options)
     }
 
-    /// The key under which a value is compiled.
+    /// Return the key under which a value is compiled.
     fn place_of(&self, value: &Value) -> &'static str {
         match (self.takes, value) {
             (Takes::DurationOr(drawn), Value::Table(_)) => drawn,
@@ -167,37 +168,37 @@ impl Key {
     }
 }
 
-/// Value of an absent key.
+/// Default of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Absent {
     /// The key must be given.
     Required,
-    /// No default: the key's text describes the effect.
+    /// No default; the key's description states the effect.
     Nothing,
-    /// This value.
+    /// A default value.
     Is(Value),
 }
 
 /// A table of a scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// `kind` of the table in its family, or its own name without a family.
+    /// `kind` of the table in its family, or its name if it has no family.
     pub kind: &'static str,
-    /// Description; lists show its first line.
+    /// Description of the table; lists show its first line.
     pub about: &'static str,
     /// Keys of the table.
     pub keys: &'static [Key],
-    /// Keys that users look for here, and the key that serves instead.
+    /// Keys that users look for here by mistake, and the key to use instead.
     pub elsewhere: &'static [(&'static [&'static str], &'static str)],
 }
 
 impl Table {
-    /// A table without further places for its keys.
+    /// Create a table without `elsewhere`.
     pub const fn new(kind: &'static str, about: &'static str, keys: &'static [Key]) -> Table {
         Table { kind, about, keys, elsewhere: &[] }
     }
 
-    /// The keys that a scenario may have, those of an inline table among them.
+    /// Return the keys that a scenario may have, including those of an inline table.
     pub fn keys(&self) -> impl Iterator<Item = &'static Key> {
         let own = |key: &'static Key| match key.takes {
             Takes::Inline(table) => table.keys,
@@ -206,7 +207,7 @@ impl Table {
         self.keys.iter().flat_map(own).filter(|key| !key.name.is_empty())
     }
 
-    /// The key of the inline table that holds this key of a scenario, if one does.
+    /// Return the key of the inline table that contains this key, if there is one.
     fn inline(&self, key: &Key) -> Option<&'static str> {
         let holds = |held: &&Key| match held.takes {
             Takes::Inline(table) => table.keys.iter().any(|one| std::ptr::eq(one, key)),
@@ -215,7 +216,7 @@ impl Table {
         self.keys.iter().find(holds).map(|held| held.compiled)
     }
 
-    /// Note the tables that it holds, and those that they hold, each once; but for those that a `kind` chooses.
+    /// Collect the tables contained in this one, recursively and each once, except those selected by a `kind`.
     pub fn note(&'static self, found: &mut Vec<&'static Table>) {
         fn held(takes: &Takes) -> Option<&'static Table> {
             match takes {
@@ -232,12 +233,12 @@ impl Table {
         }
     }
 
-    /// Line that lists show.
+    /// Return the line that lists show.
     pub fn line(&self) -> &'static str {
         self.about.trim_start().lines().next().unwrap_or("").trim().trim_end_matches('.')
     }
 
-    /// Description in Python's form.
+    /// Return the description for Python.
     pub fn described(&self) -> Value {
         let text = |text: &str| Value::Text(text.to_string());
         let keys = self.keys().map(|key| {
@@ -257,52 +258,52 @@ impl Table {
     }
 }
 
-/// Doc comments as text: lines of a paragraph joined, paragraphs apart.
+/// Convert a doc comment to text: lines of a paragraph are joined, paragraphs are kept apart.
 fn joined(about: &str) -> String {
     let paragraphs = about.split("\n\n").map(|p| p.split_whitespace().collect::<Vec<_>>().join(" "));
     paragraphs.filter(|p| !p.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
-/// Tables of which a `kind` chooses one.
+/// Tables among which a `kind` selects.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
-    /// Name in the registry.
+    /// Name of the registry.
     pub name: &'static str,
-    /// The tables.
+    /// Tables of the family.
     pub tables: &'static [&'static Table],
 }
 
 impl Family {
-    /// Name and one line for each.
+    /// Return the name and one-line description of each table.
     pub fn registry(&self) -> Vec<(&'static str, &'static str)> {
         self.tables.iter().map(|table| (table.kind, table.line())).collect()
     }
 
-    /// Description in Python's form.
+    /// Return the description for Python.
     pub fn described(&self) -> Value {
         Value::List(self.tables.iter().map(|table| table.described()).collect())
     }
 }
 
-/// A type that a scenario can hold.
+/// A type of values in a scenario.
 pub trait Described: Sized {
-    /// Read a value of a scenario.
+    /// Read a value from its compiled form.
     fn read(value: &Value) -> Result<Self, Refusal>;
-    /// Value in the form of a scenario.
+    /// Return the value in its compiled form.
     fn write(&self) -> Value;
-    /// Value if none is given and no default is written down; `None`: a value must be given.
+    /// Return the default of the type, used if a key has none of its own; `None` if the key is required.
     fn absent() -> Option<Self> {
         None
     }
-    /// Check it by the rules between several keys: each violation is added to `broken`.
+    /// Check the rules on several keys and add each violation to `broken`.
     fn judge(&self, _place: &Place, _broken: &mut Vec<Refusal>) {}
 }
 
-/// The entries of a table, while it is read.
+/// Reader of a table's entries.
 pub struct Reader<'a>(&'a Value, &'static Table);
 
 impl<'a> Reader<'a> {
-    /// A reader of `value`, which must be a table with known keys.
+    /// Create a reader of `value`, which must be a table with known keys.
     pub fn new(value: &'a Value, table: &'static Table) -> Result<Reader<'a>, Refusal> {
         let Value::Table(entries) = value else { return Err(Refusal::new(value, "a table")) };
         for (key, _) in entries {
@@ -314,7 +315,7 @@ impl<'a> Reader<'a> {
         Ok(Reader(value, table))
     }
 
-    /// The value of the `index`-th key.
+    /// Read the value of the `index`-th key.
     pub fn key<T: Described>(&self, index: usize, default: impl Fn() -> Option<T>) -> Result<T, Refusal> {
         let key = &self.1.keys[index];
         let Some(value) = self.0.get(key.compiled) else {
@@ -327,13 +328,13 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Value of a table in which only the kind is given.
+/// Return the value of a table with only its kind given.
 pub fn usual<T: Described>(kind: &str) -> T {
     let table = Value::table([("kind", Value::Text(kind.to_string()))]);
     T::read(&table).expect("invariant: a kind whose keys all have defaults")
 }
 
-/// The default of a key, for Python.
+/// Return the default of a key in the form for Python.
 pub fn absent<T: Described>(default: Option<T>) -> Absent {
     absent_as(default.map(|value| value.write()))
 }
@@ -346,7 +347,7 @@ fn absent_as(default: Option<Value>) -> Absent {
     }
 }
 
-/// Most that waits.
+/// Limit of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// A number of packets.

@@ -1,8 +1,10 @@
-//! The macros that make a struct, an enum of structs, or an enum of names a part of a scenario.
+//! Macros that define tables, families and choices of scenarios as Rust types.
 
-/// Make a struct the table of a scenario: `table! { /// About it. pub struct Params "kind" { /// About the key. key: Type = takes, default; } }`.
-/// `key as "name"` stands under another name in a scenario than once it is compiled. Without a default the key is required, or, if it is an [`Option`], may be absent. Behind the struct may stand `rules`, a function
-/// that judges what joins several keys (see [`Rules`](crate::Rules)).
+/// Define a struct as a table of scenarios:
+/// `table! { /// About it. pub struct Params "kind" { /// About the key. key: Type = takes, default; } }`.
+/// `key as "name"` gives the key a name in scenarios that differs from the compiled one. A key without a default is
+/// required, or optional if its type is an [`Option`]. The struct may be followed by `rules`, a function that checks
+/// rules on several keys (see [`Rules`](crate::Rules)).
 #[macro_export]
 macro_rules! table {
     (
@@ -34,7 +36,7 @@ macro_rules! table {
                 elsewhere: $crate::elsewhere_of!($($elsewhere)?),
             };
 
-            /// The keys that `value` gives; the others keep their values here.
+            /// Return a copy in which the keys given by `value` are replaced.
             #[allow(dead_code, unused_mut, unused_variables, reason = "few tables have variants; some have no keys")]
             $vis fn over(&self, value: &$crate::Value) -> Result<Self, $crate::Refusal> {
                 let reader = $crate::Reader::new(value, Self::TABLE)?;
@@ -72,7 +74,7 @@ macro_rules! table {
     };
 }
 
-/// The name of a key in a scenario.
+/// Name of a key in a scenario.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! name_of {
@@ -84,7 +86,7 @@ macro_rules! name_of {
     };
 }
 
-/// Keys that people look for in a table.
+/// Keys that users look for in a table by mistake.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! elsewhere_of {
@@ -96,7 +98,7 @@ macro_rules! elsewhere_of {
     };
 }
 
-/// The default of a key of [`table!`](crate::table).
+/// Default of a key of [`table!`](crate::table).
 #[doc(hidden)]
 #[macro_export]
 macro_rules! default_of {
@@ -108,7 +110,8 @@ macro_rules! default_of {
     };
 }
 
-/// Make an enum of tables, between which the key `kind` chooses: `family! { /// About them. pub enum Config "name" { Variant(Params), } }`.
+/// Define an enum of tables, selected by the key `kind`:
+/// `family! { /// About them. pub enum Config "name" { Variant(Params), } }`.
 #[macro_export]
 macro_rules! family {
     (
@@ -122,7 +125,7 @@ macro_rules! family {
         }
 
         impl $name {
-            /// Every kind.
+            /// All tables of the family.
             $vis const FAMILY: &'static $crate::Family =
                 &$crate::Family { name: $family, tables: &[$(<$params>::TABLE),+] };
         }
@@ -153,12 +156,12 @@ macro_rules! family {
     };
 }
 
-/// Give the variants of an enum names in a scenario: `choice! { Close: Server "server", Client "client" }`.
+/// Name the variants of an enum in scenarios: `choice! { Close: Server "server", Client "client" }`.
 #[macro_export]
 macro_rules! choice {
     ($name:ident: $($variant:ident $text:literal),+) => {
         impl $name {
-            /// Values of a key that chooses one of these names.
+            /// Permitted values of a key with one of these names.
             pub const TAKES: $crate::Takes = $crate::Takes::Choice(&[$($text),+]);
         }
 

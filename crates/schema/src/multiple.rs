@@ -1,23 +1,24 @@
-//! Multiples of the bandwidth-delay product as packets.
+//! Conversion of multiples of the bandwidth-delay product into packets.
 
 use crate::quantity::{self, Exact};
 use crate::{Refusal, Value, MOST_PACKETS};
 
-/// A multiple of the bandwidth-delay product, which is known once the whole is read; [`Value::Pending`] stands for it.
+/// A multiple of the bandwidth-delay product, which is known only when the whole scenario has been read.
+/// [`Value::Pending`] represents it until then.
 #[derive(Clone, Debug)]
 pub struct Multiple {
-    /// The dotted key.
+    /// Dotted key of the value.
     pub key: String,
-    /// The text.
+    /// Text of the value as written.
     pub written: String,
-    /// How many.
+    /// Factor of the bandwidth-delay product.
     pub number: Exact,
-    /// Whether parts of a packet count.
+    /// Whether fractions of a packet are kept.
     pub mean: bool,
 }
 
 impl Multiple {
-    /// This multiple in packets, if the product is `bdp` packets.
+    /// Return this multiple in packets, given a bandwidth-delay product of `bdp` packets.
     pub fn of(&self, bdp: &Exact) -> Result<Value, Refusal> {
         let refused = |found: String, allowed: String| Err(Refusal { key: self.key.clone(), found, allowed });
         let shown = crate::words::quoted(&self.written);

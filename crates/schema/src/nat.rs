@@ -1,5 +1,5 @@
-//! Natural numbers beyond 128 bits, as products of quantities are before they are rounded. Without an allocation: a quantity has at most
-//! 36 digits and an exponent of two, a bandwidth-delay product two factors more.
+//! Natural numbers beyond 128 bits, for products of quantities before rounding. They need no allocation: a quantity has
+//! at most 36 digits and an exponent of two digits, and a bandwidth-delay product has two factors more.
 
 use std::cmp::Ordering;
 
@@ -8,9 +8,9 @@ const LIMBS: usize = 16;
 /// A natural number below 2^1024.
 #[derive(Clone, Copy, Debug)]
 pub struct Nat {
-    /// Limbs, the least significant first.
+    /// Limbs, least significant first.
     limbs: [u64; LIMBS],
-    /// Number of limbs without zeros above.
+    /// Number of limbs up to the highest non-zero one.
     len: usize,
 }
 
@@ -23,7 +23,7 @@ impl From<u128> for Nat {
 }
 
 impl Nat {
-    /// 10 to this power.
+    /// Return 10 to the power of `power`.
     pub fn power_of_ten(power: u32) -> Nat {
         let mut product = Nat::from(10u128.pow(power % 38));
         for _ in 0..power / 38 {
@@ -40,22 +40,22 @@ impl Nat {
         self
     }
 
-    /// Whether it is 0.
+    /// Whether the number is 0.
     pub fn is_zero(&self) -> bool {
         self.len == 0
     }
 
-    /// The number, if it has at most 128 bits.
+    /// Return the number, if it has at most 128 bits.
     pub fn small(&self) -> Option<u128> {
         (self.len <= 2).then(|| self.limbs[0] as u128 | (self.limbs[1] as u128) << 64)
     }
 
-    /// The bytes of the number, the least significant first.
+    /// Return the bytes of the number, least significant first.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.limbs[..self.len].iter().flat_map(|limb| limb.to_le_bytes()).collect()
     }
 
-    /// The product of two.
+    /// Return the product of two numbers.
     pub fn times(&self, other: &Nat) -> Nat {
         let mut limbs = [0; LIMBS];
         for (i, &a) in self.limbs[..self.len].iter().enumerate() {
@@ -71,7 +71,7 @@ impl Nat {
         Nat { limbs, len: LIMBS }.trimmed(self.len + other.len)
     }
 
-    /// The sum of two.
+    /// Return the sum of two numbers.
     pub fn plus(&self, other: &Nat) -> Nat {
         let (mut limbs, mut carry) = ([0; LIMBS], 0);
         for (sum, (&a, &b)) in limbs.iter_mut().zip(self.limbs.iter().zip(&other.limbs)) {
@@ -81,7 +81,7 @@ impl Nat {
         Nat { limbs, len: LIMBS }.trimmed(self.len.max(other.len) + 1)
     }
 
-    /// The difference to one that is not larger.
+    /// Return the difference to a number that is not larger.
     fn minus(&self, other: &Nat) -> Nat {
         let (mut limbs, mut borrow) = (self.limbs, false);
         for (limb, &b) in limbs[..self.len].iter_mut().zip(&other.limbs) {
@@ -92,7 +92,7 @@ impl Nat {
         Nat { limbs, len: LIMBS }.trimmed(self.len)
     }
 
-    /// The number of its bits.
+    /// Return the number of significant bits.
     pub fn bits(&self) -> usize {
         match self.len {
             0 => 0,
@@ -100,7 +100,7 @@ impl Nat {
         }
     }
 
-    /// The number times 2 to this power.
+    /// Return the number shifted left by `by` bits.
     pub fn shifted(&self, by: usize) -> Nat {
         let (whole, part) = (by / 64, by % 64);
         let mut limbs = [0; LIMBS];
@@ -113,7 +113,7 @@ impl Nat {
         Nat { limbs, len: LIMBS }.trimmed(self.len + whole + 1)
     }
 
-    /// Quotient, below 2^128, and remainder.
+    /// Return the quotient, which must be below 2^128, and the remainder.
     pub fn divided(&self, by: &Nat) -> (u128, Nat) {
         if let (Some(a), Some(b)) = (self.small(), by.small()) {
             return (a / b, Nat::from(a % b));

@@ -1,5 +1,5 @@
-//! Quantities with their unit written out: "1.2 Mbit/s", "25 ms", "64 KiB", "100 packets", "1.5 BDP", "1 %". A text is read exactly,
-//! as a fraction, and rounded once: to whole ns, bit/s, bytes or packets, or to the nearest `f64`.
+//! Quantities with their unit written out: "1.2 Mbit/s", "25 ms", "64 KiB", "100 packets", "1.5 BDP", "1 %". A text is
+//! read exactly, as a fraction, and rounded once, to whole ns, bit/s, bytes or packets, or to the nearest `f64`.
 //!
 //! Length: units, reading and what was meant by a unit that there is not share their tables.
 
@@ -9,22 +9,22 @@ use crate::words::{general, nearest, quote, quoted};
 use crate::Written;
 use crate::{Refusal, LONGEST_NS, MOST_BPS, MOST_BYTES, MOST_PACKETS};
 
-/// A kind of quantity.
+/// Kind of a quantity.
 #[derive(Debug)]
 pub struct Dimension {
     /// Name of the kind.
     pub name: &'static str,
-    /// Name with its article, for messages.
+    /// Name with an article, for messages.
     pub noun: &'static str,
-    /// Each unit, and of how many base units it is.
+    /// Units, each with its number of base units.
     pub units: &'static [(&'static str, u64)],
-    /// Notation of a unit.
+    /// Example of a quantity, for messages.
     pub example: &'static str,
-    /// Largest value, in base units.
+    /// Maximum, in base units.
     pub largest: u64,
-    /// Largest value as text.
+    /// Maximum as text.
     pub shown: &'static str,
-    /// Whether fractions of a base unit are refused: half a packet is, half a nanosecond is rounded.
+    /// Whether fractions of a base unit are refused, as for packets; otherwise they are rounded, as for nanoseconds.
     pub indivisible: bool,
 }
 
@@ -108,25 +108,25 @@ pub const BDP: Dimension = Dimension {
     indivisible: false,
 };
 
-/// All of them.
+/// All dimensions.
 pub const DIMENSIONS: [&Dimension; 5] = [&DURATION, &RATE, &SIZE, &PACKETS, &BDP];
 
-/// Allowed values of a probability, for messages.
+/// Permitted values of a probability, for messages.
 pub const SHARE: &str = "a number from 0 to 1 without quotes, or \"0 %\" to \"100 %\"";
 
-/// A quantity as requested.
+/// Requirements on a quantity.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
-    /// Allowed kinds.
+    /// Permitted dimensions.
     pub dimensions: &'a [&'static Dimension],
-    /// Whether zero is allowed. Negative values never are.
+    /// Whether zero is allowed. Negative values are always refused.
     pub zero: bool,
-    /// Whether fractions of a packet or byte are, as in a mean.
+    /// Whether fractions of a packet or byte are allowed, as in a mean.
     pub parts: bool,
 }
 
 impl<'a> Asked<'a> {
-    /// One kind, above zero unless `zero`.
+    /// Require one of these dimensions, above zero unless `zero`.
     pub const fn one(dimension: &'a [&'static Dimension], zero: bool) -> Asked<'a> {
         Asked { dimensions: dimension, zero, parts: false }
     }
@@ -194,7 +194,7 @@ impl<'a> Asked<'a> {
         Ok((value, dimension))
     }
 
-    /// Allowed values, for messages.
+    /// Describe the permitted values, for messages.
     pub fn describe(&self) -> String {
         let nouns: Vec<&str> = self.dimensions.iter().map(|d| d.noun).collect();
         let kinds = match nouns.split_last() {
@@ -213,7 +213,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// A probability: a number from 0 to 1, or a percentage as text.
+/// Read a probability: a number from 0 to 1, or a percentage as text.
 pub fn share(value: &Written) -> Result<f64, Refusal> {
     let refused = |without| Refusal::new(format_args!("{}{without}", quote(value)), SHARE);
     match value {
@@ -236,17 +236,17 @@ pub fn share(value: &Written) -> Result<f64, Refusal> {
     }
 }
 
-/// A number in a text, without its unit.
+/// A number in a text, without its unit: `figures` times 10 to the power of `power`.
 #[derive(Clone, Copy, Debug)]
 struct Decimal {
     negative: bool,
     figures: u128,
-    /// Power of ten of the last figure.
+    /// Power of ten of the last digit.
     power: i32,
 }
 
 impl Decimal {
-    /// The amount times a whole number.
+    /// Return the number times a whole number.
     fn times(&self, factor: u64) -> Exact {
         let figures = Nat::from(self.figures).times(&Nat::from(factor as u128));
         let power = Nat::power_of_ten(self.power.unsigned_abs());
@@ -257,8 +257,8 @@ impl Decimal {
     }
 }
 
-/// Maximum number of digits before the point, and after it; and of an exponent. A hostile "1e999999999" must
-/// not become a number with as many digits.
+/// Maximum number of digits before and after the point, and of an exponent. A hostile "1e999999999" must not be
+/// expanded to that many digits.
 const DIGITS: usize = 18;
 const EXPONENT: usize = 2;
 
@@ -274,8 +274,8 @@ fn spaces(text: &[u8]) -> usize {
     text.iter().take_while(|&&c| is_space(c)).count()
 }
 
-/// Number and unit of a text, if it has at most one of each. What cannot be a part of the number begins the unit, so `1.x` is 1 of the
-/// unit `.x`.
+/// Split a text into a number and an optional unit. The unit begins where the text cannot continue the number, so `1.x`
+/// is 1 with the unit `.x`.
 fn split(text: &str) -> Option<(Decimal, Option<&str>)> {
     let bytes = text.as_bytes();
     let mut at = spaces(bytes);
@@ -319,7 +319,7 @@ fn split(text: &str) -> Option<(Decimal, Option<&str>)> {
     None
 }
 
-/// Rest of the text from here to the end, spaces around it apart: nothing, or a unit.
+/// Return the rest of the text without surrounding spaces, if it is a unit or empty.
 #[allow(clippy::option_option, reason = "no match, no unit, a unit")]
 fn unit(text: &str, from: usize) -> Option<Option<&str>> {
     let rest = &text.as_bytes()[from..];
@@ -336,7 +336,7 @@ fn unit(text: &str, from: usize) -> Option<Option<&str>> {
     }
 }
 
-/// The quantity that was probably meant: bytes per second where bits are counted are eight times as many.
+/// Return the quantity that was probably meant. Bytes per second are converted if bits per second are required.
 fn meant(text: &str, unit: &str, units: &[&str]) -> Option<String> {
     let written = text.trim().strip_suffix(unit)?.trim();
     let prefix = unit.strip_suffix("B/s").or_else(|| unit.strip_suffix("Bps"));
@@ -367,7 +367,7 @@ pub fn is_bare(text: &str) -> bool {
     matches!(split(text), Some((_, None)))
 }
 
-/// Why a number is refused that has more digits than are read.
+/// Return the refusal of a number with more digits than are supported.
 fn overlong(text: &str, dimensions: &[&'static Dimension]) -> Option<Refusal> {
     let bytes = text.as_bytes();
     let mut at = spaces(bytes);
@@ -396,7 +396,7 @@ fn overlong(text: &str, dimensions: &[&'static Dimension]) -> Option<Refusal> {
     if whole.is_empty() || negative {
         return None;
     }
-    // Power of ten of the first figure that counts; an exponent of many digits says enough by its sign.
+    // Power of ten of the first non-zero digit. Of a very long exponent only the sign matters.
     let mut power = whole.len() as i64 - 1 - first as i64;
     if !exponent.is_empty() {
         let far = exponent.trim_start_matches(['+', '-', '0']).len() > 9;
@@ -427,7 +427,7 @@ fn too_small(quoted: &str, dimension: &Dimension) -> Refusal {
     Refusal::new(format_args!("{quoted}, which is too small"), allowed)
 }
 
-/// A multiple of a bandwidth-delay product as its amount in messages.
+/// Format a multiple of the bandwidth-delay product for messages.
 pub fn few_digits(x: &Exact) -> String {
     general(x.to_f64(), 3)
 }
@@ -474,7 +474,7 @@ mod tests {
 
     #[test]
     fn floats_are_the_nearest() {
-        // decimals as the standard library reads them, with up to 36 digits and products beyond 128 bits
+        // decimals as parsed by the standard library, with up to 36 digits and products beyond 128 bits
         let mut state = 1u64;
         let mut next = |most: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -487,7 +487,7 @@ mod tests {
             let (decimal, _) = split(&text).expect("a number");
             assert_eq!(decimal.times(1).to_f64(), text.parse::<f64>().expect("a number"), "{text}");
         }
-        // a tie goes to the even number; a number 10^-36 beyond it does not
+        // a tie is rounded to even; a number 10^-36 above it is not
         let tie = Exact::whole((1 << 53) + 1);
         assert_eq!(tie.to_f64(), 9_007_199_254_740_992.0);
         let beyond = Exact {

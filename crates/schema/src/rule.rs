@@ -1,11 +1,12 @@
-//! Rules that join several keys of a table. They stand beside the table (`rules` in [`table!`](crate::table)), are judged once the
-//! table is read, and refuse in the words of the scenario: a value is shown as its author wrote it, where that is known.
+//! Rules on several keys of a table. They are defined next to the table (`rules` in [`table!`](crate::table)) and
+//! checked when the table has been read. Their refusals use the scenario's notation: values are shown as their author
+//! wrote them, if known.
 
 use std::fmt;
 
 use crate::{words, Described, Refusal, Table, Value, Written as Text};
 
-/// Position of a value in a scenario, and the text that its author wrote there.
+/// Position of a value in a scenario, and the author's text at this position.
 #[derive(Clone, Copy)]
 pub struct Place<'a> {
     outer: Option<&'a Place<'a>>,
@@ -20,29 +21,29 @@ enum Part<'a> {
     Entry(usize),
 }
 
-/// The author's text.
+/// The author's text at a position.
 #[derive(Clone, Copy)]
 enum Written<'a> {
-    /// No text is known: the scenario was already compiled.
+    /// Unknown, because the scenario was already compiled.
     Unknown,
-    /// Nothing: a default applies.
+    /// Absent, so that a default applies.
     Nothing,
-    /// This.
+    /// The text as written.
     As(&'a Text),
 }
 
 impl<'a> Place<'a> {
-    /// The whole scenario, and its author's text, if known.
+    /// Create the position of the whole scenario, with the author's text if known.
     pub fn whole(written: Option<&'a Text>) -> Place<'a> {
         Place { outer: None, part: Part::Whole, written: written.map_or(Written::Unknown, Written::As) }
     }
 
-    /// A key of the table at this position.
+    /// Return the position of a key of the table here.
     pub fn key(&'a self, name: &'a str) -> Place<'a> {
         Place { outer: Some(self), part: Part::Key(name), written: self.below(|value| value.get(name)) }
     }
 
-    /// An entry of the list at this position.
+    /// Return the position of an entry of the list here.
     pub fn at(&'a self, index: usize) -> Place<'a> {
         let entry = |value: &'a Text| match value {
             Text::List(entries) => entries.get(index),
@@ -58,7 +59,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Whether the author gave this key of the table here; `None` if that is not known.
+    /// Whether the author gave this key of the table here; `None` if unknown.
     pub fn given(&self, key: &str) -> Option<bool> {
         match self.below(|value| value.get(key)) {
             Written::Unknown => None,
@@ -67,7 +68,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The author's text under a dotted key of the table here.
+    /// Return the author's text under a dotted key of the table here.
     fn written(&self, key: &str) -> Option<&'a Text> {
         let Written::As(mut value) = self.written else { return None };
         for part in key.split('.') {
@@ -96,7 +97,7 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// The rules of a table at work: they check its values and refuse inconsistent ones.
+/// State of the check of a table's rules.
 pub struct Rules<'a> {
     place: &'a Place<'a>,
     table: &'static Table,
@@ -105,7 +106,7 @@ pub struct Rules<'a> {
 }
 
 impl<'a> Rules<'a> {
-    /// Rules of the table at `place` with the values `held`.
+    /// Create the state for the table at `place` with the values `held`.
     pub fn new(
         place: &'a Place<'a>,
         table: &'static Table,
@@ -115,13 +116,13 @@ impl<'a> Rules<'a> {
         Rules { place, table, held, broken }
     }
 
-    /// Refuse the value of `key` (dotted, where it lies deeper) as it was found.
+    /// Refuse the value of `key` (dotted if nested) as the author wrote it.
     pub fn refuse(&mut self, key: &str, allowed: impl fmt::Display) {
         let found = self.shown(key);
         self.refuse_as(key, found, allowed);
     }
 
-    /// Refuse the value of `key` and report what was found; without a key, the table itself.
+    /// Refuse the value of `key` with a description of what was found. An empty key refers to the table itself.
     pub fn refuse_as(&mut self, key: &str, found: impl fmt::Display, allowed: impl fmt::Display) {
         let mut refusal = Refusal::new(found, allowed);
         if !key.is_empty() {
@@ -131,7 +132,7 @@ impl<'a> Rules<'a> {
         self.broken.push(if place.is_empty() { refusal } else { refusal.within(place) });
     }
 
-    /// The value of `key` as its author wrote it, or as the engine would.
+    /// Return the value of `key` as its author wrote it, otherwise in the engine's notation.
     pub fn shown(&self, key: &str) -> String {
         match self.place.written(key) {
             Some(value) => words::quote(value),
@@ -139,23 +140,23 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// The value of `key` as its author wrote it, or this text.
+    /// Return the value of `key` as its author wrote it, otherwise `text`.
     pub fn shown_or(&self, key: &str, text: impl FnOnce() -> String) -> String {
         self.place.written(key).map_or_else(text, words::quote)
     }
 
-    /// Whether the author gave a key; `None` if that is not known.
+    /// Whether the author gave a key; `None` if unknown.
     pub fn given(&self, key: &str) -> Option<bool> {
         self.place.given(key)
     }
 
-    /// Text that the author gave under this key, if there is one.
+    /// Return the text that the author gave under this key, if there is one.
     pub fn text(&self, key: &str) -> Option<&str> {
         self.place.written(key).and_then(Text::text)
     }
 }
 
-/// A table whose keys stand among those of the table that holds it, once it is compiled under a key of its own.
+/// A table that is compiled under its own key, while a scenario lists its keys in the enclosing table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inline<T>(pub T);
 

@@ -1,11 +1,12 @@
-//! Back from the engine to a scenario: keys in the order of their tables, and defaults as an author would write them.
+//! Conversion from the engine's values back to a scenario: keys in the order of their tables, and defaults in the
+//! notation of an author.
 
 use crate::draws::DISTRIBUTIONS;
 use crate::words::{duration, rate, size};
 use crate::{Table, Takes, Unit, Value, Written};
 
 impl Table {
-    /// The keys of a table in their order, and those of tables within.
+    /// Sort the keys of a table, and of nested tables, into the order of their definition.
     pub fn ordered(&self, written: Written, kinded: bool) -> Written {
         let Written::Table(mut given) = written else { return written };
         let place = |name: &str| match kinded && name == "kind" {
@@ -47,7 +48,7 @@ impl Takes {
         }
     }
 
-    /// A default as a scenario would give it.
+    /// Return a default in the notation of a scenario.
     pub fn shown(&self, value: &Value) -> Value {
         let whole = |text: fn(u64) -> String| match value {
             Value::Whole(n) => Value::Text(text(*n)),

@@ -1,86 +1,87 @@
-//! Values that the keys of tables take: units, ranges, names.
+//! Types of values that the keys of tables take: units, ranges, names.
 
 use crate::{words, Described, Family, Table, Value, Written};
 
-/// Values that a key takes: their unit and range.
+/// Type of a key's values: unit and range.
 #[derive(Clone, Copy, Debug)]
 pub enum Takes {
-    /// true or false.
+    /// `true` or `false`.
     Flag,
-    /// A whole number within bounds, both included.
+    /// A whole number within inclusive bounds.
     Whole(u64, u64),
-    /// A number within bounds, both included.
+    /// A number within inclusive bounds.
     Number(f64, f64),
-    /// A number above the first bound and up to the second.
+    /// A number above the first bound and at most the second.
     Above(f64, f64),
     /// A probability.
     Share,
-    /// A length of time, ns; its minimum.
+    /// A duration, ns, with its minimum.
     Duration(u64),
-    /// A rate, bit/s; its minimum.
+    /// A rate, bit/s, with its minimum.
     Rate(u64),
-    /// Bytes within bounds, both included.
+    /// A number of bytes within inclusive bounds.
     Size(u64, u64),
-    /// Whole packets.
+    /// A whole number of packets.
     Packets,
-    /// Whole packets, which a scenario may give as multiples of the bandwidth-delay product.
+    /// A whole number of packets, which a scenario may give as a multiple of the bandwidth-delay product.
     PacketLimit,
-    /// A mean number of packets, above the first bound and up to the second.
+    /// A mean number of packets, which may be fractional and may be given as a multiple of the bandwidth-delay product.
     MeanPackets,
-    /// Packets, bytes, or multiples of the bandwidth-delay product.
+    /// A number of packets or bytes, or a multiple of the bandwidth-delay product.
     Limit,
     /// Any text.
     Text,
-    /// A text of at most this many characters, for readers.
+    /// A text for readers, with this maximum number of characters.
     Label(u64),
-    /// A name that something is registered under.
+    /// A name from a registry.
     Named(&'static Registry),
     /// One of these names.
     Choice(&'static [&'static str]),
     /// A distribution of durations (drawn in s), rates (bit/s), sizes (bytes) or probabilities.
     Drawn(Unit),
-    /// The same, or one value: always the same. The least, in the base unit of the scenario.
+    /// A distribution as in `Drawn`, or a constant value, with its minimum in the scenario's base unit.
     DrawnOr(Unit, u64),
-    /// A size, "2 x 1 kB" for several of one size, or a distribution of sizes. Several are compiled as one, with `times`.
+    /// A size, "2 x 1 kB" for several equal sizes, or a distribution of sizes. Several sizes are compiled to one with
+    /// `times`.
     Writes,
-    /// A length of time that may be zero; or a distribution, which is compiled under this key, in s.
+    /// A duration that may be zero; or a distribution, which is compiled under the given key, in s.
     DurationOr(&'static str),
-    /// An amount of a distribution, whose quantity the containing key defines.
+    /// A value of a distribution, whose quantity the containing key defines.
     Amount,
-    /// A file with a Mahimahi trace, of which the engine is told the opportunities in each millisecond.
+    /// A file with a Mahimahi trace. The engine receives the transmission opportunities in each millisecond.
     Trace,
-    /// Options of a controller, which knows them.
+    /// Options of a controller, which defines their keys.
     Options,
     /// A table.
     Table(&'static Table),
-    /// A table whose keys stand among those of the table that holds it, until it is compiled.
+    /// A table whose keys are listed in the enclosing table of a scenario and compiled under a key of their own.
     Inline(&'static Table),
-    /// A table whose `kind` chooses among several.
+    /// A table selected by its `kind`.
     OneOf(&'static Family),
-    /// A list of at least this many.
+    /// A list with this minimum number of entries.
     List(&'static Takes, u64),
-    /// A list, or this word.
+    /// A list, or the given word.
     ListOr(&'static Takes, &'static str),
 }
 
-/// Names that something is registered under.
+/// A registry of names.
 #[derive(Debug)]
 pub struct Registry {
     /// Name in Python.
     pub name: &'static str,
-    /// All names.
+    /// Returns all registered names.
     pub names: fn() -> Vec<&'static str>,
-    /// Names outside the registry.
+    /// Permitted names outside the registry.
     pub others: &'static [Other],
-    /// Whether `FILE.py:CLASS`, `FILE.c` and `FILE.rs` name a user's own, too.
+    /// Whether `FILE.py:CLASS`, `FILE.c` and `FILE.rs` are also permitted, for user-defined controllers.
     pub files: bool,
 }
 
-/// Names outside a registry: their beginning, the pattern of the rest, and a function that checks the rest.
+/// Names outside a registry: prefix, pattern of the rest, and a function that checks the rest.
 pub type Other = (&'static str, &'static str, fn(&str) -> bool);
 
 impl Registry {
-    /// Return the allowed names, if `written` is none of them.
+    /// Return the permitted names, if `written` is not one of them.
     pub fn refuses(&self, written: &Written) -> Option<String> {
         let names = (self.names)();
         let Some(name) = written.text() else { return Some(words::one_of(&words::spelled(written), &names)) };
@@ -94,7 +95,7 @@ impl Registry {
     }
 }
 
-/// Whether a controller's name is that of a file: of a class in it, `FILE.py:CLASS`, or of C or Rust, `FILE.c`, `FILE.rs`.
+/// Whether a controller's name refers to a file: `FILE.py:CLASS` for a class, or `FILE.c` and `FILE.rs`.
 pub fn is_own(name: &str) -> bool {
     if [".c", ".rs"].iter().any(|end| name.len() > end.len() && name.ends_with(end)) {
         return !name.contains('\n');
@@ -118,33 +119,33 @@ pub enum Unit {
     Share,
 }
 
-/// true or false.
+/// `true` or `false`.
 pub const FLAG: Takes = Takes::Flag;
-/// A length of time that may be zero.
+/// A duration that may be zero.
 pub const DURATION_OR_ZERO: Takes = Takes::Duration(0);
-/// A length of time.
+/// A duration above zero.
 pub const DURATION: Takes = Takes::Duration(1);
-/// A rate.
+/// A rate above zero.
 pub const RATE: Takes = Takes::Rate(1);
-/// A number of bytes.
+/// A number of bytes above zero.
 pub const SIZE: Takes = Takes::Size(1, MOST_BYTES);
 /// A number of bytes that may be zero.
 pub const SIZE_OR_ZERO: Takes = Takes::Size(0, MOST_BYTES);
-/// A count of something.
+/// A count above zero.
 pub const COUNT: Takes = Takes::Whole(1, 1_000_000);
 /// A number above zero.
 pub const POSITIVE: Takes = Takes::Above(0.0, 1e6);
-/// The longest time that a scenario may ask for, ns: 1000 h.
+/// Maximum duration in a scenario, ns: 1000 h.
 pub const LONGEST_NS: u64 = 1000 * 3600 * 1_000_000_000;
-/// The largest permitted rate in a scenario, bit/s.
+/// Maximum rate in a scenario, bit/s.
 pub const MOST_BPS: u64 = 100_000_000_000_000;
-/// The largest permitted size in a scenario, bytes.
+/// Maximum size in a scenario, bytes.
 pub const MOST_BYTES: u64 = 1_000_000_000_000_000;
-/// The largest permitted number of packets in a scenario.
+/// Maximum number of packets in a scenario.
 pub const MOST_PACKETS: u64 = 1_000_000_000;
 
 impl Takes {
-    /// Return the allowed values, if `value` is none of them. A value with parts is checked while it is read.
+    /// Return the permitted values, if `value` is not one of them. Composite values are checked while they are read.
     pub fn refuses(&self, value: &Value) -> Option<String> {
         let whole = |low: u64, high: u64, of: &str| match value {
             Value::Whole(n) if (low..=high).contains(n) => None,
@@ -209,12 +210,12 @@ impl Takes {
         }
     }
 
-    /// Allowed values.
+    /// Return the permitted values.
     pub fn allowed(&self) -> String {
         self.refuses(&Value::Table(Vec::new())).unwrap_or_default()
     }
 
-    /// Description in Python's form: type and bounds.
+    /// Return the description for Python: type and bounds.
     pub(crate) fn described(&self) -> Value {
         let of = |name: &str, more: Vec<(&str, Value)>| {
             let named = ("takes", Value::Text(name.to_string()));

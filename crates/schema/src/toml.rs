@@ -1,4 +1,4 @@
-//! TOML in which every value knows its place, so that a refusal can point at it.
+//! TOML with the position of every value, so that refusals can point to it.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -7,38 +7,38 @@ use toml_edit::{Document, Item, TableLike, Value as Parsed};
 
 use crate::{Refusal, Written};
 
-/// A place in a text.
+/// Position in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// Counted from 1.
+    /// Line, counted from 1.
     pub line: usize,
-    /// Column of its first character, counted from 1.
+    /// Column of the first character, counted from 1.
     pub column: usize,
-    /// Characters of it on this line, at least 1.
+    /// Number of characters on this line, at least 1.
     pub length: usize,
 }
 
-/// A value under a dotted key.
+/// Positions of a key and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placed {
-    /// The key; positions in lists are numbers.
+    /// Dotted key; positions in lists are numbers.
     pub key: String,
-    /// Position of the key, or of its substitute.
+    /// Position of the key, or of the value if there is no key.
     pub name: Position,
     /// Position of the value.
     pub value: Position,
 }
 
-/// A text that is read.
+/// Result of reading a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Read {
-    /// Everything.
+    /// The values of the text.
     pub written: Written,
-    /// Every key, in the order of the text.
+    /// Positions of all keys, in the order of the text.
     pub places: Vec<Placed>,
 }
 
-/// Read a text, or report the position and reason of a TOML error.
+/// Read a text, or return the position and reason of a TOML error.
 pub fn read(text: &str) -> Result<Read, (Position, String)> {
     let lines = Lines::of(text);
     let parsed = Document::parse(text).map_err(|error| {
@@ -51,8 +51,8 @@ pub fn read(text: &str) -> Result<Read, (Position, String)> {
 }
 
 impl Read {
-    /// The place of a value that is refused, or of its name; of a key that is not there, that of the table that lacks it: the
-    /// beginning of the text, if that is the whole.
+    /// Return the position of a refused value or of its key. For a missing key, return the position of the enclosing
+    /// table, or the beginning of the text.
     pub fn place(&self, refusal: &Refusal) -> Option<Position> {
         let mut name = refusal.found.starts_with("an unknown key");
         let mut key = refusal.key.as_str();
@@ -126,9 +126,10 @@ impl Reader<'_> {
     }
 }
 
-/// Characters of a dotted key whose place is kept: a file of long names must not take memory by their product.
+/// Maximum length of a dotted key whose position is kept, so that memory use does not grow with the product of long
+/// names.
 const LONGEST_KEY: usize = 400;
-/// Represents a longer one.
+/// Placeholder for a longer key.
 const OVERLONG: &str = "\0";
 
 fn join(key: &str, part: &str) -> String {
@@ -140,12 +141,12 @@ fn join(key: &str, part: &str) -> String {
     }
 }
 
-/// Starts of a text's lines.
+/// Byte offsets of a text's lines.
 struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
-    /// The last requested position: line, byte, column. Values are visited in the order of the text, so that
-    /// columns of a long line are counted once.
+    /// The last requested position: line, byte, column. Values are visited in the order of the text, so each column of
+    /// a long line is counted only once.
     last: Cell<(usize, usize, usize)>,
 }
 
@@ -199,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_file_of_a_mebibyte_takes_no_more_than_its_length() {
-        // one line of 200,000 values; a name of 300,000 characters above 60,000 keys
+        // one line of 200,000 values; then a name of 300,000 characters above 60,000 keys
         let line = format!("x = [{}]", "1, ".repeat(200_000));
         let last = read(&line).expect("TOML").places.pop().expect("places");
         assert_eq!((last.key.as_str(), last.value.column), ("x.199999", 6 + 3 * 199_999));

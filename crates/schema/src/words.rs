@@ -1,19 +1,20 @@
-//! Values and names in messages: what was found as a scenario would spell it, and the nearest of the names that are allowed.
+//! Values and names in messages: values in the notation of a scenario, and the permitted name closest to the one found.
 
 use std::collections::BTreeMap;
 
 use crate::{Table, Takes, Unit, Value, Written};
 
-/// Characters of a found value that a message shows.
+/// Maximum number of characters of a value in a message.
 const MOST_SHOWN: usize = 60;
-/// Names that a message lists, characters of each, and of all.
+/// Maximum number of names in a message. `MOST_OF_NAME` and `MOST_OF_LIST` limit the characters of each name and of the
+/// list.
 const MOST_NAMES: usize = 50;
-/// Number of characters of a list of names printed beside the nearest of them.
+/// Maximum length of a list of names that is shown together with the nearest name, characters.
 const MOST_BESIDE: usize = 60;
 const MOST_OF_NAME: usize = 60;
 const MOST_OF_LIST: usize = 600;
 
-/// A value as a scenario spells it, short enough for a message.
+/// Return a value in the notation of a scenario, shortened for a message.
 pub fn quote(value: &Written) -> String {
     let text = match value {
         Written::Nothing => "nothing".to_string(),
@@ -35,7 +36,7 @@ pub fn quote(value: &Written) -> String {
     }
 }
 
-/// A value in the form of Python's `str`, with which names are compared.
+/// Return a value in the form of Python's `str`, for comparison with names.
 pub fn spelled(value: &Written) -> String {
     let within = |value: &Written| match value {
         Written::Text(text) => format!("'{text}'"),
@@ -55,7 +56,7 @@ pub fn spelled(value: &Written) -> String {
     }
 }
 
-/// A number with the fewest digits that distinguish it from all others, as Python writes it.
+/// Format a number with the fewest digits that distinguish it from all others, as Python does.
 pub fn float(x: f64) -> String {
     if x.is_nan() {
         return "nan".to_string();
@@ -78,8 +79,7 @@ pub fn float(x: f64) -> String {
     }
 }
 
-/// A number with at most this many significant digits, and an exponent if it has more before the point
-/// (`%g`).
+/// Format a number with at most `digits` significant digits, and an exponent if it has more before the point (`%g`).
 pub fn general(x: f64, digits: usize) -> String {
     let rounded = format!("{x:.*e}", digits - 1);
     let Some((figures, power)) = rounded.split_once('e') else { return float(x) };
@@ -92,7 +92,7 @@ pub fn general(x: f64, digits: usize) -> String {
     format!("{figures}e{}{:02}", if power < 0 { '-' } else { '+' }, power.abs())
 }
 
-/// A compiled value as a scenario spells it where it has no unit.
+/// Format a compiled value without a unit, in the notation of a scenario.
 fn plain(value: &Value) -> String {
     match value {
         Value::Text(text) => quoted(text),
@@ -102,7 +102,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// A text in quotes, short enough for a message.
+/// Return a text in quotes, shortened for a message.
 pub fn quoted(text: &str) -> String {
     let mut out = String::from('"');
     for c in text.chars() {
@@ -125,7 +125,7 @@ pub fn quoted(text: &str) -> String {
     }
 }
 
-/// The value under a dotted key of a table that is compiled, with its unit.
+/// Format the value under a dotted key of a compiled table, with its unit.
 pub(crate) fn held(table: &'static Table, value: &Value, key: &str) -> String {
     let mut takes = Takes::Table(table);
     let mut here = value;
@@ -159,7 +159,7 @@ fn in_table<'a>(table: &'static Table, value: &'a Value, key: &str) -> Option<(&
     value.get(key).map(|value| (value, takes))
 }
 
-/// A compiled value as a scenario spells it.
+/// Format a compiled value in the notation of a scenario.
 fn with_unit(value: &Value, takes: Takes) -> String {
     let whole = |value: &Value| match value {
         Value::Whole(n) => Some(*n),
@@ -190,7 +190,7 @@ fn with_unit(value: &Value, takes: Takes) -> String {
     text.map_or_else(|| plain(value), |text| quoted(&text))
 }
 
-/// A size, or several of one size, as they are written.
+/// Format a size, or several equal sizes, in the notation of a scenario.
 pub(crate) fn writes(value: &Value) -> String {
     let each = match value.get("value") {
         Some(Value::Number(each)) => size(libm::rint(*each) as u64),
@@ -202,12 +202,12 @@ pub(crate) fn writes(value: &Value) -> String {
     }
 }
 
-/// A length of time in the largest unit of which it is a whole number.
+/// Format a duration in the largest unit that gives a whole number.
 pub fn duration(ns: u64) -> String {
     in_units(ns, &[("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000), ("ns", 1)])
 }
 
-/// A rate in the largest unit of which it is a whole number.
+/// Format a rate in the largest unit that gives a whole number.
 pub fn rate(bps: u64) -> String {
     in_units(bps, &[("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1000), ("bit/s", 1)])
 }
@@ -218,17 +218,17 @@ fn in_units(value: u64, units: &[(&str, u64)]) -> String {
     format!("{} {unit}", value / size)
 }
 
-/// A number of bytes, in words.
+/// Format a number of bytes.
 pub fn size(bytes: u64) -> String {
     format!("{bytes} byte{}", if bytes == 1 { "" } else { "s" })
 }
 
-/// A number of packets, in words.
+/// Format a number of packets.
 pub fn packets(n: u64) -> String {
     format!("{n} packet{}", if n == 1 { "" } else { "s" })
 }
 
-/// A number with at most this many significant digits.
+/// Format a number with at most `digits` significant digits.
 pub fn significant(x: f64, digits: usize) -> String {
     if x == 0.0 || !x.is_finite() {
         return x.to_string();
@@ -237,7 +237,7 @@ pub fn significant(x: f64, digits: usize) -> String {
     rounded.to_string()
 }
 
-/// The allowed names as a list, and the one nearest to what was found; beside it a long list is left out.
+/// List the permitted names and the one nearest to what was found. A long list is omitted if there is a nearest name.
 pub fn one_of<S: AsRef<str>>(found: &str, names: &[S]) -> String {
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     let listed: Vec<String> = names.iter().take(MOST_NAMES).map(|name| cut(name, MOST_OF_NAME)).collect();
@@ -255,7 +255,7 @@ pub fn one_of<S: AsRef<str>>(found: &str, names: &[S]) -> String {
     }
 }
 
-/// Enough of a long name to find it.
+/// Shorten a long name.
 fn cut(name: &str, most: usize) -> String {
     let all: Vec<char> = name.chars().collect();
     if all.len() <= most {
@@ -265,8 +265,8 @@ fn cut(name: &str, most: usize) -> String {
     all[..kept].iter().chain(&['.', '.', '.']).chain(&all[all.len() - 40..]).collect()
 }
 
-/// The name that was probably meant: the one with the most in common, if that is at least half (Ratcliff and Obershelp 1988, as
-/// Python's difflib counts it). Case, `_` and `-` make no difference.
+/// Return the name that was probably meant: the one with the most characters in common, if that is at least half
+/// (Ratcliff and Obershelp 1988, as in Python's difflib). Case is ignored, and `_` equals `-`.
 pub fn nearest<'a>(found: &str, names: &[&'a str]) -> Option<&'a str> {
     let folded = |name: &str| name.to_lowercase().replace('_', "-");
     let found = Matcher::new(&folded(found));
@@ -282,7 +282,7 @@ pub fn nearest<'a>(found: &str, names: &[&'a str]) -> Option<&'a str> {
     best.map(|(_, _, name)| name)
 }
 
-/// A text that others are compared with.
+/// A text with which others are compared.
 struct Matcher {
     text: Vec<char>,
     at: BTreeMap<char, Vec<usize>>,
@@ -296,14 +296,14 @@ impl Matcher {
             at.entry(c).or_default().push(i);
         }
         if text.len() >= 200 {
-            // a character that is everywhere in a long text begins no match
+            // in a long text, a very frequent character does not start a match
             let most = text.len() / 100 + 1;
             at.retain(|_, places| places.len() <= most);
         }
         Matcher { text, at }
     }
 
-    /// Twice the characters in common, by all.
+    /// Return twice the number of common characters, divided by the total number.
     fn ratio(&self, other: &str) -> f64 {
         let other: Vec<char> = other.chars().collect();
         let all = (self.text.len() + other.len()) as f64;
@@ -326,7 +326,7 @@ impl Matcher {
         2.0 * common as f64 / all
     }
 
-    /// The longest match within these ranges; of several the one that comes first in `a`, then in the text.
+    /// Return the longest match within these ranges; of several, the first in `a`, then the first in the text.
     fn longest(
         &self,
         a: &[char],

@@ -1,18 +1,18 @@
-//! A scenario as its author wrote it: quantities are texts with their unit.
+//! A scenario as its author wrote it: quantities are texts with units.
 
-/// A value in its written form.
+/// A value as written.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Written {
-    /// Python's `None`; TOML has no counterpart.
+    /// Python's `None`, which TOML does not have.
     Nothing,
     Flag(bool),
     Whole(i64),
-    /// A whole number of more than 64 bits, in digits.
+    /// A whole number of more than 64 bits, as decimal digits.
     Huge(String),
     Number(f64),
     Text(String),
-    /// A date, or a time.
+    /// A date or a time.
     Date(String),
     List(Vec<Written>),
     Table(Vec<(String, Written)>),
@@ -27,7 +27,7 @@ impl Written {
         }
     }
 
-    /// The text; `None` if the value is no text.
+    /// Return the text; `None` for other values.
     pub fn text(&self) -> Option<&str> {
         match self {
             Written::Text(text) => Some(text),
@@ -35,7 +35,7 @@ impl Written {
         }
     }
 
-    /// Whether it is a number, or a text that is nothing but one.
+    /// Whether the value is a number, or a text with only a number.
     pub fn is_number(&self) -> bool {
         match self {
             Written::Whole(_) | Written::Huge(_) | Written::Number(_) => true,

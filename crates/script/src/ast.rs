@@ -1,21 +1,20 @@
-//! Syntax tree of a packet script. Numbers are as written: sequence numbers 32 bits wide, windows the raw 16 bits of
-//! the header, times as distances from the start or from the event before. The player works out what each is relative
-//! to.
+//! Syntax tree of a packet script. Numbers are stored as written: sequence numbers with 32 bits, windows as the raw
+//! 16 bits of the header, times relative to the start or to the previous event. The player resolves them.
 
 use ackclock_core::{AccEcnOption, Flags, Span};
 
 use crate::error::Pos;
 
-/// A whole script. `--define` and its uses are already resolved.
+/// A whole script, with `--define` and its uses already resolved.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Script {
     /// `--name=value` lines, in order.
     pub options: Vec<ScriptOption>,
-    /// A command before the first event.
+    /// Command before the first event.
     pub init: Option<Command>,
-    /// The events, in order.
+    /// Events, in order.
     pub events: Vec<Event>,
-    /// A command after the last event, whether or not the script passed.
+    /// Command after the last event, run whether or not the script passed.
     pub cleanup: Option<Command>,
 }
 
@@ -30,53 +29,53 @@ pub struct ScriptOption {
     pub value: Option<String>,
 }
 
-/// The text between back-quotes. It is read, never executed.
+/// Text between back-quotes. Parsed, never executed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Command {
     /// Position.
     pub at: Pos,
-    /// Text between the marks.
+    /// Text between the back-quotes.
     pub text: String,
 }
 
-/// Something at some time.
+/// An event of the script.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Event {
     /// Position.
     pub at: Pos,
-    /// Time when it happens, or must happen.
+    /// Time at which the event happens or must happen.
     pub time: When,
     /// Action of the event.
     pub action: Action,
 }
 
-/// Time of an event. Windows and [`When::Any`] stand only before expected packets.
+/// Time of an event. Windows and [`When::Any`] occur only on expected packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum When {
     /// `t`: since the start of the script.
     At(Span),
-    /// `+t`: since the end of the event before.
+    /// `+t`: since the end of the previous event.
     After(Span),
     /// `a~b`: since the start of the script.
     Between(Span, Span),
-    /// `+a~+b`: since the end of the event before.
+    /// `+a~+b`: since the end of the previous event.
     AfterBetween(Span, Span),
-    /// `*`.
+    /// `*`: any time.
     Any,
 }
 
 /// Actions of an event.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Action {
-    /// `<`: the network delivers this to the stack.
+    /// `<`: the network delivers this packet to the stack.
     Inject(Packet),
-    /// `>`: the stack must send this.
+    /// `>`: the stack must send this packet.
     Expect(Packet),
-    /// The application calls the socket interface.
+    /// The application makes a socket call.
     Call(Call),
     /// A back-quoted command.
     Command(String),
-    /// Text of a code block.
+    /// A code block.
     Code(String),
 }
 
@@ -102,7 +101,7 @@ pub struct IpInfo {
     pub flow_label: Option<u32>,
 }
 
-/// The words for the ECN field.
+/// Keywords for the ECN field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EcnMark {
     /// `noecn`.
@@ -145,7 +144,7 @@ pub struct SeqRange {
     pub start: u32,
     /// `start + len`, modulo 2^32.
     pub end: u32,
-    /// Payload bytes; SYN and FIN not counted.
+    /// Payload bytes, without SYN and FIN.
     pub len: u16,
 }
 
@@ -159,7 +158,7 @@ pub struct TcpFlags {
 }
 
 impl TcpFlags {
-    /// The flags of the header.
+    /// Flags of the header.
     pub fn header(&self) -> Flags {
         self.ace.map_or(self.bits, |ace| self.bits.with_ace(ace))
     }
@@ -170,7 +169,7 @@ impl TcpFlags {
 pub enum TcpOptions {
     /// `<...>`: not checked; on expectations only.
     Any,
-    /// Exactly these, in this order, padding included; without a list in the script: none.
+    /// Exactly these options, in this order, padding included. A script without a list means none.
     Exactly(Vec<TcpOption>),
 }
 
@@ -186,18 +185,18 @@ impl Default for TcpOptions {
 pub enum TcpOption {
     Nop,
     Eol,
-    /// Bytes.
+    /// Maximum segment size, bytes.
     Mss(u16),
-    /// Shift.
+    /// Window shift.
     WindowScale(u8),
     SackPermitted,
-    /// Edges as written.
+    /// Edges of the blocks, as written.
     Sack(Vec<(u32, u32)>),
     Timestamps {
         val: u32,
         ecr: u32,
     },
-    /// `FO` (RFC 7413) or `FOEXP` (its experimental number); an empty cookie asks for one.
+    /// `FO` (RFC 7413) or `FOEXP` (its experimental number). An empty cookie requests one.
     FastOpen {
         experimental: bool,
         cookie: Vec<u8>,
@@ -208,7 +207,7 @@ pub enum TcpOption {
 }
 
 impl TcpOption {
-    /// Bytes on the wire.
+    /// Length on the wire, bytes.
     pub fn bytes(&self) -> usize {
         match self {
             TcpOption::Nop | TcpOption::Eol => 1,
@@ -224,7 +223,7 @@ impl TcpOption {
     }
 }
 
-/// An ICMP message about the connection.
+/// ICMP message about the connection.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct IcmpPacket {
     /// IP header.
@@ -241,7 +240,7 @@ pub struct IcmpPacket {
     pub quoted: Option<Quoted>,
 }
 
-/// The quoted part of a packet in an ICMP message.
+/// Part of a packet that an ICMP message quotes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Quoted {
     /// Sequence numbers of a segment.
@@ -250,7 +249,7 @@ pub enum Quoted {
     Udp(u16),
 }
 
-/// A UDP datagram: of the language, but no part of a TCP's behaviour.
+/// UDP datagram: part of the language, but not of a TCP's behaviour.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct UdpPacket {
     /// IP header.
@@ -261,18 +260,18 @@ pub struct UdpPacket {
     pub len: u16,
 }
 
-/// A call of the socket interface, and its required result.
+/// Socket call, and its required result.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Call {
-    /// Time when it must return if it blocks; counted from the same instant as the event's own time.
+    /// Time at which the call must return if it blocks, relative to the same instant as the event's own time.
     pub until: Option<Span>,
-    /// Name.
+    /// Name of the call.
     pub name: String,
     /// Arguments.
     pub args: Vec<Expr>,
-    /// Value that it must return.
+    /// Required return value.
     pub result: Expr,
-    /// Error that it must return, by name.
+    /// Required error, by name.
     pub errno: Option<String>,
 }
 
@@ -285,13 +284,13 @@ pub enum Expr {
     Hex(u64),
     /// Name of a constant.
     Word(String),
-    /// Strings side by side, escapes as written.
+    /// Adjacent strings, with escapes as written.
     Text(Vec<String>),
-    /// `...`: anything, or filled in.
+    /// `...`: any value, or a value that the player fills in.
     Ellipsis,
     /// `a|b|c`.
     Or(Vec<Expr>),
-    /// `field = value`; the field is a word or an application such as `msg_iov(2)`.
+    /// `field = value`. The field is a word or an application such as `msg_iov(2)`.
     Assign(Box<Expr>, Box<Expr>),
     /// `name(arguments)`: `htons(80)`.
     Apply(String, Vec<Expr>),
@@ -302,7 +301,7 @@ pub enum Expr {
 }
 
 impl Expr {
-    /// A plain number, if it is one.
+    /// The number, if the expression is a plain number.
     pub fn number(&self) -> Option<i64> {
         match self {
             Expr::Int(n) => Some(*n),
@@ -311,7 +310,7 @@ impl Expr {
         }
     }
 
-    /// A lone word, if it is one.
+    /// The word, if the expression is a single word.
     pub fn word(&self) -> Option<&str> {
         match self {
             Expr::Word(w) => Some(w),

@@ -1,8 +1,8 @@
-//! Errors in a script, and their places.
+//! Errors in a script, and their positions.
 
 use std::fmt;
 
-/// A place in a script, counted from 1; columns count characters.
+/// Position in a script. Lines and columns count from 1; columns count characters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Pos {
     /// Line.
@@ -17,61 +17,62 @@ impl fmt::Display for Pos {
     }
 }
 
-/// Why a script cannot be played.
+/// Reason for which a script cannot be played.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Error {
-    /// The text is not of the language.
+    /// The text does not follow the grammar.
     #[error("{at}: found {found}; expected: {expected}")]
     Syntax {
         /// Position.
         at: Pos,
-        /// Text found there.
+        /// Text found.
         found: String,
-        /// Text expected there.
+        /// Text expected.
         expected: String,
     },
-    /// The words are right, their values are not.
+    /// The syntax is correct, but a value is not allowed.
     #[error("{at}: {what}: found {found}; allowed: {allowed}")]
     Value {
         /// Position.
         at: Pos,
-        /// The value.
+        /// Name of the value.
         what: String,
-        /// Value found there.
+        /// Value found in the script.
         found: String,
-        /// Values allowed there.
+        /// Values allowed.
         allowed: String,
     },
-    /// The language, or a dialect of it, has this; ackclock does not. Never to be taken for a pass or a failure.
+    /// The construct exists in the language or in a dialect, but not in ackclock. This is neither a pass nor a
+    /// failure.
     #[error("{at}: unsupported: {what}")]
     Unsupported {
         /// Position.
         at: Pos,
-        /// The construct.
+        /// Name of the construct.
         what: String,
     },
-    /// Larger than [`crate::Limits`] allow.
+    /// The script exceeds [`crate::Limits`].
     #[error("{at}: {what}: more than the limit of {limit}")]
     Limit {
         /// Position.
         at: Pos,
-        /// Items of which there are too many.
+        /// Kind of the items that exceed the limit.
         what: &'static str,
-        /// The limit.
+        /// Maximum number of items.
         limit: u64,
     },
     /// The file cannot be read.
     #[error("{path}: {why}")]
     File {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// The operating system's words.
+        /// Message of the operating system.
         why: String,
     },
 }
 
 impl Error {
-    /// Position in the script; files that cannot be read have none.
+    /// Position in the script; `None` for files that cannot be read.
     pub fn at(&self) -> Pos {
         match self {
             Error::Syntax { at, .. }
@@ -82,7 +83,7 @@ impl Error {
         }
     }
 
-    /// Whether the script is well formed as far as it was read, and uses a feature that ackclock lacks.
+    /// Whether the script is well formed as far as it was read but uses a feature that ackclock lacks.
     pub fn is_unsupported(&self) -> bool {
         matches!(self, Error::Unsupported { .. })
     }
@@ -101,7 +102,7 @@ impl Error {
     }
 }
 
-/// Text of a script for a message: one short line without control characters.
+/// Shorten a script's text for a message: one line without control characters.
 pub(crate) fn shorten(text: &str) -> String {
     const MOST: usize = 60;
     let mut short = String::new();
@@ -119,8 +120,7 @@ pub(crate) fn shorten(text: &str) -> String {
 }
 
 fn shown(c: char) -> Vec<char> {
-    // Includes the characters that change the direction of writing: a terminal must show the file's actual
-    // content.
+    // Includes characters that change the writing direction, so that a terminal shows the actual content of the file.
     let hidden = c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
     if hidden {

@@ -1,4 +1,4 @@
-//! A script from a file, read no further than the limit.
+//! Reads a script from a file, up to the size limit.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,8 +7,8 @@ use std::path::Path;
 use crate::error::{Error, Pos};
 use crate::parser::Limits;
 
-/// Return the text of a script file. Bytes that are not UTF-8 become U+FFFD: in comments they are harmless,
-/// elsewhere the parser refuses them.
+/// Return the text of a script file. Bytes that are not UTF-8 become U+FFFD: harmless in comments, refused by the
+/// parser elsewhere.
 pub fn read(path: &Path, limits: &Limits) -> Result<String, Error> {
     let refuse = |why: String| Error::File { path: path.display().to_string(), why };
     let file = File::open(path).map_err(|e| refuse(e.to_string()))?;

@@ -1,5 +1,5 @@
-//! Text into tokens, one at a time, each with its place. Words stay words: which of them are keywords depends on where
-//! they stand, and only the parser knows that. Every character is looked at once.
+//! Splits text into tokens, one at a time, each with its position. Keywords are returned as words: whether a word is
+//! a keyword depends on its place, which only the parser knows. Every character is read once.
 
 use winnow::combinator::{alt, delimited, opt, preceded, repeat};
 use winnow::error::EmptyError;
@@ -16,19 +16,19 @@ type Lexed<T> = Result<T, EmptyError>;
 pub enum Kind {
     /// `--name`; the text is the name.
     Option,
-    /// Digits, perhaps with a minus sign.
+    /// Digits, with an optional minus sign.
     Integer,
     /// `0x` and hexadecimal digits.
     Hex,
-    /// Digits around, or after, a point; perhaps with a minus sign.
+    /// Digits around or after a decimal point, with an optional minus sign.
     Float,
     /// Letters, digits, underscores.
     Word,
-    /// Between quotation marks; the text is what is between them, escapes untouched.
+    /// Text between quotation marks, with escapes as written.
     Text,
-    /// Between back-quotes.
+    /// Text between back-quotes.
     Command,
-    /// Between `%{` and `}%`.
+    /// Text between `%{` and `}%`.
     Code,
     /// `...`
     Ellipsis,
@@ -43,22 +43,22 @@ pub enum Kind {
 pub struct Token<'s> {
     /// Kind of the token.
     pub kind: Kind,
-    /// Text of the token, without the marks around it.
+    /// Text of the token, without its delimiters.
     pub text: &'s str,
     /// Position.
     pub at: Pos,
 }
 
 impl Token<'_> {
-    /// Whether this is the character `c`.
+    /// Whether the token is the character `c`.
     pub fn is(&self, c: char) -> bool {
         self.kind == Kind::Symbol(c)
     }
-    /// Whether this is the word `w`.
+    /// Whether the token is the word `w`.
     pub fn is_word(&self, w: &str) -> bool {
         self.kind == Kind::Word && self.text == w
     }
-    /// The token as messages show it.
+    /// The token as shown in messages.
     pub fn shown(&self) -> String {
         let text = shorten(self.text);
         match self.kind {
@@ -72,7 +72,7 @@ impl Token<'_> {
     }
 }
 
-/// Reads tokens from the front of a text.
+/// Reader of tokens from the front of a text.
 #[derive(Clone)]
 pub struct Lexer<'s> {
     rest: &'s str,
@@ -80,7 +80,7 @@ pub struct Lexer<'s> {
 }
 
 impl<'s> Lexer<'s> {
-    /// Start of the text, without a byte-order mark.
+    /// Return a lexer at the start of the text, behind a byte-order mark.
     pub fn new(text: &'s str) -> Lexer<'s> {
         Lexer { rest: text.strip_prefix('\u{feff}').unwrap_or(text), at: Pos { line: 1, column: 1 } }
     }
@@ -97,8 +97,9 @@ impl<'s> Lexer<'s> {
         Ok(Token { kind, text, at })
     }
 
-    /// Value of an option: a text in quotation marks, or everything up to the next blank or comment. Only options hold
-    /// addresses, so the rest of the language need not tell them from sequence numbers.
+    /// Take the value of an option: a text in quotation marks, or everything up to the next blank or comment. Only
+    /// options contain addresses, so the rest of the language does not have to distinguish them from sequence
+    /// numbers.
     pub fn next_value(&mut self) -> Result<Token<'s>, Error> {
         self.skip_blank()?;
         let text = unquoted(&mut { self.rest }).unwrap_or("");
@@ -138,7 +139,7 @@ impl<'s> Lexer<'s> {
     }
 }
 
-/// Mark of a text that began and did not end.
+/// Opening delimiter of a text that does not end.
 fn opening(text: &str) -> &'static str {
     match text.as_bytes().first() {
         Some(b'"') => "'\"'",
@@ -147,7 +148,7 @@ fn opening(text: &str) -> &'static str {
     }
 }
 
-/// Blanks, or one comment, or nothing. Fails on a comment without an end.
+/// Match blanks, or one comment, or nothing. Fails on a comment that does not end.
 fn blank<'s>(input: &mut &'s str) -> Lexed<&'s str> {
     if input.starts_with("//") {
         return take_while(0.., |c| c != '\n').parse_next(input);
@@ -184,7 +185,7 @@ fn word<'s>(input: &mut &'s str) -> Lexed<&'s str> {
     take_while(1.., |c: char| c.is_ascii_alphanumeric() || c == '_').parse_next(input)
 }
 
-/// Characters that a value of an option may have without quotation marks.
+/// Match characters that an option's value may contain without quotation marks.
 fn unquoted<'s>(input: &mut &'s str) -> Lexed<&'s str> {
     take_while(0.., |c: char| c.is_ascii_alphanumeric() || "_.:/,+%@~-=".contains(c)).parse_next(input)
 }
@@ -203,7 +204,7 @@ fn text_body<'s>(input: &mut &'s str) -> Lexed<&'s str> {
     repeat::<_, _, (), _, _>(0.., alt((plain, escape))).take().parse_next(input)
 }
 
-/// The longest run of letters and digits decides: `0x1f` is a number, `0x1g` and `12ab` are words.
+/// Return the kind of the longest run of letters and digits: `0x1f` is a number, `0x1g` and `12ab` are words.
 fn kind_of_word(text: &str) -> Kind {
     if text.bytes().all(|b| b.is_ascii_digit()) {
         return Kind::Integer;

@@ -1,9 +1,8 @@
 //! Packet scripts: TCP's behaviour, segment by segment, in packetdrill's language.
 //!
-//! A script is a time-stamped list of what the application does, what the network delivers and what the stack must
-//! send. Here are the language and the set-up side: [`parse`] turns text into a [`Script`], [`Options`] and [`Setup`]
-//! say under which parameters it is to be played, [`play`]
-//! plays it. Nothing in a script is ever executed by a shell.
+//! A script is a time-stamped list of the application's calls, the packets that the network delivers and the packets
+//! that the stack must send. [`parse`] turns text into a [`Script`], [`Options`] and [`Setup`] contain its
+//! parameters, and [`play`] plays it. No part of a script is ever executed by a shell.
 
 pub mod ast;
 pub mod error;

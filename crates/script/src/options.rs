@@ -1,11 +1,11 @@
-//! Settings of the player by `--name=value` lines.
+//! Settings of the player, from `--name=value` lines.
 
 use ackclock_core::Span;
 
 use crate::ast::ScriptOption;
 use crate::error::Error;
 
-/// Named in a script, of no effect on a stack that has no addresses, no interpreter and no device.
+/// Options without effect on a stack that has no addresses, no interpreter and no device.
 const IGNORED: &[&str] = &[
     "bind_port",
     "code_command",
@@ -30,23 +30,25 @@ const IGNORED: &[&str] = &[
 /// Options of a script.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// `tolerance_usecs`: by how much times may differ.
+    /// `tolerance_usecs`: maximum deviation of a time.
     pub tolerance: Span,
-    /// `tolerance_percent` in thousandths: the same as a share of the distance from the event before; the larger holds.
+    /// `tolerance_percent`, in thousandths: maximum deviation as a share of the time since the previous event. The
+    /// larger of the two tolerances applies.
     pub tolerance_permille: u32,
-    /// `tcp_ts_tick_usecs`: timestamps are compared, one tick being this long; none = not compared.
+    /// `tcp_ts_tick_usecs`: length of a timestamp tick; `None` = timestamps are not compared.
     pub ts_tick: Option<Span>,
-    /// `tcp_ts_ecr_scaled`: an injected `ecr` that no live timestamp is known for is taken as it is.
+    /// `tcp_ts_ecr_scaled`: whether an injected `ecr` without a known timestamp is converted by its distance from the
+    /// first one.
     pub ts_ecr_scaled: bool,
-    /// `strict_segments`: consecutive segments are not joined to meet an expectation.
+    /// `strict_segments`: whether consecutive segments are never joined to match an expectation.
     pub strict_segments: bool,
     /// `mtu` of the device, bytes.
     pub mtu: Option<u32>,
-    /// `ip_version=ipv6`: a header of 40 bytes; the suites' runners then give the device 1520.
+    /// `ip_version=ipv6`: the IP header has 40 bytes; the suites' runners then set the device's MTU to 1520.
     pub ipv6: bool,
-    /// `mss`: injected packets above this arrive as one aggregate of segments of this size.
+    /// `mss`: injected packets above this size arrive as one aggregate of segments of this size.
     pub gro_mss: Option<u16>,
-    /// `init_scripts`: paths, not read, only recognised by name.
+    /// `init_scripts`: paths, recognised by name and never read.
     pub init_scripts: Vec<String>,
 }
 
@@ -67,7 +69,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// From the lines of a script, the last one of a name winning.
+    /// Read the lines of a script; the last line of a name wins.
     pub fn of(lines: &[ScriptOption]) -> Result<Options, Error> {
         let mut options = Options::default();
         for line in lines {
@@ -123,7 +125,7 @@ fn number(line: &ScriptOption, most: u64) -> Result<u64, Error> {
     })
 }
 
-/// `12.5` -> 125.
+/// Parse a percentage in thousandths: `12.5` -> 125.
 fn permille(line: &ScriptOption) -> Result<u32, Error> {
     let text = line.value.as_deref().unwrap_or_default();
     let (whole, tenths) = text.split_once('.').unwrap_or((text, "0"));

@@ -1,5 +1,5 @@
-//! Tokens into a [`Script`]: one function per rule of the language, two tokens of foresight, no way back. So reading
-//! takes time proportional to the text, and [`Limits`] bound the rest.
+//! Turns tokens into a [`Script`]: one function per rule of the language, two tokens of lookahead, no backtracking.
+//! Parsing therefore takes time proportional to the text, and [`Limits`] bound everything else.
 
 mod call;
 mod packet;
@@ -13,17 +13,17 @@ use crate::ast::{Action, Command, Event, Packet, Script, ScriptOption, TcpOption
 use crate::error::{Error, Pos};
 use crate::lexer::{Kind, Lexer, Token};
 
-/// Furthest time of a script: 10^6 s are eleven days, and the sums of a million such steps still fit.
+/// Latest time of a script: 10^6 s are eleven days, and the sum of a million such steps does not overflow.
 const MAX_SECONDS: u64 = 1_000_000;
 
 /// Bounds on a script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Bytes of text.
+    /// Maximum size of the text, bytes.
     pub bytes: usize,
-    /// Events.
+    /// Maximum number of events.
     pub events: usize,
-    /// Lists, braces and applications within each other.
+    /// Maximum nesting of lists, braces and applications.
     pub depth: usize,
 }
 
@@ -33,7 +33,8 @@ impl Default for Limits {
     }
 }
 
-/// Read a script. `defines` are name and value of `-D name=value` on the command line; those in the script win.
+/// Parse a script. `defines` are the names and values of `-D name=value` on the command line; definitions in the
+/// script take precedence.
 pub fn parse(text: &str, defines: &[(String, String)], limits: &Limits) -> Result<Script, Error> {
     let start = Pos { line: 1, column: 1 };
     if text.len() > limits.bytes {
@@ -135,12 +136,12 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// `NAME=VALUE` of a definition; the name may be glued to `-D`.
+    /// Parse the `NAME=VALUE` of a definition; the name may directly follow `-D`.
     fn definition(&mut self, glued: Option<&'s str>) -> Result<(), Error> {
         let name = match glued {
             Some(name) => name,
             None => {
-                // Read raw, because a defined name may be defined again, not replaced.
+                // Read without replacement, because a defined name may be defined again.
                 let token = self.raw()?;
                 if token.kind != Kind::Word {
                     return Err(unexpected(&token, "a name to define"));
@@ -169,7 +170,7 @@ impl<'s> Parser<'s> {
         Ok(())
     }
 
-    /// Return the token itself, or the definition of its word, at the place of its use.
+    /// Return the token, or the definition of its word at the position of its use.
     fn defined(&self, token: Token<'s>) -> Token<'s> {
         if token.kind != Kind::Word {
             return token;
@@ -233,7 +234,7 @@ impl<'s> Parser<'s> {
         Ok(if relative { When::AfterBetween(from, to) } else { When::Between(from, to) })
     }
 
-    /// A time in seconds, exact to the nanosecond.
+    /// Parse a time in seconds, exact to the nanosecond.
     fn seconds(&mut self) -> Result<Span, Error> {
         let token = self.next()?;
         if !matches!(token.kind, Kind::Integer | Kind::Float) {
@@ -258,8 +259,6 @@ impl<'s> Parser<'s> {
         }
         Ok(Span::from_ns(whole * 1_000_000_000 + ns))
     }
-
-    // -- tokens --
 
     fn raw(&mut self) -> Result<Token<'s>, Error> {
         match self.ahead.pop_front() {
@@ -314,7 +313,7 @@ impl<'s> Parser<'s> {
         Err(unexpected(&token, expected))
     }
 
-    /// A whole number from 0 to `most`.
+    /// Parse a whole number from 0 to `most`.
     fn number(&mut self, what: &str, most: u64) -> Result<u64, Error> {
         let token = self.next()?;
         let value = match token.kind {
@@ -327,7 +326,7 @@ impl<'s> Parser<'s> {
         })
     }
 
-    /// Run `inner` one level deeper.
+    /// Run `inner` one nesting level deeper.
     fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         if self.depth >= self.limits.depth {
             let at = self.peek()?.at;
@@ -344,7 +343,7 @@ fn unexpected(token: &Token<'_>, expected: &str) -> Error {
     Error::syntax(token.at, token.shown(), expected)
 }
 
-/// Rules that tie the time of an event to its place in the script and to what it does.
+/// Check that the time of an event is allowed at its place in the script and for its action.
 fn check_time(event: &Event, first: bool, last_absolute: &mut Span) -> Result<(), Error> {
     let (from, window) = match event.time {
         When::At(t) => (Some(t), false),
@@ -368,7 +367,7 @@ fn check_time(event: &Event, first: bool, last_absolute: &mut Span) -> Result<()
     Ok(())
 }
 
-/// Refuse a packet to be sent that leaves a choice: such a packet can only be expected.
+/// Refuse an injected packet that is not fully specified. Such a packet can only be expected.
 fn check_injected(packet: &Packet, at: Pos) -> Result<(), Error> {
     let ip = match packet {
         Packet::Tcp(p) => &p.ip,
@@ -388,7 +387,7 @@ fn check_injected(packet: &Packet, at: Pos) -> Result<(), Error> {
     Ok(())
 }
 
-/// Seconds as the language writes them.
+/// Format a time as seconds in the language.
 pub(crate) fn seconds(span: Span) -> String {
     let (whole, ns) = (span.0 / 1_000_000_000, span.0 % 1_000_000_000);
     if ns == 0 {

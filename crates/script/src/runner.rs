@@ -1,5 +1,6 @@
-//! Plays a script against a host in virtual time: injected packets and calls go in at their times, what the host sends
-//! queues up, each expectation takes the next one. What cannot be played is `unsupported`, never a pass.
+//! Plays a script against a host in virtual time: packets are injected and calls made at their times, packets sent by
+//! the host are queued, and each expectation takes the next one. Scripts that cannot be played are `unsupported`,
+//! never a pass.
 
 mod calls;
 mod compare;
@@ -23,28 +24,28 @@ pub use report::{Outcome, Snapshot, Verdict};
 use simulated::Simulated;
 pub use tap::{Captured, Tap};
 
-/// Start of scripts: late enough for every "since" of the stack, and a multiple of the timer wheel's coarsest
-/// buckets.
+/// Start of scripts: late enough for every time difference that the stack computes, and a multiple of the coarsest
+/// timer-wheel granularity.
 pub const START: Time = Time(1_024_000_000_000);
 /// Time for which an expectation waits beyond its due time.
 const PATIENCE: Span = Span::from_secs(2);
 /// Time limit of a script: ten times its longest single step.
 const MAX_LENGTH: Span = Span::from_secs(10_000_000);
-/// Packets that one script may make the stack send.
+/// Maximum number of packets that the stack may send in one script.
 const MAX_PACKETS: usize = 100_000;
 
-/// The stack, and the options of the command line.
+/// Host profile and options of the command line.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Profile {
     /// Host profile.
     pub name: String,
     /// Ticks per second.
     pub hz: u32,
-    /// Tolerance instead of the script's.
+    /// Tolerance that replaces the script's; `None` = the script's.
     pub tolerance: Option<Span>,
     /// Kernel parameters set after the script's own.
     pub sysctls: Vec<(String, String)>,
-    /// A packet that no expectation took is a failure, also after the last one.
+    /// Whether every packet without an expectation is a failure, even after the last expectation.
     pub strict: bool,
 }
 
@@ -54,15 +55,15 @@ impl Default for Profile {
     }
 }
 
-/// Why playing stops before the end.
+/// Reason for which a script stops before its end.
 #[derive(Debug)]
 #[allow(missing_docs, reason = "line, expected and actual say what they are")]
 pub enum Stop {
-    /// Something differs.
+    /// A packet or result differs from the script.
     Fail { line: u32, expected: String, actual: String },
-    /// Something cannot be played.
+    /// A construct cannot be played.
     Unsupported { line: u32, what: String },
-    /// Not a playable script.
+    /// The script is invalid.
     Invalid(Error),
 }
 
@@ -75,23 +76,23 @@ impl From<Error> for Stop {
     }
 }
 
-/// A construct that is not played.
+/// Return an error for a construct that cannot be played.
 pub fn unsupported<T>(line: u32, what: impl Into<String>) -> Result<T, Stop> {
     Err(Stop::Unsupported { line, what: what.into() })
 }
 
-/// Something differs.
+/// Return an error for a difference from the script.
 pub fn fail<T>(line: u32, expected: impl ToString, actual: impl ToString) -> Result<T, Stop> {
     Err(Stop::Fail { line, expected: expected.to_string(), actual: actual.to_string() })
 }
 
-/// Play a script against the simulated stack. An error is one of the script's own text: an option or a parameter with a
-/// value out of its range.
+/// Play a script against the simulated stack. An error concerns the script's text: an option or a parameter has a
+/// value outside its range.
 pub fn play(script: &Script, profile: &Profile) -> Result<Outcome, Error> {
     play_on(&mut Simulated::new(profile), script, profile)
 }
 
-/// Play a script against a host; of the profile, what the player itself needs.
+/// Play a script against any host. Of the profile, only the player's own settings are used.
 pub fn play_on<M: Machine>(machine: &mut M, script: &Script, profile: &Profile) -> Result<Outcome, Error> {
     let mut player = Player {
         machine,
@@ -119,17 +120,17 @@ struct Player<'a, M> {
     machine: &'a mut M,
     options: Options,
     blocks: Vec<Snapshot>,
-    /// Scheduled time of the event before.
+    /// Scheduled time of the previous event.
     previous: Time,
-    /// Time of its end.
+    /// End of the previous event.
     finished: Time,
     after_injection: bool,
     deviation: Span,
-    /// A call that has not returned yet.
+    /// Call that has not returned yet.
     pending: Option<calls::Blocking>,
 }
 
-/// Time when an event is due.
+/// Times at which an event is due.
 #[derive(Clone, Copy)]
 struct Due {
     from: Time,
@@ -212,7 +213,7 @@ impl<M: Machine> Player<'_, M> {
             }
             Action::Call(call) => self.call(line, call, event.time)?,
             Action::Command(text) => {
-                // In the middle of a script only settings without any further effect.
+                // Within a script, only settings without further effects are allowed.
                 let mut setup = self.machine.setup().clone();
                 setup.apply(text, event.at)?;
                 self.machine.change(line, setup)?;
@@ -243,13 +244,13 @@ impl<M: Machine> Player<'_, M> {
         fail(line, format!("{shown} at {}", clock(due.from)), format!("at {}", clock(at)))
     }
 
-    /// Let the next thing happen, but none after `until`; a call that blocks may return on its way.
+    /// Advance the host to its next event, at most to `until`, and check whether a blocking call has returned.
     fn step(&mut self, until: Time) -> Result<(), Stop> {
         self.machine.step(until)?;
         self.poll_call()
     }
 
-    /// Let time pass, a call that blocks returning on its way.
+    /// Advance the host to `until`. A blocking call may return meanwhile.
     fn wait(&mut self, until: Time) -> Result<(), Stop> {
         while self.machine.now() < until {
             self.step(until)?;
@@ -260,7 +261,7 @@ impl<M: Machine> Player<'_, M> {
         Ok(())
     }
 
-    /// Return the next packet, and later ones as far as the expectation reaches: their times may differ.
+    /// Take the next packet, joined with later ones as far as the expectation covers them, whatever their times.
     fn take(&mut self, wanted: &TcpPacket, give_up: Time) -> Result<Captured, Stop> {
         let queue = &mut self.machine.tap().queue;
         let mut taken = compare::Taken::first(queue).expect("invariant: the caller saw a packet");
@@ -312,9 +313,10 @@ impl<M: Machine> Player<'_, M> {
     }
 }
 
-/// Play everything before the first event: the host's parameters.
+/// Play everything before the first event, and return the host's parameters.
 fn set_up(script: &Script, profile: &Profile, options: &Options) -> Result<Setup, Stop> {
-    // Public suites begin with their defaults script, by option or by command; so does a script that names none.
+    // Public suites start with their defaults script, by an option or by a command. Scripts that name none use the
+    // same defaults.
     let mut setup = Setup::suite();
     if options.ipv6 {
         (setup.ip_header, setup.mtu) = (40, 1520);
@@ -344,7 +346,7 @@ fn set_up(script: &Script, profile: &Profile, options: &Options) -> Result<Setup
     Ok(setup)
 }
 
-/// A time of the script.
+/// Format a time of the script.
 fn clock(at: Time) -> String {
     seconds(at.since(START))
 }

@@ -1,5 +1,5 @@
-//! The set-up side: what the commands of a script would set on a real host, found by reading them. Nothing is executed;
-//! a command that is not recognised makes the script unsupported.
+//! Set-up of a host: the settings that a script's commands would make on a real host, obtained by parsing them. No
+//! command is executed; a command that is not recognised makes the script unsupported.
 
 mod recognise;
 mod route;
@@ -15,9 +15,9 @@ pub use sysctl::{Refused, Sysctls};
 /// Queueing discipline between the stack and the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Qdisc {
-    /// A queue that never drops: pacing is the stack's own.
+    /// A queue that never drops; the stack paces by itself.
     Fifo,
-    /// `fq`: pacing happens in the queue.
+    /// `fq`: the queue paces.
     Fq,
     /// `pfifo limit 0`: every packet is refused, and the stack is notified.
     DropAll,
@@ -28,7 +28,7 @@ pub enum Qdisc {
 #[allow(missing_docs, reason = "parameters of the kernel module, by its names")]
 pub struct CubicModule {
     pub hystart: bool,
-    /// Bit 0: ACK train, bit 1: delay.
+    /// Bit 0: ACK train; bit 1: delay.
     pub hystart_detect: u32,
     pub hystart_low_window: u32,
     pub hystart_ack_delta_us: u32,
@@ -51,35 +51,35 @@ impl Default for CubicModule {
     }
 }
 
-/// The host that a script is played on.
+/// Settings of the host that a script is played on.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Setup {
-    /// `net.ipv4.tcp_*` and a few of `net.core`.
+    /// `net.ipv4.tcp_*` and some of `net.core`.
     pub sysctls: Sysctls,
-    /// Queue of the device.
+    /// Queueing discipline of the device.
     pub qdisc: Qdisc,
     /// Route to the peer.
     pub route: Route,
     /// MTU of the device, bytes.
     pub mtu: u32,
-    /// Bytes of the IP header: 20, or 40 of IPv6.
+    /// Size of the IP header, bytes: 20, or 40 for IPv6.
     pub ip_header: u32,
-    /// TCP segmentation offload of the device.
+    /// Whether the device has TCP segmentation offload.
     pub tso: bool,
-    /// Generic segmentation offload.
+    /// Whether generic segmentation offload is on.
     pub gso: bool,
-    /// Generic receive offload.
+    /// Whether generic receive offload is on.
     pub gro: bool,
-    /// TCP makes packets of one segment only (the device's `gso_max_segs`).
+    /// Whether TCP's packets have only one segment (the device's `gso_max_segs`).
     pub single: bool,
-    /// CUBIC's parameters.
+    /// Parameters of CUBIC.
     pub cubic: CubicModule,
-    /// Files of zeros that were written, by path; bytes. They exist only here.
+    /// Sizes in bytes of files of zeros, by path. They exist only in the simulation.
     pub files: BTreeMap<String, u64>,
 }
 
 impl Setup {
-    /// State of a host right after the kernel has booted.
+    /// Return the settings of a host right after the kernel has booted.
     pub fn kernel() -> Setup {
         Setup {
             sysctls: Sysctls::kernel(),
@@ -96,12 +96,12 @@ impl Setup {
         }
     }
 
-    /// Setup after the defaults script that public suites start with.
+    /// Return the settings after the defaults script of the public suites.
     pub fn suite() -> Setup {
         Setup { sysctls: Sysctls::suite(), ..Setup::kernel() }
     }
 
-    /// Take over the settings of a command. Either all of it is recognised or nothing changes.
+    /// Apply the settings of a command. If any part is not recognised, no setting changes.
     pub fn apply(&mut self, text: &str, at: Pos) -> Result<(), Error> {
         let mut after = self.clone();
         for simple in shell::split(text).map_err(|what| Error::unsupported(at, what))? {

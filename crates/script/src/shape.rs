@@ -1,14 +1,14 @@
-//! Structured literals: which C structure stands between braces. Told from the names of the fields, so that a
-//! structure that ackclock does not know is seen when the script is read.
+//! Structured literals: the C structure that braces stand for. It is inferred from the names of the fields, so that
+//! an unknown structure is detected when the script is parsed.
 
 use crate::ast::Expr;
 
-/// A structure of the socket interface.
+/// Structures of the socket interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shape {
     /// `{..., len}` or `{"text", len}`: one piece of a scattered write.
     Iovec,
-    /// `struct sockaddr_in` or its IPv6 sister.
+    /// `struct sockaddr_in` or its IPv6 counterpart.
     Sockaddr,
     /// `struct msghdr`.
     Msghdr,
@@ -22,11 +22,11 @@ pub enum Shape {
     ControlMessage,
     /// `struct sock_extended_err`, the data of a control message.
     ExtendedError,
-    /// A time in a control message.
+    /// Time in a control message.
     Timestamp,
 }
 
-/// Structure, its mandatory field, all its fields.
+/// Structure, its mandatory field, and all its fields.
 const FIELDS: &[(Shape, &str, &[&str])] = &[
     (
         Shape::Sockaddr,
@@ -47,7 +47,7 @@ const FIELDS: &[(Shape, &str, &[&str])] = &[
     (Shape::Timestamp, "scm_sec", &["scm_sec", "scm_nsec"]),
 ];
 
-/// The structure between these braces, if it is known.
+/// Return the structure that these fields belong to; `None` if it is unknown.
 pub fn of(items: &[Expr]) -> Option<Shape> {
     if let [Expr::Ellipsis | Expr::Text(_), Expr::Int(_) | Expr::Hex(_)] = items {
         return Some(Shape::Iovec);
@@ -60,7 +60,7 @@ pub fn of(items: &[Expr]) -> Option<Shape> {
         .map(|(shape, ..)| *shape)
 }
 
-/// Value of a field between braces.
+/// Return the value of a field between braces.
 pub fn field<'a>(items: &'a [Expr], wanted: &str) -> Option<&'a Expr> {
     items.iter().find(|i| name(i) == Some(wanted)).and_then(|i| match i {
         Expr::Assign(_, value) => Some(&**value),

@@ -1,4 +1,4 @@
-//! Every construct of the language is read, and every script that is printed reads as the same script.
+//! Every construct of the language is parsed, and every printed script parses to the same script.
 
 use ackclock_core::{Flags, Span};
 use ackclock_script::ast::*;
@@ -16,7 +16,7 @@ fn read(text: &str) -> Result<Script, Error> {
     parse(text, &[], &Limits::default())
 }
 
-/// The script that holds one event line after the first.
+/// Parse a script with one event line after the first, and return the action of that event.
 fn second(line: &str) -> Result<Action, Error> {
     let mut script = read(&format!("0 close(3) = 0\n{line}\n"))?;
     Ok(script.events.swap_remove(1).action)

@@ -1,4 +1,5 @@
-//! The language through its public face. One program: each one is linked with the whole engine.
+//! Tests of the language through its public interface, in one program: each program would be linked with the whole
+//! engine.
 
 mod language;
 mod properties;

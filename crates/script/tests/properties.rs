@@ -1,4 +1,4 @@
-//! Whatever the text: an answer, never a panic; and whatever the script: printed and read again it is the same.
+//! Any text gives a result and never a panic. Any script is equal after printing and parsing.
 
 use ackclock_core::{AccEcnOption, Flags, Span};
 use ackclock_script::ast::*;
@@ -16,7 +16,7 @@ const SEEDS: &[&str] = &[
     include_str!("scripts/every-call.pkt"),
 ];
 
-/// Pieces that mean something somewhere.
+/// Tokens that have a meaning somewhere in the language.
 const PIECES: &[&str] = &[
     "+",
     "0",
@@ -93,7 +93,7 @@ const PIECES: &[&str] = &[
     "EAGAIN",
 ];
 
-/// Everything that this crate does with a text; only the absence of panics and of long runs is looked at.
+/// Apply everything that this crate does with a text. Only the absence of panics and of long runs is checked.
 fn exercise(text: &str) {
     let limits = Limits { events: 1_000, ..Limits::default() };
     let mut setup = Setup::kernel();
@@ -178,8 +178,6 @@ proptest! {
         prop_assert_eq!(without_places(again), script, "{}", printed);
     }
 }
-
-// -- any script --
 
 fn script() -> impl Strategy<Value = Script> {
     let command = || option::of("[^`]{0,20}".prop_map(|text| Command { at: Pos::default(), text }));
@@ -379,7 +377,7 @@ fn field(name: &'static str, value: impl Strategy<Value = Expr>) -> impl Strateg
     value.prop_map(move |value| Expr::Assign(Expr::Word(name.into()).into(), unassigned(value).into()))
 }
 
-/// Values allowed on the right of a field.
+/// Expressions allowed on the right-hand side of a field.
 fn unassigned(e: Expr) -> Expr {
     match e {
         Expr::Assign(..) => Expr::List(vec![e]),
@@ -387,7 +385,7 @@ fn unassigned(e: Expr) -> Expr {
     }
 }
 
-/// Values allowed beside a `|`.
+/// Expressions allowed beside a `|`.
 fn single(e: Expr) -> Expr {
     match e {
         Expr::Or(_) => Expr::List(vec![e]),

@@ -1,5 +1,5 @@
-//! Digests of runs, for machines on which nothing else of the project runs: lines of `SEED JSON` in, lines of digests out.
-//! `tools/foreign.py` builds it for other processors and plays it under emulation.
+//! Digests of runs, for machines on which no other part of the project runs. Reads lines of `SEED JSON` and prints a
+//! digest for each. `tools/foreign.py` builds this program for other processors and runs it under emulation.
 
 use std::io::{self, BufRead, Write};
 

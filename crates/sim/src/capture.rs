@@ -1,13 +1,14 @@
-//! Capture files: what tcpdump would have seen on the two hosts, as pcapng with real headers, so that the usual tools
-//! (tshark, Wireshark, tcptrace) read a simulated run. The 32-bit edge of the simulator: offsets become sequence
-//! numbers here. Payload is zeros, written in full unless a snap length cuts it: analysers then see no truncated packet and
-//! can verify every checksum, and a compressor takes the zeros away.
+//! Capture files: the packets that tcpdump would have seen on the two hosts, as pcapng with real headers, so that the
+//! usual tools (tshark, Wireshark, tcptrace) can read a simulated run. Offsets become 32-bit sequence numbers here.
+//! The payload consists of zeros, written in full unless a snap length cuts it: analysers then see no truncated
+//! packets and can verify every checksum, and the files compress well.
 //!
-//! Sources: draft-ietf-opsawg-pcapng; RFC 791 and RFC 1071 (IPv4, checksum), RFC 768 (UDP), RFC 9293 (TCP), RFC 7323 (timestamps,
-//! window scale), RFC 2018 and RFC 2883 (SACK, DSACK), RFC 3168 (ECN). Options stand in the order Linux writes them.
+//! Sources: draft-ietf-opsawg-pcapng; RFC 791 and RFC 1071 (IPv4, checksum), RFC 768 (UDP), RFC 9293 (TCP), RFC 7323
+//! (timestamps, window scale), RFC 2018 and RFC 2883 (SACK, DSACK), RFC 3168 (ECN). Options are written in the same
+//! order as in Linux.
 //!
-//! Both hosts may be in one file; a packet has the same IP id at both (`ids`). TCP analysis takes the second sight for a
-//! retransmission, so write one host per file where it matters.
+//! One file may contain both hosts; a packet has the same IP id at both (`ids`). TCP analysis takes the second copy
+//! of a packet for a retransmission, so write one host per file if this matters.
 
 mod ids;
 
@@ -18,25 +19,26 @@ use ackclock_core::{Flags, Header, Packet, Segment, Time};
 
 pub use ids::Noted;
 
-/// A packet as one of the hosts saw it.
+/// A packet as seen at one of the hosts.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Captured {
-    /// Time of its departure or arrival at the host.
+    /// Time at which the packet left or reached the host.
     pub t: Time,
-    /// Host: 0 sends the data, 1 receives it.
+    /// Host at which the packet was captured: 0 sends the data, 1 receives it.
     pub host: u8,
     /// Identification of the IP header.
     pub id: u16,
-    /// Flow of the packet, from which the addresses follow.
+    /// Flow of the packet; determines the addresses.
     pub flow: u32,
-    /// Connection of the packet, from which the port and the initial sequence numbers follow.
+    /// Connection of the packet; determines the port and the initial sequence numbers.
     pub conn: u32,
     /// The packet.
     pub packet: Packet,
 }
 
-/// Write a whole capture, packets in order of time. Interface 0 is "sender", 1 is "receiver"; time 0 is the
-/// epoch. If `snaplen` is given, only that many bytes of each frame are kept, beside the length on the wire.
+/// Write a capture file with the packets in order of time. Interface 0 is "sender", 1 is "receiver"; time 0 is the
+/// epoch. If `snaplen` is given, at most that many bytes of each frame are kept, together with the length on the
+/// wire.
 ///
 /// Fails with `InvalidInput` for a host other than 0 and 1 and for a packet that real headers cannot express.
 pub fn write_pcapng(out: &mut impl Write, packets: &[Captured], snaplen: Option<u32>) -> io::Result<()> {
@@ -47,7 +49,7 @@ pub fn write_pcapng(out: &mut impl Write, packets: &[Captured], snaplen: Option<
     }
     out.write_all(&buf)?;
 
-    // stable: packets of the same nanosecond stay as recorded
+    // stable: packets of the same nanosecond keep the recorded order
     let mut in_order: Vec<&Captured> = packets.iter().collect();
     in_order.sort_by_key(|c| c.t);
 
@@ -67,12 +69,12 @@ pub fn write_pcapng(out: &mut impl Write, packets: &[Captured], snaplen: Option<
 /// State of one direction of a connection.
 #[derive(Default)]
 struct Way {
-    /// Window scale on the SYN of this direction's sender; 0 until a SYN was seen.
+    /// Window scale announced in the SYN of this direction's sender; 0 before the SYN.
     wscale: u8,
 }
 
 impl Way {
-    /// Return the 16-bit window field, which is never scaled on a SYN (RFC 7323 §2.2).
+    /// Return the 16-bit window field. The window of a SYN is never scaled (RFC 7323 §2.2).
     fn window(&mut self, header: &Header) -> u16 {
         let Header::Tcp(seg) = header else { return 0 };
         let field = if seg.flags.has(Flags::SYN) {
@@ -85,7 +87,7 @@ impl Way {
     }
 }
 
-/// Refuse what the formats cannot hold, rather than write a malformed packet.
+/// Refuse packets that the formats cannot express, instead of writing malformed ones.
 fn check(captured: &Captured) -> io::Result<()> {
     let header = &captured.packet.header;
     let refuse = |what: String| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
@@ -131,7 +133,7 @@ fn section_header(out: &mut Vec<u8>) {
     block(out, SECTION_HEADER, |out| {
         out.extend(BYTE_ORDER_MAGIC.to_le_bytes());
         out.extend([1, 0, 0, 0]); // version 1.0
-        out.extend((-1i64).to_le_bytes()); // section length not stated
+        out.extend((-1i64).to_le_bytes()); // section length not specified
         option(out, SHB_USERAPPL, concat!("ackclock ", env!("CARGO_PKG_VERSION")).as_bytes());
         option(out, OPT_ENDOFOPT, &[]);
     });
@@ -141,9 +143,9 @@ fn interface_description(out: &mut Vec<u8>, name: &str, snaplen: Option<u32>) {
     block(out, INTERFACE_DESCRIPTION, |out| {
         out.extend(LINKTYPE_ETHERNET.to_le_bytes());
         out.extend([0; 2]);
-        out.extend(snaplen.unwrap_or(0).to_le_bytes()); // 0: no limit
+        out.extend(snaplen.unwrap_or(0).to_le_bytes()); // 0 = no limit
         option(out, IF_NAME, name.as_bytes());
-        option(out, IF_TSRESOL, &[9]); // 10^-9 s
+        option(out, IF_TSRESOL, &[9]); // timestamps in ns
         option(out, OPT_ENDOFOPT, &[]);
     });
 }
@@ -160,8 +162,8 @@ fn enhanced_packet(
         out.extend(u32::from(captured.host).to_le_bytes());
         out.extend(((captured.t.0 >> 32) as u32).to_le_bytes());
         out.extend((captured.t.0 as u32).to_le_bytes());
-        out.extend(kept.to_le_bytes()); // captured
-        out.extend(length.to_le_bytes()); // original
+        out.extend(kept.to_le_bytes()); // captured length
+        out.extend(length.to_le_bytes()); // original length
         let start = out.len();
         frame(out);
         debug_assert_eq!(out.len() - start, length as usize);
@@ -169,7 +171,7 @@ fn enhanced_packet(
     });
 }
 
-/// Addresses of one end of a connection.
+/// Address and port of one end of a connection.
 #[derive(Clone)]
 struct End {
     ip: [u8; 4],
@@ -177,9 +179,9 @@ struct End {
 }
 
 impl End {
-    /// Source and destination of a packet.
+    /// Return source and destination of a packet.
     fn of(captured: &Captured) -> (End, End) {
-        // the low two bytes count flows from x.x.0.1 on and leave out network and broadcast
+        // the low two bytes number the flows from x.x.0.1 on, skipping network and broadcast addresses
         let [high, low] = ((captured.flow % 65_534) as u16 + 1).to_be_bytes();
         let sender = End { ip: [10, 0, high, low], port: SENDER_PORT };
         let port = RECEIVER_PORT + (captured.conn % RECEIVER_PORTS) as u16;
@@ -190,14 +192,14 @@ impl End {
         }
     }
 
-    /// A locally administered address, with the IP address in it.
+    /// Locally administered MAC address that contains the IP address.
     fn mac(&self) -> [u8; 6] {
         let [a, b, c, d] = self.ip;
         [0x02, 0, a, b, c, d]
     }
 }
 
-/// Ethernet frame without FCS: headers, then zeros as payload.
+/// Ethernet frame without FCS: headers, then a payload of zeros.
 fn frame(out: &mut Vec<u8>, captured: &Captured, window: u16) {
     let (from, to) = End::of(captured);
     let header = &captured.packet.header;
@@ -222,7 +224,7 @@ fn frame(out: &mut Vec<u8>, captured: &Captured, window: u16) {
     }
 }
 
-/// UDP header and payload, `length` bytes in all.
+/// UDP header and payload, `length` bytes in total.
 fn udp(out: &mut Vec<u8>, length: u16, from: &End, to: &End) {
     let udp = out.len();
     out.extend(from.port.to_be_bytes());
@@ -231,7 +233,7 @@ fn udp(out: &mut Vec<u8>, length: u16, from: &End, to: &End) {
     out.extend([0; 2]); // checksum
     let [high, low] = length.to_be_bytes();
     let sum = checksum(&[&from.ip, &to.ip, &[0, IPPROTO_UDP, high, low], &out[udp..]]);
-    let sum = if sum == 0 { u16::MAX } else { sum }; // zero means "none" (RFC 768)
+    let sum = if sum == 0 { u16::MAX } else { sum }; // 0 would mean "no checksum" (RFC 768)
     out[udp + 6..udp + 8].copy_from_slice(&sum.to_be_bytes());
     out.resize(udp + length as usize, 0);
 }
@@ -252,14 +254,14 @@ fn tcp(out: &mut Vec<u8>, captured: &Captured, seg: &Segment, window: u16, from:
     out.extend([0; 4]); // checksum, urgent pointer
     tcp_options(out, seg, ack);
 
-    // the payload's zeros add nothing to the sum; its length does, through the pseudo header (RFC 9293 §3.1)
+    // a payload of zeros adds nothing to the checksum; its length does, through the pseudo header (RFC 9293 §3.1)
     let [high, low] = (20 + seg.option_bytes() as u16 + seg.len as u16).to_be_bytes();
     let sum = checksum(&[&from.ip, &to.ip, &[0, IPPROTO_TCP, high, low], &out[tcp..]]);
     out[tcp + 16..tcp + 18].copy_from_slice(&sum.to_be_bytes());
     out.resize(out.len() + seg.len as usize, 0);
 }
 
-/// The options that `Segment::option_bytes` counts; `ack` is the header's ACK number.
+/// Write the options that `Segment::option_bytes` counts; `ack` is the header's ACK number.
 fn tcp_options(out: &mut Vec<u8>, seg: &Segment, ack: u32) {
     let syn = seg.flags.has(Flags::SYN);
     if syn {
@@ -269,7 +271,7 @@ fn tcp_options(out: &mut Vec<u8>, seg: &Segment, ack: u32) {
     let sack_permitted = syn && seg.syn.sack_permitted;
     if seg.has_ts {
         match sack_permitted {
-            true => out.extend([OPT_SACK_PERMITTED, 2]), // together they fill three words, alone they need padding
+            true => out.extend([OPT_SACK_PERMITTED, 2]), // together they fill three words; each alone needs padding
             false => out.extend([NOP, NOP]),
         }
         out.extend([OPT_TIMESTAMPS, 10]);
@@ -288,7 +290,7 @@ fn tcp_options(out: &mut Vec<u8>, seg: &Segment, ack: u32) {
     if syn {
         out.extend([NOP, OPT_WINDOW_SCALE, 3, seg.syn.wscale]);
     } else if !seg.sack.is_empty() {
-        out.extend((bytes.saturating_sub(padded)..2).map(|_| NOP)); // fewer if the option itself takes their place
+        out.extend((bytes.saturating_sub(padded)..2).map(|_| NOP)); // fewer if the AccECN option takes the place of padding
         out.extend([OPT_SACK, 2 + 8 * seg.sack.len() as u8]);
         for edge in seg.sack.as_slice().iter().flat_map(|block| [block.start, block.end]) {
             out.extend(ack.wrapping_add(edge as u32).to_be_bytes());
@@ -296,13 +298,14 @@ fn tcp_options(out: &mut Vec<u8>, seg: &Segment, ack: u32) {
     }
 }
 
-/// Initial sequence number of one direction: fixed, spread over the 32 bits so that some connections wrap.
+/// Initial sequence number of one direction: deterministic, and spread over the 32 bits so that some connections
+/// wrap.
 fn isn(captured: &Captured, forward: bool) -> u32 {
     let key = u64::from(captured.flow) << 33 | u64::from(captured.conn) << 1 | u64::from(forward);
     (key.wrapping_add(1).wrapping_mul(GOLDEN_RATIO) >> 32) as u32
 }
 
-/// The Internet checksum over parts of even length (RFC 1071).
+/// The Internet checksum (RFC 1071) of several parts of even length.
 fn checksum(parts: &[&[u8]]) -> u16 {
     let words = parts.iter().flat_map(|part| part.chunks_exact(2));
     let sum: u32 = words.map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum();
@@ -327,9 +330,9 @@ const IP_TTL: u8 = 64;
 const IPPROTO_TCP: u8 = 6;
 const IPPROTO_UDP: u8 = 17;
 
-/// Data comes from this port ...
+/// Source port of data.
 const SENDER_PORT: u16 = 5001;
-/// ... and goes to one of these, which no Wireshark dissector claims (44321 would be the next).
+/// First destination port of data. No Wireshark dissector claims these ports; 44321 would be the next one.
 const RECEIVER_PORT: u16 = 40_000;
 const RECEIVER_PORTS: u32 = 4_000;
 
@@ -343,7 +346,7 @@ const OPT_ACCECN_0: u8 = 172;
 const OPT_ACCECN_1: u8 = 174;
 const OPT_TIMESTAMPS: u8 = 8;
 
-/// 2^64 over the golden ratio, odd: Fibonacci hashing.
+/// 2^64 divided by the golden ratio, rounded to an odd number: Fibonacci hashing.
 const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
 
 #[cfg(test)]

@@ -4,23 +4,23 @@ use std::fmt::Display;
 
 use ackclock_core::schema::Refusal;
 
-/// Why a run was refused or ended early.
+/// Reason why a run was refused or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The text is not a scenario.
+    /// The text is not a valid scenario.
     #[error("the scenario is not readable: {0}")]
     Json(#[from] serde_json::Error),
-    /// A value is impossible.
+    /// A value is not allowed.
     #[error("{place}: found {found}; allowed: {allowed}")]
     Value {
         /// Position in the scenario.
         place: String,
-        /// Value found at that position.
+        /// The value found.
         found: String,
-        /// Values allowed at that place.
+        /// The values allowed.
         allowed: String,
     },
-    /// A user's own controller failed.
+    /// A user's own controller or an external stack failed.
     #[error("{0}")]
     Own(String),
     /// The caller stopped a batch.
@@ -29,12 +29,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// An impossible value.
+    /// Return an error for a value that is not allowed.
     pub fn value(place: impl Display, found: impl Display, allowed: impl Display) -> Error {
         Error::Value { place: place.to_string(), found: found.to_string(), allowed: allowed.to_string() }
     }
 
-    /// Error of a table at `place` that refuses a value.
+    /// Return the error for a value that a table at `place` refuses.
     pub fn refused(place: impl Display, refusal: Refusal) -> Error {
         let place =
             [place.to_string(), refusal.key].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
@@ -42,7 +42,7 @@ impl Error {
         Error::Value { place, found: refusal.found, allowed: refusal.allowed }
     }
 
-    /// Name that no registry holds.
+    /// Return the error for a name that is not in a registry.
     pub fn name(place: impl Display, found: &str, registry: &[(&str, &str)]) -> Error {
         let names: Vec<&str> = registry.iter().map(|(name, _)| *name).collect();
         Error::value(place, format_args!("{found:?}"), names.join(", "))

@@ -1,23 +1,23 @@
 //! The simulator: a scenario and a seed in, tables out. The world runs the only event loop, workloads drive the
 //! connections, and nothing here decides what TCP or a queue does.
 //!
-//! Rooms, from the ground up; each uses those before it only:
+//! Modules, from the bottom up. Each uses only the modules above it in the table:
 //!
-//! | room | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`error`], [`cpu`], [`memory`], [`yardstick`] | what any of them needs |
-//! | [`mod@tables`] | the form of what a run leaves: tables, their columns, histograms, sums |
-//! | [`transport`] | the ends of a flow: our own and those that wrap stacks of others |
-//! | [`capture`] | packets as a host saw them, as files |
+//! | [`error`], [`cpu`], [`memory`], [`yardstick`] | utilities for all other modules |
+//! | [`mod@tables`] | data structures of a run's output: tables, their columns, histograms, sums |
+//! | [`transport`] | the ends of a flow: our own, and wrappers of external stacks |
+//! | [`capture`] | files with the packets seen at a host |
 //! | [`world`] | the event loop: links, ends, hosts |
-//! | [`workload`] | what applications do: they drive the connections of a [`workload::flow`] |
-//! | [`scenario`] | what is written ([`scenario::spec`]), read and judged; settings of hosts, links and ways; what a run will need, and its bounds |
-//! | [`report`] | events become rows, rows become tables ([`report::output`]), tables become metrics ([`report::summary`]) |
-//! | [`runs`] | a scenario and a seed become a world and are run: one, many seeds ([`runs::batch`]), or step by step |
+//! | [`workload`] | behaviour of applications, which drive the connections of a [`workload::flow`] |
+//! | [`scenario`] | the scenario as written ([`scenario::spec`]) and its checks; settings of hosts, links and paths; estimates of a run's needs, and its bounds |
+//! | [`report`] | rows from events, tables from rows ([`report::output`]), metrics from tables ([`report::summary`]) |
+//! | [`runs`] | building and running of worlds: one run, many seeds ([`runs::batch`]), or step by step |
 //!
-//! Modules are public where the Python binding and the guest of the linux backend use them.
+//! A module is public if the Python binding or the guest of the linux backend uses it.
 
-// Part of the library's test program: as a separate program it would link the whole engine once more.
+// Part of the library's test binary: a separate one would link the whole engine once more.
 #[cfg(test)]
 extern crate self as ackclock_sim;
 #[cfg(test)]

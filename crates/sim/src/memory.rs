@@ -1,7 +1,9 @@
-//! How much of the heap the calling thread holds. Every allocation counts, so that a bound on a run's memory (see
-//! `bounds`) leaves no source out: queues, traces, out-of-order data, whatever is added one day. A run stays on one
-//! thread and always asks for the same memory, so the count is as deterministic as the run. An allocation is rare (none
-//! per packet), so it costs nothing that can be measured.
+//! Heap use of the calling thread.
+//!
+//! Every allocation is counted, so a bound on a run's memory (see `bounds`) covers all sources: queues, traces,
+//! out-of-order data, and whatever is added later. A run stays on one thread and always makes the same allocations,
+//! so the count is as deterministic as the run. Allocations are rare (none per packet), so the cost of counting
+//! cannot be measured.
 
 #![allow(
     unsafe_code,
@@ -15,8 +17,8 @@ thread_local! {
     static HELD: Cell<i64> = const { Cell::new(0) };
 }
 
-/// Bytes that the calling thread has allocated less those that it has freed; negative where it frees what others
-/// allocated, so differences count.
+/// Bytes allocated by the calling thread minus bytes freed by it. Negative if the thread frees memory allocated by
+/// others, so only differences are meaningful.
 pub fn held() -> i64 {
     HELD.with(Cell::get)
 }
@@ -25,8 +27,8 @@ fn count(bytes: i64) {
     HELD.with(|held| held.set(held.get() + bytes));
 }
 
-/// Return unused pages of the heap to the system, if its allocator supports that. The call walks the whole
-/// heap: use it after freeing much memory that is needed elsewhere.
+/// Return unused pages of the heap to the system, if the allocator supports this. The call walks the whole heap. Use
+/// it after freeing a lot of memory that is needed elsewhere.
 pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {

@@ -1,5 +1,4 @@
-//! Results at the end of a run: rows become tables, tables become
-//! metrics.
+//! Results at the end of a run: rows are turned into tables, and tables into metrics.
 
 pub mod columns;
 pub(crate) mod observe;

@@ -1,4 +1,4 @@
-//! Runs: a scenario and a seed become a world, which is run, for one seed or many, at once or step by step.
+//! Runs: build a world from a scenario and a seed and run it, for one seed or many, at once or step by step.
 
 pub(crate) mod app;
 pub mod batch;

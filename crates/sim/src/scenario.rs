@@ -1,5 +1,5 @@
-//! Meaning of a scenario: how its parts become the settings of hosts, links and ways; estimates of its needs, and bounds on a
-//! run.
+//! Interpretation of a scenario: its parts become the settings of hosts, links and paths. Also estimates of a run's
+//! needs, and bounds on a run.
 
 pub mod bounds;
 pub mod estimate;

@@ -1,5 +1,5 @@
-//! Data structures of a run's output: named tables of columns, each described where it is declared;
-//! histograms and sums.
+//! Data structures of a run's output: named tables with columns, each described at its declaration; histograms and
+//! sums.
 
 pub mod columns;
 pub(crate) mod histogram;

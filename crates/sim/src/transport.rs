@@ -1,5 +1,5 @@
-//! The end of a path: a TCP connection, or an endpoint over datagrams. A closed set, so that the event loop
-//! makes no boxed call. Workloads that send bulk data use the common part and are independent of the kind.
+//! One end of a path: a TCP connection, or an endpoint over datagrams. The set is closed, so the event loop needs no
+//! dynamic dispatch. Workloads that send bulk data use the common interface and are independent of the kind.
 //!
 //! Length: one function for each thing that is asked of an end, over all kinds of ends.
 
@@ -20,9 +20,9 @@ pub(crate) mod foreign;
 pub mod udp;
 pub use datagrams::DatagramEnd;
 
-/// The host that sends the data: packets on their way forward leave here.
+/// Host that sends the data; packets on the forward path start here.
 pub const SENDER: usize = 0;
-/// The host that receives the data.
+/// Host that receives the data.
 pub const RECEIVER: usize = 1;
 
 /// Settings of both ends of a flow.
@@ -34,16 +34,16 @@ pub enum TransportConfig {
     Udp(Rc<SourceParams>),
     /// PCC.
     Pcc(Rc<PccConfig>),
-    /// A stack that others have written.
+    /// An external stack.
     Foreign(Rc<ForeignConfig>),
 }
 
-/// Storage for the bytes of foreign stacks while their datagrams are in flight.
+/// Storage for the bytes of external stacks' datagrams while they are in flight.
 #[derive(Clone, Default)]
 pub struct Freight(Carried);
 
 impl Freight {
-    /// A packet will not arrive.
+    /// Free the bytes of a packet that will not arrive.
     #[cold]
     pub fn lose(&self, packet: &Packet) {
         if let Header::Datagram(Datagram::Opaque(opaque)) = &packet.header {
@@ -51,7 +51,7 @@ impl Freight {
         }
     }
 
-    /// Duplicate a packet: the copy has bytes of its own.
+    /// Give the copy of a duplicated packet its own bytes.
     #[cold]
     pub fn copy(&self, packet: &mut Packet) {
         if let Header::Datagram(Datagram::Opaque(opaque)) = &mut packet.header {
@@ -59,18 +59,18 @@ impl Freight {
         }
     }
 
-    /// An impossible report by a stack.
+    /// First impossible report of a stack, or `None`.
     pub fn fault(&self) -> Option<String> {
         self.0.fault()
     }
 
-    /// Datagrams whose bytes wait.
+    /// Number of datagrams whose bytes are stored.
     pub fn held(&self) -> usize {
         self.0.held()
     }
 }
 
-/// Settings of a flow whose stack others have written.
+/// Settings of a flow that uses an external stack.
 #[derive(Clone)]
 pub struct ForeignConfig {
     maker: Arc<dyn Maker>,
@@ -78,7 +78,7 @@ pub struct ForeignConfig {
 }
 
 impl ForeignConfig {
-    /// Settings of flows whose bytes are among these.
+    /// Return the settings of flows whose bytes are stored in `freight`.
     pub fn new(maker: Arc<dyn Maker>, freight: &Freight) -> ForeignConfig {
         ForeignConfig { maker, carried: freight.0.clone() }
     }
@@ -89,11 +89,11 @@ impl ForeignConfig {
 pub struct PccConfig {
     /// Controller and transport.
     pub recipe: Recipe,
-    /// User's own utility function, made anew for each flow.
+    /// A user's own utility function, created anew for each flow.
     pub utility: Option<UtilityMaker>,
 }
 
-/// Maker of a user's own utility function.
+/// Factory of a user's own utility function.
 pub type UtilityMaker = Arc<dyn Fn() -> Box<dyn Utility> + Send + Sync>;
 
 impl PccConfig {
@@ -106,17 +106,17 @@ impl PccConfig {
 }
 
 impl TransportConfig {
-    /// Whether it is PCC.
+    /// Whether the transport is PCC.
     pub fn is_pcc(&self) -> bool {
         matches!(self, TransportConfig::Pcc(_))
     }
 
-    /// Whether its stack is a foreign one.
+    /// Whether the transport is an external stack.
     pub fn is_foreign(&self) -> bool {
         matches!(self, TransportConfig::Foreign(_))
     }
 
-    /// Initial window, segments or datagrams of the size that QUIC begins with.
+    /// Initial window in segments, or in datagrams of QUIC's initial size; 0 for transports without one.
     pub fn initial_window(&self) -> u32 {
         match self {
             TransportConfig::Tcp(config) => config.iw,
@@ -125,7 +125,7 @@ impl TransportConfig {
         }
     }
 
-    /// TCP's settings, if it is TCP.
+    /// Settings of TCP; `None` for other transports.
     pub fn tcp(&self) -> Option<&Config> {
         match self {
             TransportConfig::Tcp(config) => Some(config),
@@ -134,7 +134,7 @@ impl TransportConfig {
     }
 }
 
-/// One end.
+/// One end of a path.
 #[derive(Clone)]
 #[allow(
     clippy::large_enum_variant,
@@ -143,12 +143,12 @@ impl TransportConfig {
 pub enum Transport {
     /// TCP.
     Tcp(Connection),
-    /// Datagrams; boxed, because there are thousands of TCP ends.
+    /// Datagrams, boxed to keep the many TCP ends small.
     Datagram(Box<DatagramEnd>),
 }
 
 impl Transport {
-    /// Something will arrive, and concern the sending half most, or the receiving one.
+    /// Prefetch the state of the sending half (`sends`) or of the receiving half.
     #[inline]
     pub fn prefetch(&self, sends: bool) {
         if let Transport::Tcp(tcp) = self {
@@ -156,7 +156,7 @@ impl Transport {
         }
     }
 
-    /// Prefetch the lists that this half keeps elsewhere.
+    /// Prefetch the lists that this half stores separately.
     #[inline]
     pub fn prefetch_lists(&self, sends: bool) {
         if let Transport::Tcp(tcp) = self {
@@ -164,8 +164,8 @@ impl Transport {
         }
     }
 
-    /// Write the next departing packet into its `place`, all but its address, and return whether more may
-    /// follow; none: nothing leaves.
+    /// Write the next packet to be sent into `place`, without addresses. Return the packet and whether more may
+    /// follow, or `None` if nothing can be sent.
     #[inline(always)]
     pub fn transmit_into<'p>(
         &mut self,
@@ -201,14 +201,14 @@ impl Transport {
         Some((packet, more))
     }
 
-    /// Whether nothing leaves now, as far as a quick check shows.
+    /// Whether a quick check shows that nothing can be sent now.
     #[inline(always)]
     pub fn has_nothing(&mut self, now: Time) -> bool {
         self.tcp_mut().is_some_and(|tcp| tcp.has_nothing(now))
     }
 
-    /// Write into `common` the shared part of packets that leave now in a row, without their address; returns
-    /// their number, or 0.
+    /// Write the fields that the next packets share into `common`, without addresses. Return the number of packets
+    /// that can be sent as a train, or 0.
     #[inline(always)]
     pub fn begin_train(&mut self, now: Time, framing_bytes: u32, common: &mut Packet) -> u32 {
         let Transport::Tcp(tcp) = self else { return 0 };
@@ -222,13 +222,13 @@ impl Transport {
         length
     }
 
-    /// Record the departure of a train; return whether nothing more leaves now.
+    /// Record that the train was sent. Return whether nothing more can be sent now.
     #[inline(always)]
     pub fn ends_with_train(&mut self, now: Time) -> bool {
         self.tcp_mut().is_some_and(|tcp| tcp.ends_with_train(now))
     }
 
-    /// Make `packet`, which holds the shared part, the next one of them.
+    /// Turn `packet`, a copy of the shared fields, into the next packet of the train.
     #[inline(always)]
     pub fn next_of_train(&mut self, packet: &mut Packet) {
         if let Transport::Tcp(tcp) = self {
@@ -236,12 +236,12 @@ impl Transport {
         }
     }
 
-    /// Return both ends of a new flow's connection, the sending one first.
+    /// Create both ends of a flow's connection, the sending one first.
     pub fn pair(config: &TransportConfig, flow: FlowId, initiator: usize, seed: u64) -> [Transport; 2] {
         [SENDER, RECEIVER].map(|host| Transport::new(config, flow, host, initiator, seed, None))
     }
 
-    /// Make an end at `host`; it may reuse the memory of one that is `over`.
+    /// Create an end at `host`. If `over` is an end of a closed connection, its memory is reused.
     #[inline]
     pub fn new(
         config: &TransportConfig,
@@ -278,7 +278,7 @@ impl Transport {
         Transport::Datagram(Box::new(end))
     }
 
-    /// Time at which it needs [`Transport::on_timer`].
+    /// Time at which [`Transport::on_timer`] must be called.
     #[inline]
     pub fn next_deadline(&self) -> Time {
         match self {
@@ -287,7 +287,7 @@ impl Transport {
         }
     }
 
-    /// The next deadline if it is before `before`; otherwise any time that is not.
+    /// The next deadline if it is before `before`; otherwise any time that is not before it.
     #[inline(always)]
     pub fn deadline_before(&self, before: Time) -> Time {
         match self {
@@ -296,7 +296,7 @@ impl Transport {
         }
     }
 
-    /// Whether its deadline has passed.
+    /// Whether the deadline has passed.
     #[inline]
     pub fn is_due(&self, now: Time) -> bool {
         match self {
@@ -305,22 +305,13 @@ impl Transport {
         }
     }
 
-    /// Whether a delayed ACK leaves now, ahead of arrivals at this instant.
-    #[inline]
-    pub fn releases(&self, now: Time) -> bool {
-        match self {
-            Transport::Tcp(tcp) => tcp.releases(now),
-            Transport::Datagram(_) => false,
-        }
-    }
-
-    /// Whether the application has to read after everything else of this instant.
+    /// Whether the application reads only after all other events of this instant.
     pub fn reads_later(&self) -> bool {
         self.tcp().is_some_and(Connection::reads_later)
     }
 
-    /// Whether the event for which the application may wait has happened: TCP's data in order up to `offset`,
-    /// the peer's FIN, or the end of the connection.
+    /// Whether an event has happened that the application may be waiting for: TCP data arrived in order up to
+    /// `offset`, a FIN of the peer, or the end of the connection.
     #[inline(always)]
     pub fn has_come_to(&self, offset: u64) -> bool {
         match self {
@@ -329,7 +320,7 @@ impl Transport {
         }
     }
 
-    /// Process the deadline.
+    /// Process the expired deadline.
     #[inline]
     pub fn on_timer(&mut self, now: Time) {
         match self {
@@ -338,19 +329,19 @@ impl Transport {
         }
     }
 
-    /// Payload bytes that have verifiably arrived from the first of two ends at the second.
+    /// Payload bytes known to have arrived from the first end at the second.
     pub fn delivered([sender, receiver]: [&Transport; 2]) -> u64 {
         match (sender.datagram(), receiver) {
             (Some(DatagramEnd::Source(_)), _) => receiver.received(),
-            // not every stack reports acknowledgements
+            // not all stacks report acknowledgements
             (Some(DatagramEnd::Foreign(_)), _) => receiver.received(),
-            // less than was acknowledged only if a receiver cheats
+            // less than acknowledged only if the receiver cheats
             (_, Transport::Tcp(tcp)) => sender.acked().min(tcp.received() - tcp.concealed()),
             _ => sender.acked(),
         }
     }
 
-    /// Set the host's treatment of a paced sender's lateness.
+    /// Set the host's pacing policy.
     pub fn set_pacer(&mut self, pacer: HostPacing) {
         match self {
             Transport::Tcp(tcp) => tcp.set_host_pacer(pacer),
@@ -362,62 +353,62 @@ impl Transport {
         }
     }
 
-    /// Packets wait in a queue of the host, which may pace those of TCP.
+    /// Send through a queue of the host; `paces` tells whether that queue paces TCP.
     pub fn queue_behind(&mut self, paces: bool) {
         if let Transport::Tcp(tcp) = self {
             tcp.queue_behind(paces);
         }
     }
 
-    /// Departure of TCP's next segment, if the host's queue paces.
+    /// Departure time of TCP's next segment, if the host's queue paces.
     pub fn departure(&self, now: Time) -> Time {
         self.tcp().map_or(now, |tcp| tcp.departure(now))
     }
 
-    /// Payload of a full segment, bytes.
+    /// Payload of a full segment, bytes; `u32::MAX` unless the transport is TCP.
     pub fn smss(&self) -> u32 {
         self.tcp().map_or(u32::MAX, |tcp| tcp.smss())
     }
 
-    /// Whether the host's queue has no room for the next packet.
+    /// Set whether the host's queue is full.
     pub fn set_queue_full(&mut self, full: bool) {
         if let Transport::Tcp(tcp) = self {
             tcp.set_queue_full(full);
         }
     }
 
-    /// Packets that found the host's queue full, since the last call.
+    /// Take the number of packets that found the host's queue full since the last call.
     pub fn take_refused(&mut self) -> u32 {
         self.tcp_mut().map_or(0, |tcp| tcp.take_refused())
     }
 
-    /// A packet with `payload` bytes went into the host's queue.
+    /// Record that a packet with `payload` bytes entered the host's queue.
     pub fn queued(&mut self, payload: u32) {
         if let Transport::Tcp(tcp) = self {
             tcp.queued(payload);
         }
     }
 
-    /// A packet with `payload` bytes left the host's queue. True if TCP waited for that.
+    /// Record that a packet with `payload` bytes left the host's queue. Return whether TCP was waiting for that.
     pub fn left_queue(&mut self, payload: u32) -> bool {
         self.tcp_mut().is_some_and(|tcp| tcp.left_queue(payload))
     }
 
-    /// The host's card cuts packets of several segments up.
+    /// Assume that the host's network card splits packets of several segments.
     pub fn cut_packets(&mut self) {
         if let Transport::Tcp(tcp) = self {
             tcp.cut_packets();
         }
     }
 
-    /// Suspend the writer while more packets of a poll follow, or resume it when all have arrived.
+    /// Suspend the writing application until all packets of a poll are processed, or resume it.
     pub fn suspend_writer(&mut self, suspended: bool) {
         if let Transport::Tcp(tcp) = self {
             tcp.suspend_writer(suspended);
         }
     }
 
-    /// Switch the per-ACK trace of TCP or of others' stacks on or off.
+    /// Turn the per-ACK trace of TCP or of an external stack on or off.
     pub fn set_trace(&mut self, on: bool) {
         match self {
             Transport::Tcp(tcp) => tcp.set_trace(on),
@@ -429,7 +420,7 @@ impl Transport {
         }
     }
 
-    /// The trace of a stack that others have written.
+    /// Take the trace of an external stack; empty for other transports.
     pub fn take_rows(&mut self, flow: FlowId) -> Vec<Record> {
         let Transport::Datagram(end) = self else { return Vec::new() };
         let DatagramEnd::Foreign(end) = &mut **end else { return Vec::new() };
@@ -437,19 +428,19 @@ impl Transport {
         end.take_trace().iter().map(|row| foreign::record(flow, responder, row)).collect()
     }
 
-    /// Keep the rows of PCC's monitor intervals.
+    /// Start to record PCC's monitor intervals.
     pub fn trace_intervals(&mut self) {
         self.pcc(|sender| sender.set_trace(true));
     }
 
-    /// Rows of PCC's monitor intervals, if it is a sender of PCC.
+    /// Take the recorded monitor intervals; `None` unless this is a PCC sender.
     pub fn take_intervals(&mut self) -> Option<Vec<IntervalRow>> {
         let mut rows = None;
         self.pcc(|sender| rows = Some(sender.take_rows()));
         rows
     }
 
-    /// The TCP connection that it is.
+    /// The TCP connection; `None` for other transports.
     #[inline]
     pub fn tcp(&self) -> Option<&Connection> {
         match self {
@@ -458,7 +449,7 @@ impl Transport {
         }
     }
 
-    /// Likewise.
+    /// The TCP connection, mutable; `None` for other transports.
     #[inline]
     pub fn tcp_mut(&mut self) -> Option<&mut Connection> {
         match self {
@@ -467,7 +458,7 @@ impl Transport {
         }
     }
 
-    /// The datagram endpoint that it is.
+    /// The datagram endpoint; `None` for TCP.
     pub fn datagram(&self) -> Option<&DatagramEnd> {
         match self {
             Transport::Tcp(_) => None,
@@ -476,9 +467,9 @@ impl Transport {
     }
 }
 
-/// Calls of an application at the sending end.
+/// Calls of the application at this end.
 impl Transport {
-    /// Open.
+    /// Open the connection.
     pub fn connect(&mut self, now: Time) {
         match self {
             Transport::Tcp(tcp) => tcp.connect(now),
@@ -491,8 +482,8 @@ impl Transport {
         }
     }
 
-    /// Hand over `bytes`; a source of datagrams makes its own. PCC's receiving end sends them as one request,
-    /// which fits into a datagram.
+    /// Write `bytes`. A datagram source ignores the call because it generates its own data. PCC's receiving end sends
+    /// the bytes as one request in a datagram.
     pub fn write(&mut self, now: Time, bytes: u64) {
         match self {
             Transport::Tcp(tcp) => tcp.write(now, bytes),
@@ -505,7 +496,7 @@ impl Transport {
         }
     }
 
-    /// Make data available without end from now on.
+    /// Provide unlimited application data from now on.
     pub fn write_forever(&mut self, now: Time) {
         match self {
             Transport::Tcp(tcp) => tcp.write_forever(now),
@@ -516,8 +507,8 @@ impl Transport {
         }
     }
 
-    /// End writing. The send buffer's content still leaves; without a send buffer nothing beyond the sent
-    /// data was written.
+    /// Stop writing. The content of the send buffer is still sent; without a send buffer, nothing beyond the sent
+    /// data counts as written.
     pub fn stop_writing(&mut self, now: Time) {
         match self {
             Transport::Tcp(tcp) => tcp.stop_writing(now),
@@ -530,7 +521,7 @@ impl Transport {
         }
     }
 
-    /// Everything is written: close afterwards.
+    /// Close after all written data has been sent.
     pub fn close(&mut self, now: Time) {
         match self {
             Transport::Tcp(tcp) => tcp.close(now),
@@ -549,7 +540,7 @@ impl Transport {
         }
     }
 
-    /// This end knows that the peer exists.
+    /// Whether the connection is established at this end.
     pub fn is_established(&self) -> bool {
         match self {
             Transport::Tcp(tcp) => tcp.is_established(),
@@ -562,7 +553,7 @@ impl Transport {
         }
     }
 
-    /// Payload bytes that the peer acknowledged.
+    /// Payload bytes acknowledged by the peer.
     pub fn acked(&self) -> u64 {
         match self {
             Transport::Tcp(tcp) => tcp.acked(),
@@ -599,7 +590,8 @@ impl Transport {
         }
     }
 
-    /// Data packets sent by this end, and the number of retransmissions among them.
+    /// Data packets sent by this end, and the retransmissions among them. For an external stack: all packets sent,
+    /// and those declared lost.
     pub fn sent(&self) -> (u64, u64) {
         match self {
             Transport::Tcp(tcp) => (tcp.stats().data_segments_sent, tcp.stats().retransmissions),
@@ -612,7 +604,7 @@ impl Transport {
         }
     }
 
-    /// Round-trip times measured by this end: their sum in ns, and their number.
+    /// Sum of the RTT samples of this end in ns, and their number.
     #[inline]
     pub fn rtt_samples(&self) -> (u128, u64) {
         match self {
@@ -625,7 +617,7 @@ impl Transport {
         }
     }
 
-    /// The peer has closed, and all its data is here.
+    /// Whether the peer has closed and all its data has arrived.
     pub fn peer_closed(&self) -> bool {
         match self {
             Transport::Tcp(tcp) => tcp.peer_closed(),
@@ -645,7 +637,7 @@ impl Transport {
         }
     }
 
-    /// Whether it may be dropped.
+    /// Whether the connection is finished at this end, which may then be discarded.
     pub fn is_done(&self) -> bool {
         match self {
             Transport::Tcp(tcp) => tcp.is_done(),
@@ -658,7 +650,7 @@ impl Transport {
         }
     }
 
-    /// Gave up.
+    /// Whether the connection has failed at this end.
     pub fn has_failed(&self) -> bool {
         match self {
             Transport::Tcp(tcp) => tcp.has_failed(),

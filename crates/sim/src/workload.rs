@@ -1,5 +1,5 @@
-//! Workloads: what the application of a flow does. One file each, with its parameters, what they mean for a run, and its
-//! behaviour; this one holds the two contracts and the closed sets.
+//! Workloads: the behaviour of a flow's application. Each has its own file with its parameters, their consequences
+//! for a run, and its behaviour. This file contains the two contracts and the closed sets.
 
 mod arrivals;
 mod bulk;
@@ -44,7 +44,7 @@ pub use transfer::{Transfer, TransferParams};
 pub use video::{Video, VideoParams};
 use writes::{Writes, WritesParams};
 
-/// The workloads: a line for the parameters of each, and one for each behaviour.
+/// Declare the workloads: the parameters of each, and the drivers that implement them.
 macro_rules! workloads {
     (params $($variant:ident($params:ident)),+; drivers $($driver:ident($state:ty)),+;) => {
         family! {
@@ -67,7 +67,7 @@ macro_rules! workloads {
                 }
             }
 
-            /// The kinds that are carried so.
+            /// Kinds of workloads whose flows may use these protocols.
             pub fn carried_by(by: Carried) -> Vec<&'static str> {
                 let all = [$(($params::TABLE.kind, $params::carried())),+];
                 all.iter().filter(|(_, carried)| *carried == by).map(|(kind, _)| *kind).collect()
@@ -75,14 +75,14 @@ macro_rules! workloads {
         }
 
         impl WorkloadConfig {
-            /// The kinds that QUIC carries.
+            /// Kinds of workloads that QUIC can carry.
             pub fn carried_by_quic() -> Vec<&'static str> {
                 let all = [$(($params::TABLE.kind, $params::over_quic())),+];
                 all.iter().filter(|(_, carried)| *carried).map(|(kind, _)| *kind).collect()
             }
         }
 
-        /// Every workload of a single flow. A population is many `Fetch` flows.
+        /// State of the workload of a single flow. A population consists of many `Fetch` flows.
         #[derive(Clone)]
         #[allow(missing_docs, reason = "each variant holds the workload of its name")]
         pub enum Driver {
@@ -90,7 +90,8 @@ macro_rules! workloads {
         }
 
         impl Driver {
-            /// Whether clients come and go: the stop then spares those already there.
+            /// Whether clients come and go. The stop of the flow then does not affect clients that have already
+            /// arrived.
             pub fn keeps_no_stop(&self) -> bool {
                 matches!(self, Driver::Fetch(_) | Driver::Transactions(_))
             }
@@ -128,7 +129,7 @@ workloads! {
 
 /// Contract of a workload's parameters: their consequences for a run.
 pub trait Params {
-    /// Protocol that must carry the flows.
+    /// Protocols that may carry the flows.
     fn carried() -> Carried
     where
         Self: Sized,
@@ -136,7 +137,7 @@ pub trait Params {
         Carried::ByTcp
     }
 
-    /// Whether QUIC supports them, too.
+    /// Whether QUIC may carry the flows as well.
     fn over_quic() -> bool
     where
         Self: Sized,
@@ -144,17 +145,17 @@ pub trait Params {
         false
     }
 
-    /// Datagrams that the source sends, if plain datagrams carry the workload.
+    /// Datagrams of the source; `None` unless the workload consists of plain datagrams.
     fn source(&self) -> Option<SourceParams> {
         None
     }
 
-    /// Number of flows that each flow of the group stands for.
+    /// Number of flows to which each flow of the group expands.
     fn flows(&self) -> u64 {
         1
     }
 
-    /// Whether each flow lays a path of its own instead of the network's.
+    /// Whether each flow has its own path instead of one through the network.
     fn has_own_path(&self) -> bool {
         false
     }
@@ -162,146 +163,146 @@ pub trait Params {
     /// Maximum number of data packets that a flow sends in `duration`.
     fn asks(&self, duration: Span) -> Asks;
 
-    /// Maximum number of packets at a time on links of a flow's own.
+    /// Maximum number of packets on the links of a flow's own path at any time.
     fn held(&self) -> f64 {
         OWN_PATH_PACKETS
     }
 
-    /// Bytes of the rows that a flow leaves at most.
+    /// Maximum memory for the rows of a flow, bytes.
     fn rows(&self, _duration: Span) -> f64 {
         0.0
     }
 
-    /// Bytes that all flows of the group need beyond that.
+    /// Additional memory for all flows of the group, bytes.
     fn memory(&self, _place: &Place) -> f64 {
         0.0
     }
 
-    /// Maker of the drivers of the group's flows, or the error in the scenario.
+    /// Return the factory of the drivers of the group's flows, or the error in the scenario.
     fn lay(&self, place: &Place, transport: &TransportConfig, site: &mut Site) -> Result<Make, Error>;
 }
 
 /// Protocols that can carry a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
-    /// TCP: the workload needs both of its directions.
+    /// TCP only: the workload needs both directions.
     ByTcp,
-    /// TCP or PCC: data flows one way, or requests are datagrams.
+    /// TCP or PCC: data flows one way, or requests fit into datagrams.
     ByTcpOrPcc,
     /// Plain datagrams.
     ByDatagrams,
 }
 
-/// Number of data packets that a flow sends.
+/// Number of data packets that a flow wants to send.
 #[derive(Clone, Copy, Debug)]
 pub enum Asks {
-    /// Everything that the bottleneck carries.
+    /// The number that the bottleneck can carry.
     Everything,
-    /// This number, as far as the bottleneck carries it.
+    /// This number, or fewer if the bottleneck carries fewer.
     Packets(f64),
-    /// This number, regardless of the bottleneck.
+    /// This number, regardless of the capacity of the bottleneck.
     Regardless(f64),
 }
 
 impl Asks {
-    /// Packets for this many bytes of payload.
+    /// Upper estimate of the packets for this many bytes of payload.
     pub fn bytes(bytes: u64) -> Asks {
         Asks::Packets(bytes as f64 / 1000.0 + 10.0)
     }
 }
 
-/// Makes the driver of a flow.
+/// Factory of the drivers of a group's flows.
 pub type Make = Box<dyn Fn(&Member, &mut Site) -> Driver>;
 
-/// A flow of a group.
+/// Member of a group of flows.
 #[derive(Clone, Copy, Debug)]
 pub struct Member {
-    /// The flow.
+    /// Number of the flow.
     pub id: FlowId,
-    /// The run's seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// Starting time.
+    /// Start time of the flow.
     pub start: Time,
 }
 
-/// Facts on the scenario that a workload needs to know about its group.
+/// Facts about a group that its workload needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// Rate of the bottleneck of the group's path, bit/s; `None` for a path without one.
     pub bottleneck_bps: Option<u64>,
-    /// Bytes that links add to each packet.
+    /// Framing bytes that links add to each packet.
     pub framing_bytes: u32,
-    /// Flows of the group.
+    /// Number of flows of the group.
     pub count: u32,
-    /// Length of the run.
+    /// Duration of the run.
     pub duration: Span,
-    /// Position of the group.
+    /// Index of the group.
     pub index: usize,
-    /// Rows kept of each transaction.
+    /// Level of detail of the record of transactions.
     pub transactions: TransactionLevel,
 }
 
 impl Place {
-    /// A key of its workload.
+    /// Full name of a key of the group's workload, for error messages.
     pub fn key(&self, key: &str) -> String {
         format!("flows.{}.workload.{key}", self.index)
     }
 }
 
-/// State that grows as workloads are laid out.
+/// State that grows as the groups' workloads are set up.
 pub struct Site<'a> {
-    /// Links and ways.
+    /// Links and paths.
     pub layout: &'a mut Layout,
-    /// Clients of populations, as drawn.
+    /// Clients of populations with the values they drew.
     pub clients: &'a mut Vec<ClientRow>,
-    /// Counters of transactions.
+    /// Tallies of transactions.
     pub tallies: &'a mut Vec<Tally>,
     /// Loads that groups offer to their bottlenecks.
     pub offered: &'a mut Offered,
 }
 
-/// Our choice: packets that links of a flow's own hold in addition to their queue.
+/// Our choice: packets on the links of a flow's own path in addition to the queue.
 pub const OWN_PATH_PACKETS: f64 = 200.0;
 
-/// Contract of a workload. It acts on its connections through the world, and sees only what an application
-/// would see.
+/// Contract of a workload's behaviour. A workload acts on its connections through the world, and sees only what an
+/// application would see.
 pub trait Workload {
-    /// The flow starts.
+    /// Called when the flow starts.
     fn start(&mut self, cx: &mut Context);
 
-    /// The wake-up set last by [`Context::wake`] is due.
+    /// Called when the wake-up that [`Context::wake`] set last is due.
     fn wake(&mut self, cx: &mut Context);
 
-    /// Something arrived at, or expired at, one end of a connection of this flow.
+    /// Called when a packet has arrived or a timer has expired at one end of a connection of this flow.
     fn progress(&mut self, cx: &mut Context, conn: ConnId, host: usize);
 
-    /// End of the run.
+    /// Called at the end of the run.
     fn finish(&mut self, _cx: &mut Context) {}
 }
 
-/// World, flow and journal that a workload acts on.
+/// The world, flow and journal that a workload acts on.
 pub struct Context<'a> {
     /// Network and connections.
     pub world: &'a mut World,
-    /// The flow it drives.
+    /// The flow that the workload drives.
     pub flow: &'a mut Flow,
-    /// Destination of its rows.
+    /// Journal for the workload's rows.
     pub journal: &'a mut Journal,
 }
 
 impl Context<'_> {
-    /// The time.
+    /// Current time.
     pub fn now(&self) -> Time {
         self.world.now()
     }
 
-    /// Open a connection from host `initiator`, for fetch `idx` (0 if the flow has only one), and send the SYN.
+    /// Open a connection from host `initiator` for fetch number `idx` (0 if the flow has only one), and send the SYN.
     pub fn connect(&mut self, initiator: usize, idx: u32) -> ConnId {
         let config = self.flow.config.clone();
         self.open(&config, initiator, idx)
     }
 
-    /// Open a connection over TCP with other settings than the flow's.
+    /// Open a TCP connection with settings that differ from the flow's.
     pub fn connect_with(&mut self, config: &Rc<Config>, initiator: usize, idx: u32) -> ConnId {
         self.open(&TransportConfig::Tcp(config.clone()), initiator, idx)
     }
@@ -344,26 +345,26 @@ impl Context<'_> {
         conn
     }
 
-    /// Cached metrics of the flow's destination, if its hosts keep them.
+    /// Cached metrics of the flow's destination; `None` if its hosts have no cache.
     fn remembered(&mut self) -> Option<&mut DestinationMetrics> {
         let destination = self.flow.destination?;
         Some(&mut self.journal.destinations[destination as usize].1)
     }
 
-    /// Set the flow's only wake-up; an earlier setting is void.
+    /// Set the flow's only wake-up, which replaces an earlier one.
     pub fn wake(&mut self, at: Time) {
         self.flow.wake_at = at.max(self.now());
         self.world.wake(self.flow.id, self.flow.wake_at);
     }
 
-    /// Note the first establishment.
+    /// Record the time at which the flow's first connection was established.
     pub fn note_established(&mut self, conn: ConnId, host: usize) {
         if self.flow.established == Time::NEVER && self.world.transport(conn, host).is_established() {
             self.flow.established = self.now();
         }
     }
 
-    /// Take a connection out of the world and keep its results.
+    /// Remove a connection from the world and keep its results.
     pub fn retire(&mut self, conn: ConnId) {
         let at = self.world.notes(conn).place as usize;
         let (removed, idx) = self.flow.open.swap_remove(at);

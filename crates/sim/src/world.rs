@@ -1,7 +1,8 @@
 //! The world: links, endpoints, the clock, and the only event loop.
 //!
-//! The event queue holds the packets that are next to reach a host, or a link to which several ways lead; one entry per busy link
-//! of other kinds, and at most two per endpoint (its timer, re-armed lazily). The packets themselves lie in a pool.
+//! The event queue contains one entry per packet whose next stop is a host or a link shared by several paths, one
+//! entry per other busy link, and at most two entries per endpoint (its timer, re-armed lazily). The packets
+//! themselves are stored in a pool.
 
 mod agenda;
 mod asking;
@@ -33,22 +34,22 @@ pub use ends::{ConnId, MAX_SLOTS};
 pub use hosted::{HOST_TICKS, MAX_HOSTS};
 pub use net::{Dropped, MAX_LINKS};
 
-/// Application on the hosts. The world calls it after the protocol has answered.
+/// The applications on the hosts, called after the protocol has processed an event.
 pub trait Application {
-    /// An arrival or expiry at a watched end of `conn`.
+    /// A packet arrived, or a timer expired, at a watched end of `conn`.
     fn progress(&mut self, world: &mut World, conn: ConnId, flow: FlowId, host: usize);
-    /// A wake-up of `flow` is due; superseded ones are delivered, too.
+    /// A wake-up of `flow` is due. Also called for wake-ups that a later one has replaced.
     fn wake(&mut self, world: &mut World, flow: FlowId);
-    /// A recurring event is due.
+    /// The recurring event `what` is due.
     fn tick(&mut self, world: &mut World, what: u32);
 }
 
-/// Records of single packets that the world makes.
+/// Per-packet records that the world writes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sinks {
-    /// Every packet at the hosts.
+    /// Host whose packets are captured; `None` = no capture.
     pub capture: Option<u8>,
-    /// Every dropped packet.
+    /// Whether dropped packets are recorded.
     pub drops: bool,
 }
 
@@ -62,23 +63,23 @@ pub struct World {
     ends: Vec<Option<End>>,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Ends of closed connections, whose memory the next ones reuse.
+    /// Ends of closed connections, whose memory new connections reuse.
     over: Vec<Option<End>>,
     opened: u32,
     captured: Option<Noted>,
-    /// Packets are captured, or measured.
+    /// Whether packets are captured or measured.
     takes_notes: bool,
-    /// Fields that the packets of a train share, while they leave.
+    /// Fields that the packets of a train share; scratch space for the train being sent.
     common: Packet,
-    /// End of the current call to [`World::run`]; next time at which link counters are read.
+    /// End of the current call to [`World::run`], and next time at which link counters are read.
     until: Time,
     next_look: Time,
-    /// Imperfect hosts, if there are any.
+    /// The imperfect hosts; `None` if all hosts are perfect.
     hosts: Option<Box<Hosts>>,
 }
 
 impl World {
-    /// Return a world with this network and no flows yet.
+    /// Return a world with this network, whose flows have no connections yet.
     pub fn new(
         mut layout: Layout,
         framing_bytes: u32,
@@ -112,29 +113,30 @@ impl World {
         world
     }
 
-    /// Storage for bytes to which packets carry only an index.
+    /// Use this storage for the bytes of external stacks' datagrams, of which packets carry only the index.
     pub fn carry(&mut self, freight: &Freight) {
         self.net.freight = freight.clone();
     }
 
-    /// Impossible report of a foreign stack, if one was made.
+    /// First impossible report of an external stack, or `None`.
     pub fn fault(&self) -> Option<String> {
         self.net.freight.fault()
     }
 
-    /// Datagrams of others' stacks whose bytes wait.
+    /// Number of external stacks' datagrams whose bytes are stored.
     pub fn freight(&self) -> usize {
         self.net.freight.held()
     }
 
-    /// Reserve room for `flows` flows with at least one connection each.
+    /// Reserve memory for `flows` flows with at least one connection each.
     fn expect(&mut self, flows: usize) {
         self.ends.reserve_exact(2 * flows);
         self.slots.reserve_exact(flows);
         self.net.origins.reserve_exact(flows);
     }
 
-    /// Process events up to and including `end`, but no more than `most`; return whether that was all.
+    /// Process at most `most` events up to and including `end`. Return true once none are left and the clock is at
+    /// `end`.
     pub fn run(&mut self, app: &mut impl Application, end: Time, most: u32) -> bool {
         self.until = end;
         self.net.look_for_sources(self.links_may_stand());
@@ -158,7 +160,7 @@ impl World {
         false
     }
 
-    /// An event is due.
+    /// Dispatch an event.
     #[inline(always)]
     fn happens(&mut self, app: &mut impl Application, t: Time, id: u32) {
         self.now = t;
@@ -175,17 +177,17 @@ impl World {
         }
     }
 
-    /// The time.
+    /// Current time.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Digest of all packets so far.
+    /// Digest of all packets that reached a host so far.
     pub fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// Names of links that have work to do now, at most this many.
+    /// Names of up to `most` links with work due now.
     pub fn due_links(&self, most: usize) -> Vec<String> {
         let links = &self.net.links;
         let packets = self.net.packets().filter(|&(at, ..)| at <= self.now).map(|(_, link, _)| link as usize);
@@ -196,7 +198,7 @@ impl World {
         due.iter().take(most).map(|&i| self.net.names.of(i)).collect()
     }
 
-    /// A link that could not follow its schedule.
+    /// Name of a link that could not follow its capacity schedule, or `None`.
     pub fn lost_link(&self) -> Option<String> {
         self.net.links.iter().position(|slot| slot.link.is_lost()).map(|i| self.net.names.of(i))
     }
@@ -211,22 +213,31 @@ impl World {
         self.net.links.len()
     }
 
-    /// Return the seed of a component of this run.
+    /// Return the seed for a component of this run.
     pub fn seed_of(&self, name: &str) -> u64 {
         Stream::new(self.seed, name).next_u64()
     }
 
-    /// Wake `flow` at `at`.
+    /// Schedule a wake-up of `flow` at `at`.
     pub fn wake(&mut self, flow: FlowId, at: Time) {
-        self.net.agenda.add(at.max(self.now), flow << KIND_BITS | WAKE);
+        let id = flow << KIND_BITS | WAKE;
+        match at > self.now {
+            true => self.net.agenda.add_timer(at, flow, SENDER, None, id),
+            false => self.net.agenda.add(self.now, id),
+        }
     }
 
-    /// Call back for `what` at `at`.
+    /// Set the group of each flow; flows of one group share their hosts.
+    pub fn tell_groups(&mut self, groups: &[u32]) {
+        self.net.agenda.tell_groups(groups);
+    }
+
+    /// Schedule the recurring event `what` at `at`.
     pub fn tick(&mut self, what: u32, at: Time) {
         self.net.agenda.add(at, what << KIND_BITS | TICK);
     }
 
-    /// Set up an end. Nothing is sent and no host is involved, so that observers do not change a run.
+    /// Configure an end. Nothing is sent and no host is involved, so observers can use this without changing a run.
     pub fn set_up(&mut self, conn: ConnId, host: usize, how: impl FnOnce(&mut Transport)) {
         how(&mut self.end_at(end_index(conn, host)).transport);
     }
@@ -239,30 +250,30 @@ impl World {
         self.flush(index);
     }
 
-    /// Time when the data of a flow left its host.
+    /// Departure times of the flow's data at its host.
     pub fn departures(&self, flow: FlowId) -> &Departures {
         &self.net.origins[flow as usize].departures
     }
 
-    /// Rows of dropped packets, if requested.
+    /// Take the rows of dropped packets; empty unless they are recorded.
     pub fn take_drops(&mut self) -> Vec<Dropped> {
         let mut drops = self.net.drops.take().unwrap_or_default();
-        drops.sort_by_key(|dropped| (dropped.t, dropped.link)); // links may be ahead of one another
+        drops.sort_by_key(|dropped| (dropped.t, dropped.link)); // links may be ahead of each other in time
         drops
     }
 
-    /// Captured packets, if requested.
+    /// Take the captured packets; empty unless they are captured.
     pub fn take_captured(&mut self) -> Vec<Captured> {
         self.captured.take().map(Noted::into_packets).unwrap_or_default()
     }
 
-    /// A link has something to do: a packet leaves it, or its queue moves on.
+    /// Process a link's event: a packet leaves the link, or its queue starts another transmission.
     #[inline]
     fn link_event(&mut self, app: &mut impl Application, index: usize) {
         let now = self.now;
         let slot = &mut self.net.links[index];
         if slot.link.armed() != now {
-            return; // superseded by an earlier entry
+            return; // replaced by an earlier event
         }
         if let Some(open) = self.hosts.as_mut().and_then(|hosts| hosts.links_stand_until(now)) {
             slot.link.set_armed(open);
@@ -275,13 +286,13 @@ impl World {
         }
     }
 
-    /// A packet that waited for the clock reaches its host.
+    /// Deliver a packet that was taken from a link's wire by an event.
     #[inline(never)]
     fn arrive_from_wire(&mut self, app: &mut impl Application, id: PacketId) {
         self.arrive(app, id);
     }
 
-    /// A packet reaches its host, and is answered.
+    /// Deliver a packet to its end, and send the response.
     #[inline(always)]
     fn arrive(&mut self, app: &mut impl Application, id: PacketId) {
         let now = self.now;
@@ -294,9 +305,6 @@ impl World {
         };
         if end.process.is_some() {
             return self.reach_host(app, index, id);
-        }
-        if end.armed[0] <= now && end.transport.releases(now) {
-            return self.release_and_arrive(app, index, id);
         }
         match self.takes_notes {
             false => end.receive(now, packet, &mut self.digest),
@@ -319,7 +327,7 @@ impl World {
         if let Some(deadline) = end.sooner() {
             let reads = deadline == now && self.net.shortcuts.turns && end.transport.reads_later();
             if reads && self.net.agenda.is_over() {
-                end.armed[1] = Time::NEVER; // as if it had an entry
+                end.armed[1] = Time::NEVER; // as if an event had been scheduled and had fired
                 return self.take_turn(app, index);
             }
             end.arm_at(deadline, index, &mut self.net.agenda);
@@ -330,7 +338,7 @@ impl World {
         }
     }
 
-    /// A packet reaches a closed connection, which answers nothing.
+    /// Discard a packet of a closed connection; nothing is sent in response.
     #[cold]
     #[inline(never)]
     fn vanish(&mut self, id: PacketId) {
@@ -339,26 +347,16 @@ impl World {
         self.net.gauges.iter_mut().for_each(|gauges| gauges.arrive(self.now, &packet));
     }
 
-    /// A delayed ACK leaves ahead of an arrival at this instant.
-    #[cold]
-    #[inline(never)]
-    fn release_and_arrive(&mut self, app: &mut impl Application, index: usize, id: PacketId) {
-        let now = self.now;
-        self.end_at(index).transport.on_timer(now);
-        self.flush(index);
-        self.arrive_from_wire(app, id);
-    }
-
-    /// An endpoint's timer may have expired.
+    /// Process an endpoint's timer event; the timer may have been re-armed since.
     fn timer_event(&mut self, app: &mut impl Application, index: usize) {
         let now = self.now;
         let Some(end) = self.ends[index].as_mut().filter(|end| end.armed[0] == now) else {
-            return; // superseded, or of an earlier connection
+            return; // replaced by another event, or left over from an earlier connection
         };
         end.armed = [end.armed[1], Time::NEVER];
         if !end.is_due(now) {
             end.arm(index, &mut self.net.agenda);
-            return; // the deadline moved on since the entry was made
+            return; // the deadline has moved since the event was scheduled
         }
         if end.process.is_some() {
             return self.run_process(app, index);
@@ -366,20 +364,20 @@ impl World {
         self.timer_expires(app, index);
     }
 
-    /// A reader has its turn.
+    /// Let the application of an end read, without an event.
     #[inline(never)]
     fn take_turn(&mut self, app: &mut impl Application, index: usize) {
         self.timer_expires(app, index);
     }
 
-    /// An endpoint's timer is due.
+    /// Process the expired timer of an endpoint.
     #[inline(always)]
     fn timer_expires(&mut self, app: &mut impl Application, index: usize) {
         let now = self.now;
         let end = self.end_at(index);
         end.transport.on_timer(now);
         let (conn, flow) = (ConnId(end.conn), end.flow);
-        // A paced sender has a timer for every packet, so an unwatched end reports only failure.
+        // A paced sender has a timer event for every packet. Unwatched ends therefore report only failures.
         let tells = end.tells() || end.transport.has_failed();
         self.flush(index);
         if tells {
@@ -387,7 +385,7 @@ impl World {
         }
     }
 
-    /// Send what an end has to send and keep its timer armed.
+    /// Send all packets that an end has to send, and keep its timer armed.
     #[inline(never)]
     fn flush(&mut self, index: usize) {
         let end = self.ends[index].as_mut().expect("invariant: open");

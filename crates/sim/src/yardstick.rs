@@ -1,15 +1,15 @@
-//! The yardstick: the least that a packet-level loop with an event heap can do for a data packet. Fixed windows, one
-//! FIFO bottleneck of 100 Mbit/s, an ACK for each packet, no loss, no congestion control, four heap events a packet
-//! (reach the queue, end of transmission, reach the receiver, ACK reaches the sender). Its cost, taken in the same
-//! minute, turns nanoseconds per packet into a ratio that holds on any machine.
+//! The yardstick: the minimum cost of a packet-level event loop with a heap, per data packet. Fixed windows, one FIFO
+//! bottleneck of 100 Mbit/s, one ACK per packet, no loss, no congestion control, four heap events per packet (reach
+//! the queue, end of transmission, reach the receiver, ACK reaches the sender). Dividing by this cost, measured in
+//! the same minute, turns nanoseconds per packet into a ratio that is comparable between machines.
 //!
-//! It keeps its arithmetic and its own heap whatever happens to the engine: a yardstick must not shrink.
+//! The yardstick keeps its own arithmetic and its own heap, however the engine changes, so that it stays the same.
 
 use std::collections::VecDeque;
 
 use crate::cpu;
 
-/// ns of CPU per data packet of the loop with `flows` flows, over `packets` packets.
+/// CPU time per data packet of the loop with `flows` flows, averaged over `packets` packets, ns.
 pub fn yardstick(flows: u32, packets: u64) -> f64 {
     let mut net = Net::new(flows.max(1) as usize);
     let start = cpu::thread_seconds();
@@ -34,9 +34,9 @@ struct Flow {
 }
 
 struct Net {
-    /// Transmission time of a packet at the bottleneck, ns.
+    /// Serialisation time of a packet at the bottleneck, ns.
     ser: u64,
-    /// One-way delay and the part of it ahead of the queue, ns.
+    /// One-way delay, and its part before the bottleneck queue, ns.
     owd: u64,
     access: u64,
     limit: usize,
@@ -54,12 +54,12 @@ impl Net {
         let ser = (WIRE_BYTES * 8e3 / MBPS) as u64;
         let owd = (RTT_MS * 0.5e6) as u64;
         let bdp = (2 * owd / ser) as usize;
-        let wnd = ((bdp + bdp / 2) / n).max(1) as u32; // half a BDP waits
+        let wnd = ((bdp + bdp / 2) / n).max(1) as u32; // 1.5 BDP in flight: half a BDP is queued
         Net {
             ser,
             owd,
             access: 1_000_000,
-            limit: 2 * bdp + 2 * n, // the initial burst must fit: nothing is lost here
+            limit: 2 * bdp + 2 * n, // room for the initial burst: nothing is lost
             flows: vec![Flow { wnd, ..Flow::default() }; n],
             delivered: 0,
             heap: Heap::default(),
@@ -133,7 +133,7 @@ impl Net {
     }
 }
 
-/// 4-ary heap of 16-byte keys, plain push and pop.
+/// 4-ary heap of 128-bit keys with plain push and pop.
 #[derive(Default)]
 struct Heap(Vec<u128>);
 

@@ -1,5 +1,5 @@
-//! Reasons for which a run ends before its time: memory, time that stands still, the caller; and a check that watching
-//! changes nothing.
+//! Tests of the reasons to end a run early (memory, simulated time that does not advance, a request of the caller),
+//! and that checking them does not change a run.
 
 use std::cell::Cell;
 
@@ -101,8 +101,8 @@ fn what_is_estimated_is_enough() {
     }
 }
 
-/// PCC doubles its rate blindly while the first result waits behind the queue: tens of datagrams are dropped
-/// for each that is carried.
+/// PCC doubles its rate blindly while the first result is delayed by the queue: tens of datagrams are dropped for
+/// each one carried.
 #[test]
 fn what_pcc_drops_at_its_start_is_estimated() {
     let deep =

@@ -1,7 +1,7 @@
-//! Bursts of batches of five connections, 10 packets each, into 40 packets of queue at 64 kb/s and 300 ms: how many
-//! packets are dropped if nothing is sent again, an ACK comes for each packet, and every ACK opens the window by one?
-//! Golden numbers by a small model of just that. Here the real TCP and the real link have to give them; connections are
-//! set up beforehand, so that nothing but data comes to the queue.
+//! Bursts of batches of five connections, 10 packets each, into a queue of 40 packets at 64 kb/s and 300 ms. How many
+//! packets are dropped if nothing is retransmitted, each packet is acknowledged, and each ACK opens the window by
+//! one? The golden numbers come from a small model of exactly this. Here, the real TCP and the real link must
+//! reproduce them. The connections are established beforehand, so that only data enters the queue.
 
 use std::collections::VecDeque;
 
@@ -44,7 +44,7 @@ impl Bench {
         }
     }
 
-    /// Let the server of `i` send everything that it may.
+    /// Send everything that server `i` may send.
     fn send(&mut self, now: Time, i: usize) {
         while let Some(seg) = self.ends[i][0].poll_transmit(now) {
             assert_eq!(seg.rexmit, 0, "nothing is sent again");
@@ -54,7 +54,7 @@ impl Bench {
         }
     }
 
-    /// Responses of ten segments, five at each of these times.
+    /// Run with responses of ten segments, five at each of these times.
     fn run(&mut self, bursts: &[Time]) {
         let mut next_burst = 0;
         loop {
@@ -87,7 +87,7 @@ impl Bench {
     }
 }
 
-/// Drops and the longest queue.
+/// Number of drops, and maximum queue length.
 fn burst(iw: u32, batches: usize, spacing_s: u64) -> (u32, u32) {
     let mut config = Config {
         iw,
@@ -101,7 +101,7 @@ fn burst(iw: u32, batches: usize, spacing_s: u64) -> (u32, u32) {
         max_rto: Span::from_secs(1000),
         ..Config::profile("linux-6").expect("a profile")
     };
-    config.dup_thresh = 300; // no hole is a loss, and what is SACKed opens the window
+    config.dup_thresh = 300; // no gap counts as a loss, and SACKed data opens the window
     let mut bench = Bench::new(5 * batches, &config);
     let bursts: Vec<Time> = (0..batches as u64).map(|k| Time((1 + k * spacing_s) * SECOND)).collect();
     bench.run(&bursts);

@@ -1,4 +1,4 @@
-//! A run is a pure function of scenario and seed; observing it changes nothing.
+//! Tests that a run is a pure function of scenario and seed, and that observing it changes nothing.
 
 use crate::common::{dumbbell, fetches};
 use ackclock_sim::{run, run_batch};

@@ -1,11 +1,11 @@
-//! Fetches and populations, end to end.
+//! End-to-end tests of fetches and populations.
 
 use crate::common::{assert_conservation, fetches};
 use ackclock_sim::{estimate_memory, parse, run};
 
 #[test]
 fn without_loss_a_fetch_takes_what_the_kernel_reference_measured() {
-    // 7680 bytes in 254.776 ms, connect 100.495 ms, first byte 211.029 ms
+    // measured: 7680 bytes in 254.776 ms, connect 100.495 ms, first byte 211.029 ms
     let workload = r#"{"kind": "fetch", "bytes": 7680, "count": 5, "pause": 2000000000}"#;
     let output = run(&fetches(workload, 20, 0.0, "{}"), 1).expect("runs");
     let table = output.table("fetches");
@@ -56,8 +56,8 @@ fn common_random_numbers_make_a_fetch_independent_of_those_before() {
         let output = run(&fetches(&workload, 1000, 0.05, "{}"), 1).expect("runs");
         output.table("fetches").floats("connect_s").iter().map(|t| (t * 10.0) as u32).collect::<Vec<_>>()
     };
-    // the handshake of the k-th fetch meets the same losses regardless of earlier fetches (up to the timers'
-    // ticks)
+    // the handshake of the k-th fetch has the same losses, whatever happened in earlier fetches (up to the ticks of
+    // the timers)
     assert_eq!(fetch(7_680, true), fetch(30_000, true));
     assert_ne!(fetch(7_680, false), fetch(30_000, false));
 }

@@ -1,4 +1,4 @@
-//! Bulk, transfer and throttled flows, end to end.
+//! End-to-end tests of bulk, transfer and throttled flows.
 
 use crate::common::{assert_conservation, dumbbell};
 use ackclock_sim::{parse, run};
@@ -32,7 +32,7 @@ fn each_sample_of_goodput_counts() {
     let mut before = 0.0;
     let bits: f64 = t.iter().zip(bps).map(|(t, bps)| bps * (t - std::mem::replace(&mut before, *t))).sum();
     let acked = output.table("flows").integers("bytes_acked")[0] as f64;
-    assert_eq!(t.len(), 7); // six of 0.3 s and a short one
+    assert_eq!(t.len(), 7); // six fetches of 0.3 s and a short one
     assert!((bits / 8.0 - acked).abs() < 1.0, "{bits} {acked}");
 }
 
@@ -64,7 +64,8 @@ fn a_stopped_bulk_flow_drains_and_closes() {
     let output = run(&chain(r#""workload": {"kind": "bulk"}, "stop_ns": 2000000000"#, 20), 1).expect("runs");
     let flows = output.table("flows");
     let completion = flows.floats("completion_s")[0];
-    // the queue has no bound: the window in flight takes the same time again, and the send buffer holds an equal amount
+    // the queue is unlimited: the window in flight takes as long again, and the send buffer contains the same amount
+    // of data
     assert!((4.0..12.0).contains(&completion), "{completion}");
     assert_eq!(flows.floats("stop_s"), [2.0]);
     let links = output.table("links");
@@ -84,13 +85,13 @@ fn what_was_written_leaves_behind_a_stop_and_a_fin_behind_that() {
         let until_stop = (flows.floats("goodput_bps")[0] / 8.0).round() as i64;
         (flows.integers("bytes_acked")[0] - until_stop, flows.floats("completion_s")[0])
     };
-    // at most 34 segments are in flight; the send buffer holds another 34
+    // at most 34 segments are in flight, and another 34 are in the send buffer
     for workload in [r#""kind": "bulk""#, r#""kind": "transfer", "bytes": 100000000"#] {
         let (later, completion) = stopped(workload, "linux-6");
         assert!(later > 60_000, "{workload}: {later}");
         assert!((1.05..1.5).contains(&completion), "{workload}: {completion}");
     }
-    // a host without a send buffer: only what was sent
+    // a host without a send buffer: only data that was sent counts
     let (later, completion) = stopped(r#""kind": "bulk""#, "rfc");
     assert!((10_000..52_000).contains(&later), "{later}");
     assert!((1.0..1.2).contains(&completion), "{completion}");
@@ -124,7 +125,7 @@ fn a_throttled_flow_keeps_its_rate() {
     let output = run(&chain(workload, 10), 1).expect("runs");
     let flows = output.table("flows");
     assert_eq!(flows.integers("bytes_acked"), [350_000]);
-    let completion = flows.floats("completion_s")[0]; // 30 chunks, one each 0.1 s, after the first write at 0
+    let completion = flows.floats("completion_s")[0]; // after the first write at 0, one chunk per 0.1 s
     assert!((3.0..3.2).contains(&completion), "{completion}");
 }
 

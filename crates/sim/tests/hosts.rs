@@ -1,9 +1,10 @@
-//! Flows on hosts that are not perfect, end to end.
+//! End-to-end tests of flows on imperfect hosts.
 
 use crate::common::assert_conservation;
 use ackclock_sim::{parse, run, Output};
 
-/// 1 Gb/s of access, 100 Mb/s and 30 ms with `queue` packets; both ends on the given hosts.
+/// An access link of 1 Gb/s and a bottleneck of 100 Mb/s and 30 ms with `queue` packets. Both ends run on the given
+/// hosts.
 fn play(flow: &str, hosts: &str, queue: u32, seconds: u64) -> Output {
     let json = format!(
         r#"{{"duration_ns": {}, "network": {{"topology": "chain", "access": {{"rate": 1000000000}},
@@ -20,7 +21,7 @@ fn play(flow: &str, hosts: &str, queue: u32, seconds: u64) -> Output {
 const CONSTANT: &str = r#""workload": {"kind": "constant-rate", "rate": 99000000, "payload": 1472}"#;
 const BULK: &str = r#""workload": {"kind": "bulk"}"#;
 
-/// Send datagrams at 99 Mb/s from a sender on this host; returns their number and the share that arrived.
+/// Send datagrams at 99 Mb/s from a sender on this host. Returns the number sent and the share that arrived.
 fn paced(host: &str, queue: u32) -> (f64, f64, Output) {
     let flow = format!(r#"{CONSTANT}, "host": "a""#);
     let output = play(&flow, &format!(r#"{{"name": "a", {host}}}"#), queue, 20);
@@ -51,8 +52,9 @@ fn a_perfect_host_changes_nothing() {
     }
 }
 
-/// Lateness that is not made up costs the share of the stalls and no packet; what is made up leaves as a burst of 8.3
-/// packets for each ms, of which the queue takes a tenth less than it holds.
+/// Lateness that is not made up costs the share of the stalls but no packets. Lateness that is made up is sent as a
+/// burst of 8.3 packets per ms of stall. A tenth of the burst is forwarded while it arrives, and the queue drops the
+/// packets beyond its limit.
 #[test]
 fn stalls_with_and_without_catching_up() {
     let (all, ..) = paced(r#""shared": true"#, 20);
@@ -65,7 +67,7 @@ fn stalls_with_and_without_catching_up() {
     let (sent, arrived, output) = paced(&format!(r#"{STALLS}, "catch_up": "full""#), 20);
     assert_eq!(sent, all);
     let stalls = output.table("hosts").integers("stalls")[0] as f64;
-    // 41 packets and those that fall due while they leave, at a gigabit
+    // 41 packets, plus those that become due while the burst is sent at 1 Gb/s
     assert!((42..=48).contains(&burst(&output)), "{}", burst(&output));
     let lost_each = (1.0 - arrived) * sent / stalls;
     assert!((lost_each - (45.0 * 0.9 - 20.0)).abs() < 3.0, "{lost_each} lost in each stall");
@@ -75,7 +77,8 @@ fn stalls_with_and_without_catching_up() {
     assert!((11..=13).contains(&burst(&output)), "{}", burst(&output));
 }
 
-/// A tick of 1 ms sends 8.25 packets at once: with q places the bottleneck takes q + 1 of them (PCC sheet, 4.4).
+/// A tick of 1 ms sends 8.25 packets at once. With q places in the queue, the bottleneck accepts q + 1 of them (PCC
+/// sheet, 4.4).
 #[test]
 fn ticks_cap_what_a_shallow_queue_lets_through() {
     for queue in [1, 3, 5] {
@@ -99,7 +102,7 @@ fn packets_cost_time_and_leave_in_batches() {
     assert_eq!(burst(&output), 4);
 }
 
-/// A sender that spins on the only core leaves half of it, in turns of 3 ms, to the receiver on the same machine.
+/// A sender that busy-waits on the only core leaves half of it to the receiver on the same machine, in turns of 3 ms.
 #[test]
 fn a_single_core_is_shared_in_slices() {
     let cpu = |cores| format!(r#""cores": {cores}, "busy_wait": true"#);
@@ -107,7 +110,8 @@ fn a_single_core_is_shared_in_slices() {
     let two = play(&flow, &format!(r#"{{"name": "a", {}}}"#, cpu(2)), 20, 5);
     assert_eq!(two.table("hosts").floats("cpu_wait_s"), [0.0]);
     let one = play(&flow, &format!(r#"{{"name": "a", {}}}"#, cpu(1)), 20, 5);
-    // the sink takes a packet in no time, so the sender loses its core for an instant only, and the sink waits
+    // the sink processes a packet in no time: the sender loses its core only for an instant, and the sink waits for
+    // its turn
     assert!(one.table("hosts").floats("cpu_wait_s")[0] > 2.0);
     let flow = format!(r#"{CONSTANT}, "count": 2, "host": "a""#);
     let rivals = play(&flow, &format!(r#"{{"name": "a", {}}}"#, cpu(1)), 200, 5);
@@ -115,7 +119,7 @@ fn a_single_core_is_shared_in_slices() {
     assert!(sent.iter().all(|&n| (n as f64 / 41_250.0 - 0.5).abs() < 0.02), "{sent:?}");
 }
 
-/// TCP through the same gate: timers and ACK clock stop, and both ends on one machine fare as one.
+/// TCP on the same gated host: timers and ACK clock stop, and two ends on one machine are affected alike.
 #[test]
 fn tcp_suffers_from_stalls_and_coalescing_is_seen() {
     let goodput = |hosts: &str| {
@@ -134,7 +138,8 @@ fn tcp_suffers_from_stalls_and_coalescing_is_seen() {
     assert!(mbps > 90.0 && (8.0..20.0).contains(&each), "{mbps} {each}");
 }
 
-/// The receiving thread continues: ACKs are not late, although the segments that they release are.
+/// The receiving thread continues during stalls: ACKs are processed on time, but the segments that they release are
+/// sent late.
 #[test]
 fn a_sender_can_be_held_up_alone() {
     let rtt = |more: &str| {
@@ -146,8 +151,8 @@ fn a_sender_can_be_held_up_alone() {
     assert!(alone < whole - 50e-6, "{alone} {whole}");
 }
 
-/// A machine freezes together with the links that it emulates: nothing in flight is lost, and overdue packets
-/// arrive at once.
+/// A machine freezes together with the links that it emulates. Nothing in flight is lost, and overdue packets arrive
+/// at once.
 #[test]
 fn links_freeze_with_their_machine() {
     let flow = format!(r#"{CONSTANT}, "host": "a", "peer_host": "b""#);
@@ -160,7 +165,7 @@ fn links_freeze_with_their_machine() {
         _ => unreachable!("the table has it"),
     };
     assert!(largest(&alone) <= 1);
-    // 15 ms of delay line at 99 Mb/s hold 124 packets
+    // a delay line of 15 ms contains 124 packets at 99 Mb/s
     assert!((115..=130).contains(&largest(&whole)), "{}", largest(&whole));
 }
 
@@ -187,7 +192,7 @@ fn integer(output: &Output, table: &str, column: &str) -> i64 {
     output.table(table).integers(column)[0]
 }
 
-/// 100 Mb/s bring 2.4 segments in 200 us, and the kernel's clock holds them for up to 1 ms: 8.3 at most.
+/// At 100 Mb/s, 2.4 segments arrive in 200 us. The kernel's clock delays them by up to 1 ms: at most 8.3 are merged.
 #[test]
 fn a_merged_packet_is_acknowledged_once() {
     let flow = format!(r#"{BULK}, "peer_host": "a""#);
@@ -203,7 +208,7 @@ fn a_merged_packet_is_acknowledged_once() {
     assert!(acks(&perfect) > 2 * acks(&merged), "{} {}", acks(&perfect), acks(&merged));
 }
 
-/// Segments that arrive one by one, each with an interrupt, are never merged.
+/// Segments that arrive one by one, each with its own interrupt, are never merged.
 #[test]
 fn nothing_is_merged_where_nothing_comes_together() {
     let flow = format!(r#"{BULK}, "peer_host": "a""#);
@@ -213,7 +218,7 @@ fn nothing_is_merged_where_nothing_comes_together() {
     assert_eq!(alone.digest, perfect.digest);
 }
 
-/// The card of a modern host cuts packets up: the links see single segments, sent back to back.
+/// The network card of a modern host splits packets: links carry single segments, sent back to back.
 #[test]
 fn a_card_cuts_packets_of_several_segments_up() {
     let counted = |host: &str| {

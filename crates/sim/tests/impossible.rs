@@ -1,5 +1,5 @@
-//! Scenarios that no front may let through are refused by the engine itself, before a packet leaves, with the key, what was found and
-//! what is allowed.
+//! Tests that the engine itself refuses impossible scenarios before any packet is sent, with the key, the value found
+//! and the values allowed.
 
 use ackclock_sim::{parse, run, Error};
 use serde_json::{json, Value};
@@ -22,7 +22,7 @@ fn with(changes: &[(&str, Value)]) -> Value {
     scenario
 }
 
-/// Return the engine's message about it.
+/// Return the engine's error message.
 fn said(scenario: &Value) -> String {
     let ran = parse(&scenario.to_string()).and_then(|read| run(&read, 1));
     match ran {

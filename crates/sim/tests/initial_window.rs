@@ -1,11 +1,10 @@
-//! Tests of the initial window's effect on short responses, through the whole engine: the round table of RFC
-//! 6928, completion times on an empty path by arithmetic and as in the kernel reference, and bursts into a
-//! short queue.
+//! Tests of the effect of the initial window on short responses, through the whole engine: the round table of RFC
+//! 6928, completion times on an empty path as calculated and as in the kernel reference, and bursts into a short
+//! queue.
 
 use ackclock_sim::{parse, run, Output};
 
-/// Clients that arrive at `times_s`, `batch` connections each, over a path of 300 ms unless `delay_ms` says
-/// otherwise.
+/// Clients that arrive at `times_s` with `batch` connections each, over a path of 300 ms unless `delay_ms` is set.
 struct Case {
     rate: &'static str,
     delay_ms: u64,
@@ -60,11 +59,11 @@ impl Case {
 }
 
 const SLOW: &str = r#""rate": 64000,"#;
-/// A full packet takes less than half a nanosecond: no time.
+/// Infinite rate: the serialisation of a full packet takes less than half a nanosecond.
 const FASTEST: &str = r#""rate": 100000000000000,"#;
 
-/// RFC 6928 §2 (table): segments that have arrived after each round, one ACK for two segments, an odd one waiting, cwnd
-/// plus one for each ACK, infinite rate.
+/// RFC 6928 §2 (table): segments that have arrived after each round, with one ACK per two segments, a delayed ACK for
+/// an odd one, cwnd plus one per ACK, infinite rate.
 #[test]
 fn rounds_are_those_of_rfc_6928() {
     let after: [(u32, &[u64]); 2] =
@@ -86,7 +85,7 @@ fn rounds_are_those_of_rfc_6928() {
             assert_eq!(rounds, expected as f64, "{segments} segments, initial window {iw}");
         }
     }
-    // the rows that the RFC prints
+    // rows printed in the RFC
     let rows = [
         (3, 1, 1),
         (6, 2, 1),
@@ -108,7 +107,8 @@ fn rounds_are_those_of_rfc_6928() {
     }
 }
 
-/// Handshake and request take 0.6 s; then rounds of 0.3 s, or serialisation of 187.5 ms for each packet of 1500 bytes.
+/// Handshake and request take 0.6 s. Then follow rounds of 0.3 s, or serialisation of 187.5 ms per packet of 1500
+/// bytes.
 #[test]
 fn unloaded_completion_times_are_those_of_arithmetic() {
     let close = |case: Case, expected: f64, what: &str| {
@@ -129,14 +129,14 @@ fn unloaded_completion_times_are_those_of_arithmetic() {
         );
     }
     for (iw, expected) in [(3, 2.587), (4, 2.475), (10, 2.475)] {
-        // 200 ms of delayed ACK are more than the 187.5 ms between packets
+        // a delayed ACK of 200 ms exceeds the 187.5 ms between packets
         let stack = format!(r#""count_acks": true, "initial_window": {iw}"#);
         let what = format!("64 kb/s, delayed ACKs, initial window {iw}");
         close(Case { rate: SLOW, profile: "rfc", stack, ..Case::default() }, expected, &what);
     }
 }
 
-/// Kernel reference, `initial_window.csv`: Linux 7.3.4, 20 Mb/s, 300 ms, packets charged with 14 bytes of framing.
+/// Kernel reference, `initial_window.csv`: Linux 7.3.4, 20 Mb/s, 300 ms, 14 bytes of framing charged per packet.
 #[test]
 fn completion_times_are_those_of_the_kernel() {
     for (iw, connect, first_byte, total) in
@@ -155,10 +155,10 @@ fn completion_times_are_those_of_the_kernel() {
     }
 }
 
-/// Five connections at once into 40 packets of queue at 64 kb/s, an ACK for each packet: what the first flights of 50
-/// and 55 packets lose, and the peak of smaller ones. The response carries the ACK of the request, so that nothing but
-/// data comes to the queue; the least RTO is beyond the end, because the queue outgrows what the handshake promised and
-/// would make timeouts needless ones.
+/// Five connections at once into a queue of 40 packets at 64 kb/s, with an ACK for each packet: losses of the first
+/// flights of 50 and 55 packets, and the peak queue of smaller ones. The response carries the ACK of the request, so
+/// that only data enters the queue. The minimum RTO exceeds the run: the queueing delay grows beyond the RTT of the
+/// handshake, and would cause spurious timeouts.
 #[test]
 fn five_first_flights_fill_the_queue() {
     let case = |iw: u32, rest: &str| {
@@ -170,7 +170,7 @@ fn five_first_flights_fill_the_queue() {
         let workload = if rest.is_empty() { client } else { server };
         Case { rate: SLOW, batch: 5, stack, workload, ..Case::default() }.run()
     };
-    // the first flight is over within a nanosecond of 0.45 s; the first retransmission is more than an RTT later
+    // the first flight ends within a nanosecond of 0.45 s; the first retransmission is sent more than an RTT later
     let dropped = |output: &Output| {
         let drops = output.table("drops");
         let first = drops.floats("t_s").iter().filter(|&&t| t < 0.6).count();
@@ -192,13 +192,13 @@ fn five_first_flights_fill_the_queue() {
     }
 }
 
-/// Batches of five connections that open `spacing` seconds apart, through the whole engine: data packets dropped when
-/// nothing is sent again and every packet that arrives opens the window by one.
+/// Batches of five connections that open `spacing` seconds apart, through the whole engine: data packets dropped if
+/// nothing is retransmitted and each packet that arrives opens the window by one.
 ///
-/// Of the table's rows for batches that collide, those hold here in which all open at once, or in which the queue has
-/// emptied. In the others the second batch's SYN-ACKs wait behind the first one's data for up to 5 s, so its data come
-/// that much later: the spacing of opens is not the spacing of bursts. `burst_table.rs` has the rows by the spacing of
-/// bursts, all of them.
+/// Of the table's rows for colliding batches, only those hold here in which all connections open at once or the queue
+/// has emptied in between. Otherwise the SYN-ACKs of the second batch wait behind the data of the first one for up to
+/// 5 s, and the data of the second batch is delayed as much: the spacing of opens is not the spacing of bursts.
+/// `burst_table.rs` has all rows, by the spacing of bursts.
 #[test]
 fn colliding_batches_overflow_the_queue() {
     let lab = r#""delayed_ack": false, "response_carries_ack": true, "tlp": false, "detection": "dupthresh",

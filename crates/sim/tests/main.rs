@@ -1,5 +1,5 @@
-//! Tests of the engine's public interface: scenario in, tables out. Each uses `ackclock_sim::` paths, like
-//! any user.
+//! Tests of the engine's public interface: scenario in, tables out. All tests use `ackclock_sim::` paths, like any
+//! user.
 
 mod bounds;
 mod burst_table;

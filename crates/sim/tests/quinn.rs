@@ -1,4 +1,4 @@
-//! Tests of quinn's QUIC flows: as repeatable as our own stacks, beside them, and hard to break.
+//! Tests that quinn's QUIC flows are as repeatable as our own stacks, run together with them, and are hard to break.
 
 use std::fmt::Write;
 
@@ -18,7 +18,7 @@ fn flow(controller: &str, workload: &str) -> String {
     format!(r#"{{"profile": "linux-6", "congestion_control": "{controller}", "workload": {{{workload}}}}}"#)
 }
 
-/// A path of 20 Mbit/s and 40 ms with a queue of one product of them.
+/// A path of 20 Mbit/s and 40 ms with a queue of one BDP.
 const PATH: &str =
     r#"{"rate": 20000000, "delay": 20000000, "queue": {"kind": "drop-tail", "limit": {"packets": 67}}}"#;
 const BULK: &str = r#""kind": "bulk""#;
@@ -39,20 +39,21 @@ fn failure(done: &Output, flow: usize) -> &str {
     }
 }
 
-/// Measured with a prototype that drove the same release over such a path: goodput until the last byte is at the receiver 18.83 and
-/// 18.77 Mbit/s, losses 198 and 142. One packet more or less is lost from seed to seed.
+/// Measured with a prototype that drove the same release of quinn over such a path: goodput until the last byte
+/// arrives at the receiver 18.83 and 18.77 Mbit/s, losses 198 and 142. From seed to seed, losses differ by at most
+/// one packet.
 #[test]
 fn a_transfer_is_that_of_the_stack_by_itself() {
     for (controller, mbit, lost) in [("quinn:cubic", 18.83, 198.0), ("quinn:newreno", 18.77, 142.0)] {
         let scenario = scenario(10, PATH, &flow(controller, r#""kind": "transfer", "bytes": 20000000"#));
         let done = run(&scenario, 2).expect("runs");
-        // the sender learns it an ACK later: 20 ms, and the ACK's delay
+        // the sender learns of it with the ACK: 20 ms, plus the ACK delay
         let told = number(&done, "completion_s", 0) - 0.0202;
         let goodput = 20e6 * 8.0 / told / 1e6;
         assert!((goodput / mbit - 1.0).abs() < 0.001, "{controller}: {goodput}");
         assert!((number(&done, "lost_packets", 0) - lost).abs() <= 1.0, "{controller}");
         assert_eq!(number(&done, "bytes_acked", 0), 20e6);
-        // a round trip, and the transmission of a datagram of 1,200 bytes
+        // a round trip, and the serialisation of a datagram of 1,200 bytes
         assert!((number(&done, "established_s", 0) - 0.040_49).abs() < 1e-4);
     }
 }
@@ -75,7 +76,8 @@ fn tcp_pcc_and_quinn_share_a_link_and_repeat() {
     assert_eq!(one.expect("runs").digests, two.expect("runs").digests);
 }
 
-/// Slow start overshoots by so much that every second packet of a long row is missing: the receiver's stack closes.
+/// Slow start overshoots so far that every second packet of a long series is missing, and the receiver's stack closes
+/// the connection.
 #[test]
 fn a_connection_dies_of_too_many_gaps_and_says_so() {
     let path = r#"{"rate": 1000000000, "delay": 20000000, "queue": {"kind": "drop-tail", "limit": {"packets": 3000}}}"#;
@@ -88,8 +90,9 @@ fn a_connection_dies_of_too_many_gaps_and_says_so() {
     assert_eq!(number(&done, "failed", 0), 1.0);
 }
 
-/// A fetch: a round trip for the connection, one for the request, and what the response takes on the link. (Of the first window of 12,000
-/// bytes the handshake and a probe for a larger packet size take their part: a response of 10,000 bytes takes a round trip more.)
+/// A fetch takes one round trip for the connection, one for the request, and the serialisation of the response. (The
+/// handshake and a probe for a larger packet size take part of the first window of 12,000 bytes, so a response of
+/// 10,000 bytes takes another round trip.)
 #[test]
 fn fetches_and_transactions_are_answered_and_their_connections_end() {
     let fetch = r#""kind": "fetch", "bytes": 8000, "count": 5"#;
@@ -201,7 +204,7 @@ fn any_flow() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// No drawn scenario panics, and all of them repeat.
+    /// Randomly drawn scenarios never panic, and all of them are repeatable.
     #[test]
     fn drawn_scenarios_run_and_repeat(link in any_link(), flows in prop::collection::vec(any_flow(), 1..4), seed: u64) {
         let pcc = if seed % 2 == 0 { format!(", {}", flow("pcc-allegro", BULK)) } else { String::new() };

@@ -1,10 +1,10 @@
-//! Tests that shortcuts for speed change nothing: runs without shortcuts, and with any of them, are equal.
+//! Tests that shortcuts change nothing: runs without shortcuts are equal to runs with any of them.
 
 use ackclock_sim::capture::Captured;
 use ackclock_sim::{parse, run_taking, Bounds, Customs, Shortcuts, Table};
 use proptest::prelude::*;
 
-/// Visible results of a run: its digest, all of its tables, and the captured packets.
+/// Observable results of a run: its digest, all of its tables, and the captured packets.
 fn shown(scenario: &str, shortcuts: Shortcuts) -> (String, Vec<Table>, Vec<Captured>) {
     let scenario = parse(scenario).unwrap_or_else(|error| panic!("{error}: {scenario}"));
     let output = run_taking(&scenario, 1, &Customs::new(), &Bounds::NONE, shortcuts).expect("runs");
@@ -33,15 +33,15 @@ fn workload() -> impl Strategy<Value = &'static str> {
         r#"{"kind": "bulk"}"#,
         r#"{"kind": "transfer", "bytes": 300000}"#,
         r#"{"kind": "fetch", "bytes": 20000, "count": 5}"#,
-        // data in both directions at once: a request is long, and its lost segments are retransmitted beside
-        // the response's
+        // data in both directions at once: lost segments of a long request are retransmitted together with the
+        // response
         r#"{"kind": "fetch", "bytes": 60000, "request": 60000, "count": 5}"#,
         r#"{"kind": "transactions", "bytes": {"kind": "constant", "value": 60000.0}, "request": 40000, "requests": 3, "max_open": 8,
             "arrivals": {"kind": "poisson", "rate": 9.0}}"#,
     ])
 }
 
-/// Settings that keep segments from leaving in trains, and none.
+/// Settings of the stack: the default, or one that affects trains.
 fn stack() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "{}",
@@ -85,7 +85,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// One and a half seconds of a dumbbell, or of flows from links of their own that meet.
+    /// One and a half seconds of a dumbbell, or of flows whose own links lead to one bottleneck.
     fn scenario()(
         links in prop::collection::vec(link(), 4),
         groups in prop::collection::vec(group(), 1..3),
@@ -108,8 +108,7 @@ prop_compose! {
     }
 }
 
-/// The first byte of an answer is all of it: a client that waits for a second one waits for the end of the
-/// connection.
+/// The answer is a single byte: a client that waited for a second one would wait until the end of the connection.
 #[test]
 fn a_client_is_told_of_an_answer_of_one_byte() {
     let scenario = r#"{"duration_ns": 2000000000,

@@ -1,9 +1,9 @@
-//! Transactions, end to end: times, accounts, common random numbers, limits.
+//! End-to-end tests of transactions: times, counters, common random numbers, limits.
 
 use crate::common::assert_conservation;
 use ackclock_sim::{parse, run, Error, Output, Scenario};
 
-/// `pairs` client-server pairs over 300 ms at `mbps`, with 500 packets of queue.
+/// `pairs` client-server pairs over a path of 300 ms and `mbps`, with a queue of 500 packets.
 fn transactions(pairs: u32, mbps: f64, seconds: u64, workload: &str, stack: &str, record: &str) -> Scenario {
     let json = format!(
         r#"{{"duration_ns": {}, "network": {{"topology": "dumbbell",
@@ -41,7 +41,7 @@ fn every_transaction_is_accounted_for() {
     assert!(sum(&output, "incomplete") > 0, "some are under way when the run ends");
     assert_eq!(sum(&output, "bytes"), 14_480 * sum(&output, "completed"));
     assert_conservation(output.table("links"));
-    // offered: 0.5 of 5 Mb/s in 60 s, 10 packets of 1500 bytes each
+    // offered: 0.5 of 5 Mb/s for 60 s, in responses of 10 packets of 1500 bytes
     let offered = sum(&output, "offered_bytes") as f64 * 8.0 / (5e6 * 60.0);
     assert!((offered / 0.5 - 1.0).abs() < 0.05, "{offered}");
     let summary = output.table("transaction_summary");
@@ -166,7 +166,7 @@ fn a_load_that_diverges_needs_a_limit() {
     };
     let load = message(r#""arrivals": {"kind": "poisson", "load": 1.2}"#);
     assert!(load.contains("flows.0.workload.max_open") && load.contains("diverges"), "{load}");
-    // ten packets of 1500 bytes each: 8.33 per second fill 1 Mb/s
+    // ten packets of 1500 bytes each: 8.33 responses per second fill 1 Mb/s
     assert!(message(r#""arrivals": {"kind": "poisson", "rate": 8.4}"#).contains("diverges"));
     assert!(run(&transactions(1, 1.0, 10, r#""arrivals": {"kind": "poisson", "rate": 8.3}"#, "{}", "{}"), 1)
         .is_ok());
@@ -201,8 +201,8 @@ fn memory_is_for_what_is_open() {
     assert!(output.table("transaction_times").rows() < 1000);
 }
 
-/// Packets of the first flight of `count` connections that open at once: number of their segments, FIN
-/// included, that reach the link before the first ACK of data can.
+/// First flights of `count` connections that open at once: number of their segments, including FINs, that can reach
+/// the link before the first ACK of data.
 fn first_flight(stack: &str, bytes: u32) -> i64 {
     let json = format!(
         r#"{{"duration_ns": 490000000, "network": {{"topology": "chain",
@@ -258,8 +258,8 @@ fn handshakes_alone_may_be_lost() {
         let output = times(listed, "", rto);
         close(totals(&output), [0.4, 0.4 + rto as f64, 0.4]);
         assert_eq!(output.table("transactions").integers("syn_retransmissions"), [0, 1, 0]);
-        // The SYN-ACK leaves again for the client's second SYN and for the server's own timer: Linux begins with one segment then, and the
-        // ten of the response take four rounds.
+        // The SYN-ACK is retransmitted for the client's second SYN and by the server's own timer. Linux then begins
+        // with one segment, and the ten segments of the response take four rounds.
         let output = times("", listed, rto);
         close(totals(&output), [0.4, 1.0 + rto as f64, 0.4]);
         assert_eq!(output.table("links").integers("dropped_loss"), [1, 0]);

@@ -5,13 +5,13 @@ use std::ffi::{c_char, c_int};
 pub const ABI: u32 = 1;
 pub const NONE: u64 = u64::MAX;
 
-/// An end of a connection, as the library sees it.
+/// One end of a connection, opaque outside the library.
 #[repr(C)]
 pub struct Raw {
     _private: [u8; 0],
 }
 
-/// See `ack_sample`.
+/// `ack_sample` of the header.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Told {
@@ -30,7 +30,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// A report in which nothing is known.
+    /// A report without any known value.
     pub const NOTHING: Told = Told {
         window: NONE,
         in_flight: NONE,
@@ -47,7 +47,7 @@ impl Told {
     };
 }
 
-/// See `ack_stack_v1`. A null function is refused when the library is loaded.
+/// `ack_stack_v1` of the header. A null function is refused when the library is loaded.
 #[repr(C)]
 pub struct Table {
     pub abi: u32,

@@ -1,19 +1,19 @@
-//! Audit of a stack's reports, which are compared with the traffic of the network. A library is not believed: an impossible report is
-//! its fault, described in a line.
+//! Audit of a stack's reports, which are checked against the traffic of the network. Libraries are not trusted: an
+//! impossible report is an error of the library, described in one line.
 
 use ackclock_core::foreign::Accounts;
 
 use crate::abi::{Told, NONE};
 use crate::library::{Instance, State};
 
-/// Numbers of a library fit the columns of tables.
+/// Maximum of a reported number, so that it fits the columns of tables.
 const MOST: u64 = i64::MAX as u64;
-/// Largest excess of a round-trip time over the connection's age: clocks of stacks are coarse.
+/// Maximum excess of a reported RTT over the connection's age, because clocks of stacks may be coarse.
 const COARSE_NS: u64 = 1_000_000_000;
-/// Datagrams that may leave at one instant.
+/// Maximum number of datagrams sent at one instant.
 pub const AT_ONCE: u32 = 65_536;
 
-/// Reports and traffic of one end so far.
+/// Latest reports and total traffic of one end.
 #[derive(Debug)]
 pub struct Audit {
     opened: u64,
@@ -21,17 +21,17 @@ pub struct Audit {
     received: u64,
     finished: bool,
     closed: bool,
-    /// Bytes of the datagrams that arrived.
+    /// Bytes of all datagrams that arrived.
     arrived: u64,
-    /// Departed datagrams, and their bytes with headers.
+    /// Number of datagrams sent, and their bytes including headers.
     sent: u64,
     bytes: u64,
-    /// Time of the latest calls, and their number at that time.
+    /// Time of the last transmission, and number of transmissions at that time since an arrival.
     instant: (u64, u32),
 }
 
 impl Audit {
-    /// Audit of an end that is opened now.
+    /// Start the audit of an end that is opened now.
     pub fn new(now: u64) -> Audit {
         Audit {
             opened: now,
@@ -46,13 +46,13 @@ impl Audit {
         }
     }
 
-    /// A datagram arrived.
+    /// Record an arriving datagram.
     pub fn arrives(&mut self, len: usize) {
         self.arrived += len as u64;
         self.instant.1 = 0;
     }
 
-    /// A datagram leaves.
+    /// Record a transmitted datagram.
     pub fn leaves(&mut self, now: u64, len: u64) -> Result<(), String> {
         self.sent += 1;
         self.bytes += len;
@@ -65,7 +65,7 @@ impl Audit {
         }
     }
 
-    /// Check the end's reports after a call; `settled`: nothing more leaves.
+    /// Check the end's reports after a call. `settled`: nothing more is to be sent.
     pub fn look(
         &mut self,
         instance: &Instance,
@@ -129,12 +129,12 @@ impl Audit {
         Ok(())
     }
 
-    /// For the other end. `written`: None without an end.
+    /// Return the data for comparison with the other end. `written` is `None` for an endless amount.
     pub fn accounts(&self, written: Option<u64>, closes: bool, failed: bool) -> Accounts {
         Accounts { written, closes, failed, arrived: self.arrived, received: self.received }
     }
 
-    /// Compare this end's reports, whose writes `own` counts, with those of its peer.
+    /// Compare this end's reports with its peer's. `own` has the bytes that this end has written.
     pub fn against(&self, own: &Accounts, peer: &Accounts) -> Result<(), String> {
         let acked = if self.told.acked == NONE { 0 } else { self.told.acked };
         let most = peer.arrived.min(own.written.unwrap_or(NONE));
@@ -160,7 +160,7 @@ impl Audit {
     }
 }
 
-/// The numbers by name.
+/// Names and values of all numbers in a report.
 fn fields(told: &Told) -> [(&'static str, u64); 12] {
     [
         ("window", told.window),

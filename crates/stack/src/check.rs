@@ -1,5 +1,5 @@
-//! The contract of `c/ackclock_stack.h`, tested: two ends over a path of our own. Each check is to be run in a process of its own, which a
-//! library may then end, or keep for ever.
+//! Tests of the contract of `c/ackclock_stack.h`: two ends over a simple path. Each check should run in its own
+//! process, because a library may end the process or never return.
 
 use std::collections::VecDeque;
 
@@ -11,12 +11,12 @@ use crate::library::{Instance, Library, State};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
-/// Bytes of the transfers.
+/// Sizes of the transfers, bytes.
 const LARGE: u64 = 10_000_000;
 const SMALL: u64 = 500_000;
-/// Datagrams of junk.
+/// Number of junk datagrams.
 const JUNK: u32 = 10_000;
-/// Steps of a path after which it is given up: a transfer has some 40,000.
+/// Maximum number of steps of a path; a transfer takes about 40,000.
 const MOST_STEPS: u64 = 2_000_000;
 
 /// Name and description of each check.
@@ -32,8 +32,8 @@ pub const CHECKS: &[(&str, &str)] = &[
     ("junk", "10,000 datagrams of junk are survived"),
 ];
 
-/// Run a check; returns the measured value, or the fault. For `repeats` the value is a digest, to be compared between processes;
-/// the second one is to have `pauses`.
+/// Run a check and return the measured value, or an error. For `repeats` the value is a digest to be compared between
+/// two processes, the second of which sets `pauses`.
 pub fn check(
     library: &'static Library,
     controller: &str,
@@ -59,7 +59,7 @@ fn names() -> String {
     CHECKS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
-/// A link: bits a second, delay one way in ns, and of how many datagrams one is lost (0: of none).
+/// A link: rate in bit/s, one-way delay in ns, and loss of one in `loses` datagrams (0 for none).
 #[derive(Clone, Copy)]
 struct Link {
     rate: u64,
@@ -72,7 +72,7 @@ struct On<'a> {
     controller: &'a str,
 }
 
-/// Two ends, the client first, and the path between them.
+/// Two ends, client first, and the path between them.
 struct Path {
     ends: [Instance; 2],
     link: Link,
@@ -82,20 +82,20 @@ struct Path {
     free: [u64; 2],
     wire: [VecDeque<(u64, u8, Vec<u8>)>; 2],
     scratch: Vec<u8>,
-    /// Datagrams sent by each end, their bytes on the wire.
+    /// Number of datagrams sent by each end, and their bytes on the wire.
     sent: [u64; 2],
     bytes: [u64; 2],
-    /// Digest of times, directions and lengths; and of the bytes, too.
+    /// Digest of times, directions and lengths, and digest that also includes the bytes.
     shape: u64,
     digest: u64,
     steps: u64,
-    /// Time when the client may send, and errors of deadlines.
+    /// Time at which the client could send data, and error of the deadline check.
     opened: Option<u64>,
     early: Option<String>,
     looks_early: bool,
-    /// Audit of each end, if its reports are checked.
+    /// Audits of both ends, if their reports are checked.
     audits: Option<[Audit; 2]>,
-    /// Whether the server, which wrote nothing, has finished.
+    /// Whether the server, which writes nothing, has finished its direction.
     answered: bool,
 }
 
@@ -184,7 +184,7 @@ impl On<'_> {
         Ok(format!("{} steps", path.steps))
     }
 
-    /// Ends of a lossy transfer that began at `start`.
+    /// Run a lossy transfer that begins at `start`.
     fn lossy(&self, start: u64, seed: u8) -> Result<Path, String> {
         let mut path = self.transfer(LOSSY, start, seed, SMALL)?;
         path.run(60 * SECOND, |path| path.ends[1].received() >= SMALL)?;
@@ -193,7 +193,7 @@ impl On<'_> {
     }
 
     fn clock(&self) -> Result<String, String> {
-        // whole seconds, which clocks of us and ms divide
+        // whole seconds, which are also exact in us and ms
         let shapes: Vec<u64> = [0, 86_400 * SECOND, 1_000_000_007 * SECOND]
             .iter()
             .map(|&start| self.lossy(start, 1).map(|path| path.shape))
@@ -216,7 +216,8 @@ impl On<'_> {
         Ok(format!("{:016x}", path.digest))
     }
 
-    /// A transfer with losses, to its end: at each step the reports of both ends, and in the end one against the other.
+    /// Run a complete transfer with losses. Check the reports of both ends at each step, and against each other at the
+    /// end.
     fn numbers(&self) -> Result<String, String> {
         let mut path = self.transfer(LOSSY, 0, 1, SMALL)?;
         path.audits = Some([Audit::new(0), Audit::new(0)]);
@@ -227,7 +228,7 @@ impl On<'_> {
                 "peer_finished: found no end of {SMALL} bytes; allowed: one, when all are here"
             ));
         }
-        // the server finishes, too: the client closes, and what either reports stays true
+        // the server finishes as well: the client closes, and the reports of both ends remain correct
         path.answered = true;
         path.ends[1].finish(path.now);
         path.run(120 * SECOND, |path| path.ends[0].state() == State::Closed)?;
@@ -303,10 +304,10 @@ impl On<'_> {
     }
 }
 
-/// A path that makes a stack repair losses.
+/// A path with losses that the stack must repair.
 const LOSSY: Link = Link { rate: 10_000_000, delay: 10 * MS, loses: 53 };
 
-/// Bytes of nothing, or a datagram of the stack that was altered.
+/// Return random bytes, or a modified datagram of the stack.
 fn junk(stream: &mut Stream, kept: Option<Vec<u8>>) -> Vec<u8> {
     let Some(mut bytes) = kept.filter(|bytes| !bytes.is_empty() && stream.below(2) == 0) else {
         return (0..stream.below(1600)).map(|_| stream.next_u64() as u8).collect();
@@ -324,13 +325,13 @@ fn junk(stream: &mut Stream, kept: Option<Vec<u8>>) -> Vec<u8> {
     bytes
 }
 
-/// Threads of this process, if the system reports them.
+/// Number of threads of this process, if the system reports it.
 fn threads() -> Option<usize> {
     std::fs::read_dir("/proc/self/task").ok().map(Iterator::count)
 }
 
 impl Path {
-    /// Return everything that leaves now, from both ends.
+    /// Transmit everything that both ends send now.
     fn settle(&mut self) -> Result<(), String> {
         for side in [0, 1] {
             while let Some((len, mark)) = self.ends[side].transmit(self.now, &mut self.scratch)? {
@@ -357,7 +358,7 @@ impl Path {
         Ok(())
     }
 
-    /// Check the current reports of both ends, if they are audited.
+    /// Audit the current reports of both ends, if audits are enabled.
     fn audit(&mut self) -> Result<(), String> {
         let Some(audits) = &mut self.audits else { return Ok(()) };
         for (audit, (end, who)) in audits.iter_mut().zip(self.ends.iter().zip(["client", "server"])) {
@@ -371,7 +372,7 @@ impl Path {
         server.against(&read, &wrote).map_err(|said| format!("server, {said}"))
     }
 
-    /// Check that exactly this many bytes have arrived.
+    /// Check that exactly `bytes` bytes have arrived.
     fn all_of(&self, bytes: u64) -> Result<(), String> {
         match self.ends[1].received() {
             received if received == bytes => Ok(()),
@@ -400,7 +401,7 @@ impl Path {
         }
     }
 
-    /// Check that nothing leaves between now and the deadline.
+    /// Check that nothing is sent between now and the deadline.
     fn look_early(&mut self, side: usize) -> Result<(), String> {
         let (deadline, next) = (self.ends[side].deadline(), self.next_arrival());
         let soon = deadline.min(next).min(self.now + SECOND);
@@ -425,7 +426,7 @@ impl Path {
         self.wire.iter().filter_map(|wire| wire.front().map(|(at, ..)| *at)).min().unwrap_or(u64::MAX)
     }
 
-    /// Until nothing happens before `until` (from the start on), or it is `enough`.
+    /// Run until `until` (from the start), until there are no more events, or until `enough` returns true.
     fn run(&mut self, until: u64, mut enough: impl FnMut(&Path) -> bool) -> Result<(), String> {
         self.settle()?;
         while !enough(self) {

@@ -1,4 +1,4 @@
-//! An end of a flow whose stack is in a library.
+//! One end of a flow whose stack is in a library.
 //!
 //! Length: every call of the simulator, and what is held against the answers.
 
@@ -26,7 +26,8 @@ pub struct Recipe {
     window: u32,
 }
 
-/// The recipe of `STACK:CONTROLLER`, or what is wrong with it (with the options: under the key "*"): an end of the stack is opened to see.
+/// Return the recipe of `STACK:CONTROLLER`, or an error (under the key "*" if it concerns the options). A trial end is
+/// opened to validate the options.
 pub fn build(name: &str, options: &Options) -> Result<Arc<dyn Maker>, Refusal> {
     let (stack, controller) = name.split_once(':').unwrap_or((name, ""));
     let there = loaded();
@@ -64,7 +65,7 @@ pub fn build(name: &str, options: &Options) -> Result<Arc<dyn Maker>, Refusal> {
     }))
 }
 
-/// Options as an object of JSON.
+/// Format options as a JSON object.
 fn json(options: &Options) -> String {
     let mut text = String::from("{");
     for (key, value) in options {
@@ -96,7 +97,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// 32 bytes of a stream.
+/// Draw 32 bytes.
 fn seed(stream: &mut Stream) -> [u8; 32] {
     let mut seed = [0; 32];
     seed.chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&stream.next_u64().to_le_bytes()));
@@ -148,30 +149,30 @@ struct End {
     opens: bool,
     seed: [u8; 32],
     carried: Carried,
-    /// Present once the connection is opened, or its first datagram has arrived.
+    /// Instance of the library, present once the connection is opened or the first datagram has arrived.
     instance: Option<Instance>,
     audit: Audit,
     scratch: Vec<u8>,
-    /// Bytes written before that.
+    /// Bytes written before the instance was created.
     waiting: u64,
     written: u64,
     forever: bool,
-    /// The application wrote without an end, or stopped: the amount is not known.
+    /// Whether the amount written is unknown, because the application wrote without limit or stopped.
     endless: bool,
     closes: bool,
     state: State,
     is_established: bool,
     failure: Option<Failure>,
     deadline: Time,
-    /// Calls of the timer in a row after which the deadline had still passed.
+    /// Number of successive timer calls after which the deadline was still in the past.
     in_vain: u32,
     told: Told,
-    /// Number of datagrams sent, of those with data, and their bytes.
+    /// Number of datagrams sent, number of these with data, and bytes of all.
     number: u64,
     pieces: u64,
     bytes: u64,
     reductions: u64,
-    /// Sum of the round-trip times, ns, and their number.
+    /// Sum of the RTT samples, ns, and their number.
     rtts: (u128, u64),
     trace: Option<Vec<Row>>,
 }
@@ -198,7 +199,7 @@ impl End {
         self.look(now, false);
     }
 
-    /// The library reported something impossible: this ends the run.
+    /// Report an impossible report of the library, which ends the run.
     #[cold]
     fn accuse(&mut self, now: Time, said: &str) {
         let library = self.recipe.library;
@@ -206,7 +207,7 @@ impl End {
         self.failure.get_or_insert(Failure::Error);
     }
 
-    /// Take the end's reports after a call; `settled`: nothing more leaves now.
+    /// Read and audit the end's reports after a call. `settled`: nothing more is sent now.
     fn look(&mut self, now: Time, settled: bool) {
         let Some(instance) = &self.instance else { return };
         let state = instance.state();
@@ -225,8 +226,8 @@ impl End {
         self.set_deadline(now);
     }
 
-    /// A deadline that has passed is due again, and an instant must pass: longer ones if that happens again and again, or a stack with a
-    /// coarse clock would spin.
+    /// Set the deadline. One that has already passed fires again after a pause, which doubles each time, so that a
+    /// stack with a coarse clock does not loop at one instant.
     fn set_deadline(&mut self, now: Time) {
         let asked = match &self.instance {
             Some(instance) if self.failure.is_none() => instance.deadline(),
@@ -263,7 +264,7 @@ impl End {
         }
     }
 
-    /// The round-trip time of an ACK.
+    /// Record the RTT sample of an ACK, and a row of the trace.
     fn note_ack(&mut self, now: Time, before: &Told) {
         if known(self.told.acks) == known(before.acks) {
             return;
@@ -284,7 +285,7 @@ impl End {
     }
 }
 
-/// A number, or 0 if the stack does not report it.
+/// Return a reported number, or 0 if the stack does not report it.
 fn known(told: u64) -> u64 {
     if told == NONE {
         0
@@ -464,7 +465,7 @@ impl DatagramEndpoint for End {
             Err(said) => {
                 self.accuse(now, &said);
                 self.failure = Some(Failure::Error);
-                self.instance = None; // none of its reports can be trusted
+                self.instance = None; // reports of this instance can no longer be trusted
                 self.deadline = Time::NEVER;
                 return None;
             }

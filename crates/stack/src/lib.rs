@@ -1,7 +1,7 @@
-//! Transport stacks that others have written, behind the C header `c/ackclock_stack.h`: loaded from a file that the user names, as the
-//! transport of flows, and checked against the contract of that header.
+//! Third-party transport stacks behind the C header `c/ackclock_stack.h`. They are loaded from a file given by the
+//! user, carry flows, and are checked against the contract of the header.
 //!
-//! Libraries stay loaded until the process ends. Nothing in a scenario can load one: a flow names a stack that is there, or is refused.
+//! Libraries stay loaded until the process ends. A scenario cannot load one: a flow names a loaded stack or is refused.
 
 mod abi;
 mod audit;

@@ -1,4 +1,4 @@
-//! A loaded library, and its instances: the unsafe part of the interface to C.
+//! A loaded library and its instances: the unsafe part of the C interface.
 
 #![allow(
     unsafe_code,
@@ -14,23 +14,23 @@ use ackclock_core::{calls, Time};
 
 use crate::abi::{Open, Raw, Table, Told, ABI};
 
-/// Bytes of a reason.
+/// Maximum size of a reason, bytes.
 const REASON: usize = 256;
-/// Maximum size of a datagram, and guard bytes after it.
+/// Maximum size of a datagram, bytes, and guard bytes that follow it.
 pub const ROOM: usize = 9000;
 const CANARY: [u8; 16] = [0xa5; 16];
 
-/// A stack that is there.
+/// A loaded stack.
 pub struct Library {
     /// Name in scenarios.
     pub name: String,
-    /// Release of the library.
+    /// Version of the library.
     pub version: String,
     /// Names of its controllers.
     pub controllers: Vec<String>,
-    /// Bytes of headers in front of each datagram on the wire.
+    /// Size of the headers in front of each datagram on the wire, bytes.
     pub header: u8,
-    /// Round trips of a handshake until the client may send.
+    /// Number of round trips of a handshake until the client may send data.
     pub round_trips: u32,
     functions: Functions,
 }
@@ -51,17 +51,17 @@ struct Functions {
     close: unsafe extern "C" fn(*mut Raw),
 }
 
-/// Controllers of a library.
+/// Maximum number of controllers of a library.
 const MOST_CONTROLLERS: usize = 100;
 
 static LOADED: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
 
-/// Every library that is loaded.
+/// Return all loaded libraries.
 pub fn loaded() -> Vec<&'static Library> {
     LOADED.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Load the library in a file; an error names the file and the fault. Loading runs the library's own initialisers.
+/// Load the library in a file. An error names the file and the fault. Loading runs the library's own initialisers.
 pub fn load(file: &Path) -> Result<&'static Library, String> {
     // SAFETY: the user named this file as a program to be run.
     let opened = unsafe { libloading::Library::new(file) };
@@ -79,7 +79,7 @@ pub fn load(file: &Path) -> Result<&'static Library, String> {
     if all.iter().any(|known| known.name == library.name) {
         return Err(format!("found the stack {:?} a second time; allowed: each name once", library.name));
     }
-    std::mem::forget(opened); // the library stays until the process ends: instances and names live in it
+    std::mem::forget(opened); // keep the library until the process ends, because instances and names refer to it
     let library: &'static Library = Box::leak(Box::new(library));
     all.push(library);
     Ok(library)
@@ -147,7 +147,7 @@ pub enum State {
     Failed(String),
 }
 
-/// An end of a connection.
+/// One end of a connection.
 pub struct Instance {
     library: &'static Library,
     raw: NonNull<Raw>,
@@ -171,12 +171,12 @@ fn reason(bytes: &[u8; REASON]) -> String {
 }
 
 impl Instance {
-    /// A call of the library, until it is dropped.
+    /// Mark the start of a call into the library, which lasts until the returned value is dropped.
     fn begins(&self, function: &'static str, now: u64) -> calls::Call {
         calls::enter(&self.library.name, function, Time(now))
     }
 
-    /// A client that opens a connection, or a server that waits for one.
+    /// Open a client, or a server that waits for a connection.
     pub fn open(
         library: &'static Library,
         is_server: bool,
@@ -218,7 +218,7 @@ impl Instance {
         unsafe { (self.library.functions.timer)(self.raw.as_ptr(), now) }
     }
 
-    /// Return the next datagram, in `into`, and its mark; or the library's error.
+    /// Write the next datagram to `into` and return its length and mark, or an error of the library.
     pub fn transmit(&mut self, now: u64, into: &mut Vec<u8>) -> Result<Option<(usize, u8)>, String> {
         let _call = self.begins("transmit", now);
         if into.len() < ROOM + CANARY.len() {

@@ -1,4 +1,4 @@
-//! Constants of one endpoint, and the settings that a scenario may change; `profiles` holds the named sets.
+//! Configuration of one endpoint, and the settings that a scenario may change; `profiles` defines the named sets.
 
 mod profiles;
 mod stack;
@@ -13,10 +13,10 @@ use crate::memory::Share;
 pub use profiles::{is_linux_today, PROFILES};
 pub use stack::{MetricsCache, Stack, Switches};
 
-/// How losses are detected.
+/// Method of loss detection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Detection {
-    /// Three SACKed segments above (RFC 6675 IsLost); without SACK three duplicate ACKs (RFC 5681).
+    /// Three SACKed segments above the lost one (RFC 6675 IsLost); without SACK three duplicate ACKs (RFC 5681).
     Dupthresh,
     /// Forward acknowledgment with lost-retransmission detection (Linux up to 4.x).
     Fack,
@@ -26,7 +26,7 @@ pub enum Detection {
 
 choice! { Detection: Dupthresh "dupthresh", Fack "fack", Rack "rack" }
 
-/// How the retransmission timeout follows RTT samples.
+/// Estimator of the retransmission timeout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RtoStyle {
     /// RFC 6298.
@@ -35,12 +35,12 @@ pub enum RtoStyle {
     Linux,
 }
 
-/// When a receiver acknowledges.
+/// Policy of a receiver for delayed ACKs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DelayedAck {
     /// Acknowledge every segment at once.
     Off,
-    /// Every second segment, or after the timeout (RFC 1122 §4.2.3.2, RFC 5681 §4.2).
+    /// Acknowledge every second segment, or after the timeout (RFC 1122 §4.2.3.2, RFC 5681 §4.2).
     Rfc,
     /// RFC 1122 with up to 16 quick ACKs at the start and an adaptive timeout of 40-200 ms, as in Linux.
     Linux,
@@ -51,9 +51,9 @@ pub enum DelayedAck {
 pub enum EarlyRetransmit {
     /// No early retransmit.
     Off,
-    /// RFC 5827 without delay.
+    /// RFC 5827, without delay.
     Rfc5827,
-    /// Linux 3.5-4.10: a quarter of the RTT later, unless anything arrives.
+    /// Linux 3.5-4.10: a quarter of the RTT later, unless an ACK arrives first.
     Delayed,
 }
 
@@ -64,27 +64,27 @@ choice! { EarlyRetransmit: Off "off", Rfc5827 "rfc5827", Delayed "delayed" }
 pub enum EcnUse {
     /// No ECN.
     Off,
-    /// Agree if the peer requests it.
+    /// Agree to ECN if the peer requests it.
     Accept,
-    /// Request it, and agree.
+    /// Request ECN, and agree to it.
     Ask,
     /// Request accurate ECN, and agree to any kind that the peer requests.
     AccEcn,
     /// Agree to accurate ECN, and request nothing.
     AccEcnAccept,
-    /// Agree to accurate ECN, and request RFC 3168.
+    /// Agree to accurate ECN, and request ECN of RFC 3168.
     AccEcnAsk,
 }
 
 choice! { EcnUse: Off "off", Accept "accept", Ask "ask", AccEcn "accecn", AccEcnAccept "accecn-accept", AccEcnAsk "accecn-ask" }
 
 impl EcnUse {
-    /// Whether it agrees to RFC 3168.
+    /// Whether the endpoint agrees to RFC 3168.
     pub fn accepts(self) -> bool {
         self != EcnUse::Off
     }
 
-    /// Whether it agrees to RFC 9768.
+    /// Whether the endpoint agrees to RFC 9768.
     pub fn accepts_accurate(self) -> bool {
         matches!(self, EcnUse::AccEcn | EcnUse::AccEcnAccept | EcnUse::AccEcnAsk)
     }
@@ -93,12 +93,12 @@ impl EcnUse {
 /// Settings of accurate ECN (Linux `tcp_ecn_option`, `tcp_ecn_option_beacon`, `tcp_ecn_fallback`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AccEcnRules {
-    /// When the option is sent: 0 never, 1 if it reports something new, 2 always if the path passes it, 3
+    /// Rule for sending the option: 0 never, 1 if it reports something new, 2 always if the path passes it, 3
     /// always.
     pub option: u8,
     /// Minimum number of options per round trip; 0: no minimum.
     pub beacon: u8,
-    /// The peer's report on the mark of a SYN is checked.
+    /// The mark of a SYN that the peer reports is checked for plausibility.
     pub fallback: bool,
 }
 
@@ -107,9 +107,9 @@ pub struct AccEcnRules {
 pub enum Wheel {
     /// No rounding: each timer fires at its tick.
     Exact,
-    /// Up to 1/256 of its time (Linux 2.6.36-4.7).
+    /// Late by up to 1/256 of the interval (Linux 2.6.36-4.7).
     Slack,
-    /// Up to an eighth of its time (Linux 4.8 on).
+    /// Late by up to an eighth of the interval (Linux 4.8 on).
     Levels,
 }
 
@@ -118,29 +118,29 @@ pub enum Wheel {
 pub enum FinRule {
     /// The FIN waits for the congestion window like every other segment.
     Waits,
-    /// A FIN without data is sent whatever the window (Linux `tcp_cwnd_test`; up to 2012 also a buffer of one packet
-    /// with data and FIN).
+    /// A FIN without data is sent regardless of the congestion window (Linux `tcp_cwnd_test`; up to 2012 also
+    /// a buffer of one packet with data and FIN).
     AloneLeaves,
-    /// The segment with the FIN is sent whatever the window, even if it carries data.
+    /// The segment with the FIN is sent regardless of the congestion window, even if it carries data.
     WithDataLeaves,
 }
 
 choice! { FinRule: Waits "off", AloneLeaves "alone", WithDataLeaves "with-data" }
 
-/// When departures are paced (Linux `sk_pacing_status`; the formula is in `sender/pacing.rs`).
+/// Pacing settings (Linux `sk_pacing_status`; the formula is in `sender/pacing.rs`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pacing {
     /// Every segment after the first ten waits for the pacing rate.
     pub on: bool,
     /// The initial window is spread over the RTT of the handshake.
     pub initial_window: bool,
-    /// The rate is computed even if nothing waits for it, for TCP_INFO. (Packets of several segments need it anyway.)
+    /// The rate is computed for TCP_INFO even if no departure depends on it. (Packets of several segments need it in any case.)
     pub measured: bool,
-    /// Share of cwnd per srtt while cwnd is below half of ssthresh, percent (Linux `tcp_pacing_ss_ratio`).
+    /// Pacing rate in percent of cwnd per srtt, while cwnd is below half of ssthresh (Linux `tcp_pacing_ss_ratio`).
     pub ss_percent: u32,
-    /// Share of cwnd per srtt from half of ssthresh on, percent (Linux `tcp_pacing_ca_ratio`).
+    /// Pacing rate in percent of cwnd per srtt, from half of ssthresh on (Linux `tcp_pacing_ca_ratio`).
     pub ca_percent: u32,
-    /// Bound of the rate, bytes/s (SO_MAX_PACING_RATE).
+    /// Maximum rate, bytes/s (SO_MAX_PACING_RATE).
     pub most: u64,
 }
 
@@ -159,49 +159,49 @@ impl Pacing {
 /// Limit of the send buffer, in Linux's accounting of memory (SO_SNDBUF, `tcp_wmem`), bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SendLimit {
-    /// Now.
+    /// Current limit.
     pub bytes: u64,
-    /// Upper bound of a buffer that grows with the window; a buffer set by the application does not grow.
+    /// Maximum to which the limit grows with the window; 0 if the application has fixed the limit.
     pub most: u64,
 }
 
 impl SendLimit {
-    /// Set by the application: it stays.
+    /// Return a limit that the application has fixed.
     pub fn fixed(bytes: u64) -> SendLimit {
         SendLimit { bytes, most: 0 }
     }
 }
 
-/// Data is sent from buffers, as Linux does: a write fills them, PSH is set where Linux sets it, and the time that they
-/// limit the sender is measured. Without, data is a number of bytes, and PSH is on the last segment written so far.
+/// Send buffers, as in Linux: a write fills them, PSH is set where Linux sets it, and the time for which they limit
+/// the sender is measured. Without buffers, data is a number of bytes, and PSH is on the last segment written so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Buffers {
-    /// Bytes that the application may have written without acknowledgment; `None`: unlimited.
+    /// Limit of the memory for written data that is not acknowledged; `None`: unlimited.
     pub limit: Option<SendLimit>,
-    /// Bytes that may wait unsent before a write blocks (Linux `tcp_notsent_lowat`); `u64::MAX`: unlimited.
+    /// Number of unsent bytes at which a write blocks (Linux `tcp_notsent_lowat`); `u64::MAX`: unlimited.
     pub notsent_lowat: u64,
-    /// New data leaves in packets of several segments; none: each segment is a packet.
+    /// New data is sent in packets of several segments; `None`: each segment is a packet.
     pub tso: Option<Tso>,
-    /// Size above which an application splits its data into successive write calls; `u64::MAX`: one call.
+    /// Maximum size of a write call, bytes; a longer write is split into successive calls. `u64::MAX`: one call.
     pub call_bytes: u64,
 }
 
 impl Buffers {
-    /// Neither a limit nor packets of several segments.
+    /// No limit, and one segment per packet.
     pub const UNLIMITED: Buffers =
         Buffers { limit: None, notsent_lowat: u64::MAX, tso: None, call_bytes: u64::MAX };
 }
 
-/// Bytes of one write call of an application that has more to write.
+/// Size of each write call, bytes, of an application that writes without end.
 pub const WRITE: u64 = 256 << 10;
 
-/// Size of packets with several segments.
+/// Size of packets of several segments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tso {
-    /// Minimum number of segments of one packet (Linux `tcp_min_tso_segs`).
+    /// Minimum number of segments in one packet (Linux `tcp_min_tso_segs`).
     pub min_segments: u32,
-    /// Fraction of the window that is used at once; less room may wait for an ACK (Linux
-    /// `tcp_tso_win_divisor`).
+    /// Inverse of the fraction of the window that is used at once; with less space a packet may wait for an
+    /// ACK (Linux `tcp_tso_win_divisor`).
     pub win_divisor: u32,
 }
 
@@ -210,15 +210,15 @@ impl Tso {
     pub const LINUX: Tso = Tso { min_segments: 2, win_divisor: 3 };
 }
 
-/// Constants of one endpoint.
+/// Configuration of one endpoint.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Payload of a full segment, bytes; 0 = 1460 less the timestamp option.
+    /// Payload of a full segment, bytes; 0: 1460 less the timestamp option.
     pub smss: u32,
-    /// Largest segment that the path is known to carry, options included, bytes; smaller than the advertised
-    /// one if a router said so.
+    /// Largest segment that the path is known to carry, options included, bytes. Smaller than the announced
+    /// MSS if a router reported it.
     pub path_mss: u32,
-    /// Settings that are the same in every profile.
+    /// Settings whose defaults are the same in every profile.
     pub switches: Switches,
     /// Initial window, segments.
     pub iw: u32,
@@ -226,33 +226,33 @@ pub struct Config {
     pub sack: bool,
     /// Offer and use timestamps (RFC 7323).
     pub timestamps: bool,
-    /// How losses are inferred.
+    /// Method of loss detection.
     pub detection: Detection,
-    /// dupthresh, and Linux's `tcp_reordering`.
+    /// DupThresh, segments (Linux `tcp_reordering`).
     pub dup_thresh: u32,
-    /// Which estimator sets the RTO.
+    /// Estimator of the RTO.
     pub rto_style: RtoStyle,
     /// RTO before the first RTT sample (RFC 6298 §2.1).
     pub initial_rto: Span,
     /// Minimum RTO (RFC 6298 §2.4).
     pub min_rto: Span,
-    /// Greatest RTO (RFC 6298 §2.5).
+    /// Maximum RTO (RFC 6298 §2.5).
     pub max_rto: Span,
     /// RTO after a handshake without an RTT sample (RFC 6298 §5.7).
     pub fallback_rto: Span,
-    /// SYN retransmissions at constant intervals before they back off (Linux 6.5 `tcp_syn_linear_timeouts`).
+    /// SYN retransmissions at constant intervals before the backoff begins (Linux 6.5 `tcp_syn_linear_timeouts`).
     pub syn_linear_timeouts: u8,
-    /// Retransmissions of a SYN or SYN-ACK before giving up; those of a SYN at constant intervals come on top.
+    /// Retransmissions of a SYN or SYN-ACK before giving up, not counting those of a SYN at constant intervals.
     pub syn_retries: u8,
     /// Retransmissions of data before giving up (Linux `tcp_retries2`).
     pub data_retries: u8,
-    /// How ACKs are delayed.
+    /// Policy for delayed ACKs.
     pub delayed_ack: DelayedAck,
-    /// Delayed-ACK timeout of `DelayedAck::Rfc`.
+    /// Timeout of delayed ACKs; with `DelayedAck::Linux` its initial value.
     pub delack_timeout: Span,
-    /// Time for which further duplicate ACKs are delayed after the first three; zero = off (Linux 4.18 on).
+    /// SACK compression: duplicate ACKs after the first three are delayed (Linux 4.18 on).
     pub sack_compression: bool,
-    /// New data on the first duplicate ACKs (RFC 3042).
+    /// Send new data on the first duplicate ACKs (RFC 3042).
     pub limited_transmit: bool,
     /// Early retransmit: fewer duplicate ACKs suffice for a small flight (RFC 5827).
     pub early_retransmit: EarlyRetransmit,
@@ -260,115 +260,115 @@ pub struct Config {
     pub tlp: bool,
     /// F-RTO (RFC 5682).
     pub frto: bool,
-    /// Undo a reduction that DSACKs or timestamps show to be needless.
+    /// Undo a reduction that DSACKs or timestamps show to be spurious.
     pub undo: bool,
-    /// RFC 6675 NextSeg rules (3) and (4): retransmit beyond what is marked lost when there is no new data.
+    /// RFC 6675 NextSeg rules (3) and (4): without new data, also retransmit segments that are not marked lost.
     pub next_seg_rules: bool,
-    /// Grow by ACKs instead of segments acknowledged (Linux before the stretch-ACK fixes of 2015).
+    /// Grow cwnd by ACKs instead of segments acknowledged (Linux before the stretch-ACK fixes of 2015).
     pub count_acks: bool,
-    /// The receiver conceals losses, and acknowledges ahead this many 65536ths of what arrives in a round
-    /// trip.
+    /// The receiver conceals losses, and acknowledges data ahead of its arrival: this share of a round trip's
+    /// data, in units of 1/65536. `None`: an honest receiver.
     pub optimistic_acks: Option<u32>,
-    /// cwnd never exceeds what is in flight by more than `dup_thresh` after an ACK that is dubious (Linux up to 3.1
+    /// After a dubious ACK, cwnd is at most pipe plus the reordering degree (Linux up to 3.1
     /// `tcp_moderate_cwnd`).
     pub moderate_open: bool,
-    /// Without SACK, recovery ends with the ACK of high_seq (RFC 6582 §3.2 step 3); otherwise the state is held until
-    /// something above it is acknowledged, and cwnd with it (Linux `tcp_try_undo_recovery`).
+    /// Without SACK, recovery ends with the ACK of high_seq (RFC 6582 §3.2 step 3). Otherwise the state and
+    /// cwnd are kept until data above high_seq is acknowledged (Linux `tcp_try_undo_recovery`).
     pub full_ack_ends: bool,
-    /// Slow start again after an idle RTO (RFC 2861 as in Linux; RFC 5681 §4.1).
+    /// Reduce cwnd after an idle RTO (RFC 2861 as in Linux; RFC 5681 §4.1).
     pub idle_restart: bool,
-    /// Keep cwnd as it is when the application does not fill it (RFC 7661; Linux `tcp_is_cwnd_limited`).
+    /// Do not grow cwnd while the application does not fill it (RFC 7661; Linux `tcp_is_cwnd_limited`).
     pub cwnd_validation: bool,
     /// First advertised window, bytes.
     pub initial_rwnd: u32,
-    /// First advertised window of the end that connects, bytes; 0 = `initial_rwnd`.
+    /// First advertised window of the end that connects, bytes; 0: `initial_rwnd`.
     pub initiator_rwnd: u32,
-    /// Window that the first receive buffer holds, bytes; 0 = `initial_rwnd`.
+    /// Receive window for which the first buffer suffices, bytes; 0: `initial_rwnd`.
     pub first_buffer: u64,
-    /// Greatest receive window, bytes.
+    /// Maximum receive window, bytes.
     pub receive_buffer: u64,
-    /// Largest receive buffer, bytes of memory including packets' overhead (Linux `tcp_rmem`); 0: the size
-    /// that full segments need for `receive_buffer`.
+    /// Maximum receive buffer, bytes of memory including the packets' overhead (Linux `tcp_rmem`); 0: the
+    /// memory of full segments for `receive_buffer`.
     pub receive_memory: u64,
-    /// Packets of several segments reach the peer as they were sent: no card cuts them up.
+    /// Packets of several segments reach the peer as they were sent, because no NIC splits them.
     pub whole_packets: bool,
-    /// Whether the offered window may shrink to what the memory still holds (Linux `tcp_shrink_window`; off
-    /// by default, as there). RFC 9293 §3.8.6 advises against it.
+    /// The offered window may shrink when memory runs short (Linux `tcp_shrink_window`; off by default, as
+    /// there). RFC 9293 §3.8.6 advises against it.
     pub shrink_window: bool,
-    /// Quarters of a socket buffer that hold payload; the rest is reserved for the packets' own overhead.
+    /// Quarters of a socket buffer available to payload; the rest is reserved for the packets' overhead.
     pub window_quarters: u8,
-    /// The whole window is offered from the start; otherwise it opens by two segments for each that arrives.
+    /// The whole window is offered from the start. Otherwise it opens by two segments for each one received.
     pub whole_window: bool,
-    /// Payload that it then begins with (Linux `tcp_base_mss`).
+    /// Initial payload of a segment when the path MTU is probed, bytes (Linux `tcp_base_mss`).
     pub base_mss: u32,
-    /// Bytes of an IP header.
+    /// Length of an IP header, bytes.
     pub ip_header: u32,
-    /// Duplicates are reported (RFC 2883).
+    /// The receiver reports duplicates (RFC 2883).
     pub dsack: bool,
     /// Use of ECN.
     pub ecn: EcnUse,
-    /// Rules of accurate ECN, where it is used.
+    /// Settings of accurate ECN.
     pub accecn: AccEcnRules,
-    /// ECN-capable packets carry ECT(1) (RFC 9331) and not ECT(0).
+    /// ECN-capable packets carry ECT(1) (RFC 9331) instead of ECT(0).
     pub ect1: bool,
-    /// Whether and how segments are paced.
+    /// Pacing settings.
     pub pacing: Pacing,
-    /// Check segments as from an untrusted peer (RFC 5961); answers to those without payload are at least
-    /// this far apart. `None`: the peer is another endpoint of this kind.
+    /// Check segments as if the peer were untrusted (RFC 5961), with this minimum interval between answers to
+    /// invalid segments without payload. `None`: no checks, because the peer is another simulated endpoint.
     pub validate: Option<Span>,
-    /// TCP small queues: limit of data in the host's own queue, bytes of memory (Linux
+    /// TCP small queues: limit of data in the queue of the host's device, bytes of memory (Linux
     /// `tcp_limit_output_bytes`); `None`: TCP ignores that queue.
     pub small_queues: Option<u64>,
-    /// Data is sent from buffers.
+    /// Send buffers; `None`: data is a number of bytes.
     pub buffers: Option<Buffers>,
-    /// Memory of such a buffer beyond its payload, bytes (Linux `truesize`).
+    /// Memory of a send buffer beyond its payload, bytes (Linux `truesize`).
     pub buffer_overhead: u32,
-    /// An application that writes without end, or one long transfer, blocks on a send buffer with one segment
-    /// per buffer; none: it hands over everything at once. Without `buffers`.
+    /// Send buffer that blocks an application with an endless write or one long transfer, with one segment
+    /// per buffer. `None`: the application hands over everything at once. Used only without `buffers`.
     pub writer: Option<SendLimit>,
-    /// An application woken by a packet runs after everything else of this instant: the kernel processes
-    /// packets first.
+    /// An application woken by a packet runs after all other events of the same instant, because the kernel
+    /// processes packets first.
     pub application_waits: bool,
-    /// The books that only TCP_INFO reads are kept.
+    /// The counters that only TCP_INFO reads are kept.
     pub ledger: bool,
-    /// The application takes data by [`Connection::read`](crate::Connection::read); otherwise at once.
+    /// The application reads by [`Connection::read`](crate::Connection::read); otherwise it reads at once.
     pub explicit_reads: bool,
-    /// Ticks per second of the host's timers; 0 = exact timers.
+    /// Ticks per second of the host's timers; 0: exact timers.
     pub hz: u32,
-    /// Rounding of a timer of more than one tick.
+    /// Rounding of timers longer than one tick.
     pub wheel: Wheel,
-    /// Phase of the tick, ns: hosts are not switched on at time 0.
+    /// Phase of the tick, ns. Hosts are not switched on at time 0.
     pub tick_phase: u64,
-    /// Recovery rule at the start of a connection; each takes a copy.
+    /// Recovery rule, of which each connection gets a copy.
     pub rule: Rule,
-    /// Makes the controller of each connection.
+    /// Recipe for the controller of each connection.
     pub controller: Recipe,
-    /// Slow start of each connection; `None`: the controller's.
+    /// Slow-start algorithm of each connection; `None`: that of the controller.
     pub slow_start: Option<SlowStartConfig>,
     /// The receiver processes the next segment in order on a fast path with the same outcome.
     pub predicts: bool,
-    /// [`Connection::rest`](crate::Connection::rest) is heeded: less memory, with the same outcome.
+    /// [`Connection::rest`](crate::Connection::rest) has an effect: less memory, with the same outcome.
     pub rests: bool,
     /// Segments written and sent at the same instant take a fast path with the same outcome
     /// (`send_buffer.rs`).
     pub fills: bool,
 }
 
-/// Whether the sender probes for the path's MTU (RFC 4821; Linux `tcp_mtu_probing`).
+/// Path MTU probing by the sender (RFC 4821; Linux `tcp_mtu_probing`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MtuProbing {
     /// Never.
     Off,
     /// After repeated timeouts, which a path that drops large packets may have caused.
     AfterTimeouts,
-    /// Always, from small segments upwards.
+    /// Always, starting with small segments.
     Always,
 }
 
 choice! { MtuProbing: Off "off", AfterTimeouts "after-timeouts", Always "always" }
 
 impl Config {
-    /// The slow start of a new connection.
+    /// Return the slow-start algorithm of a new connection.
     pub fn slow_start(&self) -> StartRule {
         let needs = self.controller.needs();
         match &self.slow_start {
@@ -379,7 +379,7 @@ impl Config {
         }
     }
 
-    /// Value of the timestamp clock: 1 ms, never zero.
+    /// Timestamp value of the host's clock: 1 ms per unit, never zero.
     #[inline]
     pub(crate) fn timestamp(&self, now: Time) -> u32 {
         ((now.0 + self.tick_phase) / 1_000_000) as u32 + 1
@@ -393,9 +393,9 @@ impl Config {
         }
     }
 
-    /// Bound the receive window by `bytes`. If the profile limits memory, the buffer holds that window in
-    /// full Ethernet segments, and is no larger initially (Linux: the second and the third value of
-    /// `tcp_rmem`).
+    /// Limit the receive window to `bytes`. If the profile limits memory, the maximum buffer becomes the
+    /// memory that this window needs in full Ethernet segments, and the initial buffer is no larger (Linux:
+    /// the third and the second value of `tcp_rmem`).
     pub fn bound_receive_buffer(&mut self, bytes: u64) {
         if self.receive_memory > 0 {
             self.receive_memory = self.switches.packet_memory.full().needed(bytes);
@@ -404,11 +404,11 @@ impl Config {
         self.receive_buffer = bytes;
     }
 
-    /// The first window is the part of the first buffer that whole segments fill (Linux `tcp_select_initial_window`). The end that connects does not
-    /// know yet that timestamps take room (Linux `tcp_connect_init`).
+    /// Set the first window to the whole segments that fit into the first buffer (Linux `tcp_select_initial_window`).
+    /// The end that connects does not know yet whether timestamps will reduce the payload (Linux `tcp_connect_init`).
     pub fn offer_first_buffer(&mut self) {
         let first = self.first_buffer;
-        // a header without scaling, such as a SYN's, can express at most 65,535
+        // A header without scaling, such as that of a SYN, can express at most 65,535.
         let whole =
             |segment: u64| (if first > segment { first / segment * segment } else { first }).min(65_535);
         let segment = self.payload() as u64;
@@ -416,7 +416,7 @@ impl Config {
         self.initiator_rwnd = whole(segment + 12 * self.timestamps as u64) as u32;
     }
 
-    /// Length of a timer tick; zero = exact timers.
+    /// Length of a timer tick; zero: exact timers.
     pub fn tick(&self) -> Span {
         match self.hz {
             0 => Span::ZERO,

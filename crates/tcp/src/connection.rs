@@ -1,5 +1,5 @@
-//! One endpoint of a connection: handshake and close around a [`Sender`](crate::sender::Sender) and a
-//! [`Receiver`](crate::receiver::Receiver). (RFC 9293; Linux where the profile says so.)
+//! One endpoint of a connection: handshake and close, around a [`Sender`](crate::sender::Sender) and a
+//! [`Receiver`](crate::receiver::Receiver). (RFC 9293; Linux behaviour if the profile requests it.)
 
 mod application;
 mod ecn;
@@ -35,50 +35,50 @@ use validity::Validity;
 /// State of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// Nothing sent or received yet.
+    /// Nothing was sent or received yet.
     Closed,
-    /// Waits for a SYN.
+    /// Waiting for a SYN.
     Listen,
-    /// Has sent a SYN.
+    /// A SYN was sent.
     SynSent,
-    /// Has answered a SYN.
+    /// A SYN-ACK was sent.
     SynReceived,
-    /// Data may pass, until both FINs are acknowledged.
+    /// The handshake is complete, and at least one FIN is not acknowledged yet.
     Established,
     /// Both FINs were sent and acknowledged.
     Done,
-    /// Retries exhausted, or reset by the peer.
+    /// Retries were exhausted, or the peer reset the connection.
     Failed,
 }
 
-/// Segment that leaves next.
+/// Next segment to send.
 #[derive(Clone, Copy)]
 pub enum Due {
     /// A segment of an established connection.
     Segment(Leaving),
-    /// An ACK of the established connection: nothing is due after it but another ACK ([`Connection::ack_due`]).
+    /// An ACK of an established connection. Only another ACK can follow it ([`Connection::ack_due`]).
     Ack(Leaving),
-    /// A segment of handshake or close, if one is due.
+    /// A segment of the handshake or the close, if one is to be sent.
     Unsettled,
 }
 
-/// One endpoint.
+/// One endpoint of a connection.
 #[derive(Clone)]
 pub struct Connection {
     pub(crate) state: State,
-    /// Cached [`Connection::is_plain`], which each packet queries first.
+    /// Cached result of [`Connection::is_plain`], which every packet needs.
     pub(crate) plain: bool,
     pub(crate) config: Rc<Config>,
     pub(crate) sender: Sending,
     pub(crate) receiver: Receiving,
     pub(crate) validity: Option<Box<Validity>>,
-    /// When a segment without payload that was not acceptable was last answered, if ever.
+    /// Time at which an unacceptable segment without payload was last answered; NEVER before the first.
     pub(crate) last_answer: Time,
     pub(crate) ledger: Option<Box<Ledger>>,
     pub(crate) keeper: Option<Box<Keeper>>,
-    /// A SYN or SYN-ACK must leave.
+    /// A SYN or SYN-ACK must be sent.
     syn_due: bool,
-    /// The pending one is a retransmission requested by the timer or by the peer.
+    /// The pending SYN or SYN-ACK is a retransmission, requested by the timer or by the peer.
     syn_again: bool,
     syn_sent_at: Time,
     syn_tries: u16,
@@ -88,44 +88,44 @@ pub struct Connection {
     pub(crate) has_ts: bool,
     sack: bool,
     peer_mss: u32,
-    /// The ACK of the SYN-ACK leaves before any data (`connect` returns first).
+    /// The ACK of the SYN-ACK is sent before any data (`connect` returns first).
     ack_first: bool,
-    /// The peer's FIN had arrived when this end closed.
+    /// The peer's FIN had arrived before this end closed.
     pub(crate) closed_last: bool,
-    /// An RST must leave.
+    /// An RST must be sent.
     reset_due: bool,
     ecn: Mode,
     marks: Marks,
-    /// SACK blocks take room of the payload.
+    /// SACK blocks reduce the payload of data segments.
     cramped: bool,
-    /// Largest difference by which a timestamp may be older than the latest one, ticks of its clock (Linux
+    /// Maximum age of a timestamp relative to the latest one, in ticks of the timestamp clock (Linux
     /// TCP_PAWS_WINDOW).
     pub(crate) paws_window: i32,
-    /// Segments leave one by one although they were combined (TSO).
+    /// A packet of several segments is split by the NIC (TSO).
     cuts: bool,
-    /// See [`Connection::rest`].
+    /// The halves may be stored in compact form (see [`Connection::rest`]).
     rests: bool,
 }
 
 impl Connection {
-    /// The end that sends the SYN.
+    /// Return the end that sends the SYN.
     pub fn initiator(flow: FlowId, config: &Config) -> Connection {
         Connection::sharing(flow, &Rc::new(config.clone()), false)
     }
 
-    /// The end that listens.
+    /// Return the end that listens.
     pub fn responder(flow: FlowId, config: &Config) -> Connection {
         Connection::sharing(flow, &Rc::new(config.clone()), true)
     }
 
-    /// Make the initiating or the responding end, with settings that it shares with other connections.
+    /// Return the initiating or the responding end, with settings shared with other connections.
     pub fn sharing(flow: FlowId, config: &Rc<Config>, responder: bool) -> Connection {
         let sender = Sending::Awake(Box::new(Sender::new(flow, responder, config)));
         let receiver = Receiving::Awake(Box::new(Receiver::of_end(config, responder)));
         Connection::of(config, responder, sender, receiver)
     }
 
-    /// Make an end that reuses the memory of this closed one.
+    /// Return an end that reuses the memory of this closed one.
     pub fn renewed(self, flow: FlowId, config: &Rc<Config>, responder: bool) -> Connection {
         let (Sending::Awake(mut sender), Receiving::Awake(mut receiver)) = (self.sender, self.receiver)
         else {
@@ -136,7 +136,7 @@ impl Connection {
         Connection::of(config, responder, Sending::Awake(sender), Receiving::Awake(receiver))
     }
 
-    /// Connection in which nothing has happened yet.
+    /// Return a connection in its initial state.
     #[inline(always)]
     fn of(config: &Rc<Config>, responder: bool, sender: Sending, receiver: Receiving) -> Connection {
         let state = if responder { State::Listen } else { State::Closed };
@@ -158,7 +158,7 @@ impl Connection {
             syn_deadline: Time::NEVER,
             has_ts: config.timestamps,
             sack: config.sack,
-            peer_mss: 536, // RFC 9293 §3.7.1, until the peer announces another value
+            peer_mss: 536, // RFC 9293 §3.7.1, until the peer announces its MSS
             ack_first: false,
             closed_last: false,
             reset_due: false,
@@ -177,53 +177,53 @@ impl Connection {
         }
     }
 
-    /// Start with this ssthresh, segments, which an earlier connection to the same destination left.
+    /// Set the initial ssthresh, segments, remembered from an earlier connection to the same destination.
     pub fn start_at(&mut self, ssthresh: u32) {
         let window = &mut self.sender.awake().window;
         window.ssthresh = ssthresh.min(window.cwnd_clamp);
     }
 
-    /// Set the host's treatment of late paced segments.
+    /// Set the host's policy for paced segments that are late.
     pub fn set_host_pacer(&mut self, policy: HostPacing) {
         self.sender.awake().set_host_pacer(policy);
     }
 
-    /// Packets wait in a queue of the host, which may pace them.
+    /// Put packets into a queue of the host, which may pace them.
     pub fn queue_behind(&mut self, paces: bool) {
         self.sender.awake().queue_behind(paces);
     }
 
-    /// Departure of the next packet, if the host's queue paces.
+    /// Departure time of the next packet: `now` unless the host's queue does the pacing.
     pub fn departure(&self, now: Time) -> Time {
         self.sender.now().map_or(now, |sender| sender.departure(now))
     }
 
-    /// Whether the host's queue has no room for the next packet.
+    /// Set whether the host's queue is full.
     pub fn set_queue_full(&mut self, full: bool) {
         if let Some(sender) = self.sender.now_mut() {
             sender.set_queue_full(full);
         }
     }
 
-    /// Return the packets that found the host's queue full, since the last call.
+    /// Return the number of packets refused by the host's full queue since the last call.
     pub fn take_refused(&mut self) -> u32 {
         self.sender.now_mut().map_or(0, Sender::take_refused)
     }
 
-    /// A packet with `payload` bytes went into the host's queue.
+    /// Charge a packet with `payload` bytes that entered the host's queue.
     pub fn queued(&mut self, payload: u32) {
         if let Some(sender) = self.sender.now_mut() {
             sender.queued(payload);
         }
     }
 
-    /// The packet left the host's queue. Returns whether the sender waited for that.
+    /// Release the charge of a packet that left the host's queue. Returns whether the sender was throttled.
     pub fn left_queue(&mut self, payload: u32) -> bool {
         self.sender.now_mut().is_some_and(|sender| sender.left_queue(payload))
     }
 
-    /// Whether the connection is established and has only common features: no marks or accounts, no probes of
-    /// a silent peer, no check of arrivals, no ACK that leaves ahead of all data.
+    /// Whether the connection is established and uses no rare feature: ECN, a ledger, keep-alive, validity
+    /// checks, or an ACK that must be sent before all data.
     fn is_plain(&self) -> bool {
         self.state == State::Established
             && self.ledger.is_none()
@@ -233,13 +233,13 @@ impl Connection {
             && !self.ack_first
     }
 
-    /// Change the state of the connection, which is then no longer plain.
+    /// Change the state. The connection is no longer plain.
     #[inline]
     fn go_to(&mut self, state: State) {
         (self.state, self.plain) = (state, false);
     }
 
-    /// A segment arrived.
+    /// Process an arriving segment.
     #[inline(always)]
     pub fn on_packet(&mut self, now: Time, seg: &Segment, ecn: Ecn) {
         debug_assert!(!self.plain || self.is_plain());
@@ -304,7 +304,7 @@ impl Connection {
         }
     }
 
-    /// Marks of congestion are heeded, with the precision of accurate ECN.
+    /// Whether accurate ECN is in use.
     #[inline]
     fn hears_accurately(&self) -> bool {
         self.ecn != Mode::Off && self.sender.now().is_some_and(|sender| sender.ecn.accurate)
@@ -330,11 +330,11 @@ impl Connection {
         }
     }
 
-    /// The SYN, or its answer, was not answered.
+    /// Process a timeout of the SYN or SYN-ACK.
     #[cold]
     fn on_syn_timer(&mut self, now: Time) {
         self.syn_timeouts += 1;
-        // Linux tcp_write_timeout: those at a constant pace come on top, for the SYN
+        // Linux tcp_write_timeout: the SYN has additional timeouts at a constant interval.
         let linear = if self.state == State::SynSent { self.config.syn_linear_timeouts } else { 0 };
         if self.syn_timeouts > self.config.syn_retries as u16 + linear as u16 {
             self.syn_deadline = Time::NEVER;
@@ -346,19 +346,10 @@ impl Connection {
         self.arm_syn(now);
     }
 
-    /// Whether the application has to read after everything else of this instant ([`Connection::on_timer`]).
+    /// Whether the application has to read after all other events of this instant ([`Connection::on_timer`]).
     #[inline]
     pub fn reads_later(&self) -> bool {
         self.state == State::Established && self.receiver.awaits_turn()
-    }
-
-    /// Whether delayed or compressed ACKs, or a paced segment, leave at `now` before arrivals of this
-    /// nanosecond, because the timer fires first (Linux `tcp_compressed_ack_kick`, `tcp_delack_timer`,
-    /// `tcp_pace_kick`). ACKs release segments at their own distance, and ACKs return as far apart as
-    /// segments left, so this is no rare coincidence.
-    #[inline]
-    pub fn releases(&self, now: Time) -> bool {
-        self.receiver.releases(now) || self.sender.now().is_some_and(|sender| sender.pacing_due(now))
     }
 
     /// Time at which [`Connection::on_timer`] has to be called; `Time::NEVER` if no timer is armed.
@@ -375,7 +366,7 @@ impl Connection {
         }
     }
 
-    /// The deadline if it is before `before`, else any time that is not, which is found faster.
+    /// Return the deadline if it is earlier than `before`, else any time that is not. Faster than [`Connection::next_deadline`].
     #[inline(always)]
     pub fn deadline_before(&self, before: Time) -> Time {
         if !self.plain && (self.state != State::Established || self.keeper.is_some()) {
@@ -385,14 +376,14 @@ impl Connection {
         sending.min(self.receiver.deadline())
     }
 
-    /// Next segment to leave; call until `None` after every input.
+    /// Return the next segment to send. Call until `None` after every input.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         let mut seg = Segment::default();
         let due = self.next_due(now)?;
         self.transmit_into(now, due, &mut seg).then_some(seg)
     }
 
-    /// Write the due segment into `seg`; false: nothing leaves after all.
+    /// Write the next segment into `seg`. False: there was nothing to send after all.
     #[inline(always)]
     pub fn transmit_into(&mut self, now: Time, due: Due, seg: &mut Segment) -> bool {
         match due {
@@ -409,7 +400,7 @@ impl Connection {
         true
     }
 
-    /// Segment that leaves next; call until `None` after every input, and let each leave ([`Connection::transmit_into`]).
+    /// Return the next segment to send. Call until `None` after every input, and pass each result to [`Connection::transmit_into`].
     #[inline(always)]
     pub fn next_due(&mut self, now: Time) -> Option<Due> {
         let plain = self.plain;
@@ -417,7 +408,7 @@ impl Connection {
             return Some(Due::Unsettled);
         }
         let rare = !plain && (self.ack_first || self.hears_accurately());
-        // ordered by how often connections say no
+        // ordered so that the condition fails early for most connections
         let cramps = |sender: &Sender| (self.cramped || self.receiver.has_blocks()) && sender.may_send_new();
         if rare || self.sender.now().is_some_and(cramps) {
             if let Some(ack) = self.before_data(now) {
@@ -439,7 +430,7 @@ impl Connection {
         self.keepalive_probe(now).map(Due::Segment)
     }
 
-    /// Whether nothing leaves now, as far as a quick check shows; otherwise use [`Connection::next_due`].
+    /// Whether nothing is to be sent now, as far as a quick check can tell. Otherwise call [`Connection::next_due`].
     #[inline(always)]
     pub fn has_nothing(&mut self, now: Time) -> bool {
         let nothing = self.plain && !self.receiver.ack_due() && self.sender.has_nothing();
@@ -447,13 +438,13 @@ impl Connection {
         nothing
     }
 
-    /// Whether an ACK without data must leave now.
+    /// Whether an ACK without data must be sent now.
     #[inline]
     pub fn ack_due(&self) -> bool {
         self.receiver.ack_due()
     }
 
-    /// Return the room for variable options, and for the ACK of the SYN-ACK if it is due.
+    /// Adapt the payload to the options of the next segment. Returns the ACK of the SYN-ACK if it is to be sent now.
     #[cold]
     fn before_data(&mut self, now: Time) -> Option<Leaving> {
         self.fit_payload(now);
@@ -462,8 +453,8 @@ impl Connection {
         first
     }
 
-    /// Return a segment without data. If the peer shrank its window, the segment has the number of that
-    /// window's end, which the peer accepts (Linux `tcp_acceptable_seq`).
+    /// Return a segment without data. If the peer shrank its window, the sequence number is that of the
+    /// window's right edge, which the peer accepts (Linux `tcp_acceptable_seq`).
     fn bare(&self, flags: Flags) -> Leaving {
         let Some(sender) = self.sender.now() else {
             return Leaving { seq: self.sender.standing().1, len: 0, seg_no: 0, rexmit: 0, flags };
@@ -474,7 +465,7 @@ impl Connection {
         Leaving { seq: if taken_back { end } else { nxt }, len: 0, seg_no: 0, rexmit: 0, flags }
     }
 
-    /// Return the complete header of a departing segment.
+    /// Write the complete header of a segment that is being sent.
     #[inline(always)]
     fn write_header(&mut self, now: Time, leaving: Leaving, seg: &mut Segment) {
         let Leaving { seq, len, seg_no, rexmit, flags } = leaving;
@@ -486,7 +477,7 @@ impl Connection {
         }
     }
 
-    /// An ACK without data leaves.
+    /// Return an ACK without data.
     #[inline]
     fn pure_ack(&mut self, now: Time) -> Leaving {
         if let Some(sender) = self.sender.now_mut() {

@@ -1,10 +1,10 @@
-//! Counters of one endpoint that only TCP_INFO reads: segments and bytes in both directions, and when each
-//! kind last passed. Kept on request; a simulation has its own tables. Names are those of `tcp_info` (Linux
+//! Counters of one endpoint that only TCP_INFO reads: segments and bytes in both directions, and the times of
+//! the last ones. Kept on request; a simulation has its own tables. Names are those of `tcp_info` (Linux
 //! `tcp_get_info`).
 
 use ackclock_core::{Flags, Segment, Time};
 
-/// Counters and times.
+/// Counters and times for TCP_INFO.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs, reason = "the fields of Linux's `struct tcp_info`, by name")]
 pub struct Ledger {
@@ -12,24 +12,24 @@ pub struct Ledger {
     pub segs_out: u64,
     pub data_segs_in: u64,
     pub data_segs_out: u64,
-    /// Payload, retransmissions included.
+    /// Payload bytes sent, including retransmissions.
     pub bytes_sent: u64,
     pub bytes_retrans: u64,
-    /// Segments that arrived beyond a gap.
+    /// Segments that arrived out of order.
     pub rcv_ooopack: u64,
-    /// The handshake, until data passed.
+    /// Times of the last data sent, data received and ACK received; initially the end of the handshake.
     pub last_data_sent: Time,
     pub last_data_recv: Time,
     pub last_ack_recv: Time,
 }
 
 impl Ledger {
-    /// The handshake is complete.
+    /// Set all times to the end of the handshake.
     pub fn begin(&mut self, now: Time) {
         (self.last_data_sent, self.last_data_recv, self.last_ack_recv) = (now, now, now);
     }
 
-    /// A segment arrived; `rcv_nxt` is what was expected.
+    /// Count a segment that arrived; `rcv_nxt` is the expected offset.
     pub fn received(&mut self, now: Time, seg: &Segment, rcv_nxt: u64) {
         self.segs_in += 1;
         if seg.flags.has(Flags::ACK) {
@@ -38,15 +38,15 @@ impl Ledger {
         if seg.len > 0 {
             self.data_segs_in += 1;
             if seg.seq <= rcv_nxt {
-                self.last_data_recv = now; // data out of order does not count (Linux `tcp_event_data_recv`)
+                self.last_data_recv = now; // out-of-order data does not count (Linux `tcp_event_data_recv`)
             }
             self.rcv_ooopack += (seg.seq > rcv_nxt) as u64;
         }
     }
 
-    /// A segment leaves.
+    /// Count a segment that was sent.
     pub fn sent(&mut self, now: Time, seg: &Segment) {
-        // Linux answers a SYN before there is a socket that could count it.
+        // Linux sends a SYN-ACK before there is a socket that could count it.
         self.segs_out += !(seg.flags.has(Flags::SYN) && seg.flags.has(Flags::ACK)) as u64;
         if seg.len > 0 {
             self.data_segs_out += 1;

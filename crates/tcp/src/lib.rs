@@ -1,6 +1,6 @@
 //! Sans-IO TCP: the time is an argument. Inputs are pushed (`on_packet`, `on_timer`, `write`, `close`),
-//! outputs polled (`poll_transmit`, `next_deadline`). No sockets, threads or clocks; the same code serves the
-//! simulator, packet scripts and tests.
+//! outputs are polled (`poll_transmit`, `next_deadline`). There are no sockets, threads or clocks; the same
+//! code serves the simulator, packet scripts and tests.
 
 mod config;
 mod connection;
@@ -27,3 +27,4 @@ pub use memory::PacketMemory;
 pub use metrics_cache::DestinationMetrics;
 pub use sender::{AckNews, Held, Hold, Occasion, Record, Repair, Timers, VarsRow, VarsTrace, Windows};
 pub use stats::{SlowStartEnd, SlowStartExit, Stats, Times};
+pub use ticks::Armed;

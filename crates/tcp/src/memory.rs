@@ -1,40 +1,40 @@
-//! The memory that a packet takes in a receive buffer, and the share of it that is payload (Linux `truesize`,
-//! `scaling_ratio`; sizes as measured, 64 bits).
+//! Memory of a packet in a receive buffer, and the share of it that is payload (Linux `truesize`,
+//! `scaling_ratio`; sizes as measured on 64 bits).
 
 use ackclock_core::choice;
 
-/// Linux `struct sk_buff` and `skb_shared_info`, bytes, aligned.
+/// Sizes of Linux `struct sk_buff` and `skb_shared_info`, aligned, bytes.
 const SK_BUFF: u32 = 256;
 const SHARED_INFO: u32 = 320;
-/// Cache line: sizes are multiples of it.
+/// Cache line, bytes. Sizes are multiples of it.
 const LINE: u32 = 64;
-/// Heads up to this size come from a separate cache (Linux SKB_SMALL_HEAD_CACHE_SIZE).
+/// Maximum size of a head from the separate cache for small heads (Linux SKB_SMALL_HEAD_CACHE_SIZE), bytes.
 const SMALL_HEAD: u32 = 576;
-/// Room before the headers (Linux NET_SKB_PAD).
+/// Unused bytes before the headers (Linux NET_SKB_PAD).
 const PAD: u32 = 64;
 
-/// Bytes in the head of a larger packet; the rest is in pages.
+/// Page size, and bytes that fit into the head of a packet. The rest of a larger packet is in pages.
 const PAGE: u32 = 4096;
 const LINEAR: u32 = PAGE - SHARED_INFO - PAD;
 
-/// Maximum number of pieces of one packet (Linux MAX_SKB_FRAGS): up to it, following data joins the packet
-/// and loses its own head (`skb_try_coalesce`).
+/// Maximum number of fragments of one packet (Linux MAX_SKB_FRAGS). Up to this number, following data is
+/// merged into the packet and its own head is freed (`skb_try_coalesce`).
 pub const MOST_PIECES: u32 = 17;
 
 /// Bytes that the sender's application writes into one page (Linux SKB_FRAG_PAGE_ORDER).
 const SENT_PAGE: u64 = 32_768;
 
-/// Payload of one page when packets are copied together.
+/// Payload of one page when packets are copied together, bytes.
 pub const COPY: u64 = (PAGE - SHARED_INFO) as u64;
 
-/// Memory of this many bytes after copying them together (Linux `tcp_collapse`).
+/// Memory of this many bytes after they were copied together (Linux `tcp_collapse`).
 pub fn copied_together(bytes: u64) -> u64 {
     let rest = (bytes % COPY) as u32;
     let whole = bytes / COPY * (PAGE + SK_BUFF) as u64;
     whole + if rest > 0 { (head(rest) + SK_BUFF) as u64 } else { 0 }
 }
 
-/// Bytes that may be copied behind the last of them.
+/// Bytes that can still be copied into the last packet after copying this many bytes together.
 pub fn room_behind_copies(bytes: u64) -> u32 {
     match (bytes % COPY) as u32 {
         0 => 0,
@@ -42,7 +42,7 @@ pub fn room_behind_copies(bytes: u64) -> u32 {
     }
 }
 
-/// Size of the object that holds this many bytes and the kernel's data behind them.
+/// Size of the memory block for this many bytes and the kernel's data after them.
 fn head(bytes: u32) -> u32 {
     match bytes.next_multiple_of(LINE) + SHARED_INFO {
         size if size <= SMALL_HEAD => SMALL_HEAD,
@@ -50,12 +50,12 @@ fn head(bytes: u32) -> u32 {
     }
 }
 
-/// Owner of an arriving packet's memory.
+/// Origin of an arriving packet's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PacketMemory {
-    /// The device's, which copies the packet (TUN).
+    /// The device, which copies the packet (TUN).
     Copied,
-    /// The sender's, on the same machine: the head and exactly the payload (veth).
+    /// The sender on the same machine: a head, and exactly the payload (veth).
     HandedOn,
 }
 
@@ -71,11 +71,11 @@ impl PacketMemory {
         }
     }
 
-    /// Return the number of memory pieces of a packet with the stream's bytes from `start` on that may join
-    /// another packet's; zero: its memory is the device's. A packet that arrived `whole` has one piece per
-    /// page of its sender; one that was cut up and merged has one per segment of `mss` bytes. (Linux
-    /// `skb_shinfo(skb)->nr_frags`. Differs: a page begins where the last one is full, though Linux leaves
-    /// its last 31 bytes empty.)
+    /// Number of fragments of a packet that can be merged into another packet; 0 if its memory is the
+    /// device's. `start` is the packet's offset in the stream. A packet that arrived `whole` has one fragment
+    /// per page of its sender; one that was split and merged again has one per segment of `mss` bytes. (Linux
+    /// `skb_shinfo(skb)->nr_frags`. Differs: a page begins where the previous one is full, whereas Linux
+    /// leaves its last 31 bytes empty.)
     pub fn pieces(self, start: u64, len: u32, mss: u32, whole: bool) -> u32 {
         if self == PacketMemory::Copied || len == 0 {
             return 0;
@@ -89,7 +89,7 @@ impl PacketMemory {
         (len as u64).div_ceil(mss) as u32 + cut.count() as u32
     }
 
-    /// Bytes of a following packet that may be copied behind the payload of such a packet.
+    /// Bytes of the next packet that can be copied behind `len` bytes of payload in a packet.
     pub fn room_behind(self, len: u32, overhead: u32) -> u32 {
         let used = PAD + len + overhead;
         match self {
@@ -98,7 +98,7 @@ impl PacketMemory {
         }
     }
 
-    /// The share of full segments of an Ethernet.
+    /// Payload share of full Ethernet segments.
     pub fn full(self) -> Share {
         Share::of(1448, self.of(1448, 52))
     }
@@ -111,35 +111,35 @@ fn copied(len: u32, overhead: u32) -> u64 {
     (head(PAD + len + overhead) + SK_BUFF) as u64
 }
 
-/// Part of memory that is payload, in 256ths (Linux `scaling_ratio`).
+/// Payload as a share of memory, in units of 1/256 (Linux `scaling_ratio`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share(u64);
 
 impl Default for Share {
-    /// Linux TCP_DEFAULT_SCALING_RATIO, before the first segment.
+    /// Value before the first segment (Linux TCP_DEFAULT_SCALING_RATIO).
     fn default() -> Share {
         Share(128)
     }
 }
 
 impl Share {
-    /// Return the minimum memory that holds such a window.
+    /// Return the minimum memory for a window of `window` bytes.
     pub fn needed(self, window: u64) -> u64 {
         (window << 8).div_ceil(self.0)
     }
 
-    /// Return the payload share of segments of this length, each of which takes `memory` bytes.
+    /// Return the share for segments of this length, each of which takes `memory` bytes.
     pub fn of(len: u32, memory: u64) -> Share {
         Share(((len as u64) << 8).checked_div(memory).unwrap_or(0).max(1))
     }
 
-    /// Return the window that this much memory holds (Linux `tcp_win_from_space`).
+    /// Return the window that `memory` bytes provide (Linux `tcp_win_from_space`).
     #[inline]
     pub fn window(self, memory: u64) -> u64 {
         (memory * self.0) >> 8
     }
 
-    /// The memory that such a window needs (Linux `tcp_space_from_win`).
+    /// Return the memory for a window of `window` bytes, rounded down (Linux `tcp_space_from_win`).
     #[inline]
     pub fn memory(self, window: u64) -> u64 {
         (window << 8) / self.0
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!((pieces(1, 1448, true), pieces(1, 14_480, true)), (1, 1));
         assert_eq!((pieces(1, 32_768, true), pieces(1, 32_769, true), pieces(32_769, 10, true)), (1, 2, 1));
         assert_eq!((pieces(1, 14_480, false), pieces(32_000, 1448, false)), (10, 2));
-        // page and segment end together: 32768 = 31320 + 1448
+        // page and segment end at the same byte: 32768 = 31320 + 1448
         assert_eq!((pieces(31_321, 2896, false), pieces(30_001, 2896, false)), (2, 3));
         assert_eq!(PacketMemory::Copied.pieces(1, 1448, 1448, true), 0);
     }

@@ -1,30 +1,30 @@
-//! The destination cache: what a host remembers of earlier connections to the same destination (Linux `tcp_metrics`;
-//! RFC 9040 on the sharing of control blocks). The next connection starts with the cached ssthresh.
+//! Destination cache: values that a host remembers from earlier connections to the same destination (Linux
+//! `tcp_metrics`; RFC 9040 on the sharing of control blocks). The next connection starts with the cached ssthresh.
 //!
-//! Sources: the rules are those of Linux as the study sheet on large pipes gives them (section 4.1), in its words.
-//! Newer kernels keep ssthresh out of the cache unless told otherwise (`tcp_no_ssthresh_metrics_save`, on by default), so
-//! a scenario has to ask for it. The cached RTT, which seeds the first RTO only, is left out.
+//! The rules are those of Linux as described in the study sheet on large pipes (section 4.1). Newer kernels
+//! do not cache ssthresh by default (`tcp_no_ssthresh_metrics_save`), so a scenario has to request it. The
+//! cached RTT, which only sets the first RTO, is not modelled.
 
 use ackclock_cc::Window;
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
-/// Age above which entries are void.
+/// Age after which entries are void.
 const LIFETIME: Span = Span::from_secs(3600);
 
-/// Memory of one destination, in segments.
+/// Cached values of one destination.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DestinationMetrics {
-    /// Slow-start threshold; zero = none.
+    /// Slow-start threshold, segments; zero: none.
     pub ssthresh: u32,
-    /// Congestion window; zero = none. It is remembered, but no connection starts with it.
+    /// Congestion window, segments; zero: none. It is cached, but no connection starts with it.
     pub cwnd: u32,
     /// Time of the last save.
     pub saved: Time,
 }
 
 impl DestinationMetrics {
-    /// A connection to the destination closes.
+    /// Update the entry when a connection to the destination closes.
     pub fn save(&mut self, now: Time, cwnd: u32, ssthresh: u32, ca_state: CaState) {
         if self.is_void(now) {
             *self = DestinationMetrics::default();
@@ -43,7 +43,7 @@ impl DestinationMetrics {
         }
     }
 
-    /// The ssthresh with which a connection to the destination starts, if any.
+    /// Initial ssthresh of the next connection to the destination, segments; `None` if there is no valid entry.
     pub fn ssthresh(&self, now: Time) -> Option<u32> {
         (self.ssthresh > 0 && !self.is_void(now)).then_some(self.ssthresh)
     }
@@ -86,7 +86,7 @@ mod tests {
             assert_eq!(saved((60, 9), 101, 80, state), (80, 9));
             assert_eq!(saved((90, 9), 101, 80, state), (90, 9));
         }
-        // slow start after a timeout; at ssthresh, cwnd is not above it
+        // slow start after a timeout, or cwnd equal to ssthresh: cwnd is not above ssthresh
         assert_eq!(saved((60, 9), 10, 80, CaState::Open), (80, 9));
         assert_eq!(saved((60, 9), 80, 80, CaState::Open), (80, 9));
     }

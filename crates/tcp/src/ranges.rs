@@ -1,10 +1,10 @@
-//! Ranges with gaps between them, in order. Usually a retransmission fills the first gap, so ranges are removed from the front. A
-//! vector with thousands of them would move all the others each time.
+//! Ordered list of ranges with gaps between them. A retransmission usually fills the first gap, so ranges are
+//! removed from the front; a vector of thousands of ranges would move all the others each time.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Replace the ranges at `replaced` by `range`; if there are none, insert it there.
+/// Replace the ranges at indices `replaced` by `range`. If there are none, insert `range` at that position.
 #[inline]
 pub(crate) fn put_for<T>(ranges: &mut VecDeque<T>, replaced: Range<usize>, range: T) {
     if !replaced.is_empty() {
@@ -20,7 +20,7 @@ pub(crate) fn put_for<T>(ranges: &mut VecDeque<T>, replaced: Range<usize>, range
     ranges.insert(replaced.start, range);
 }
 
-/// Capacity for one range first, because most of many flows have one gap; then for two, four, and so on.
+/// Reserve capacity for one range first, because most flows have a single gap, then for two, four, and so on.
 #[cold]
 fn make_room<T>(ranges: &mut VecDeque<T>) {
     ranges.reserve_exact(ranges.len().max(1));

@@ -1,8 +1,8 @@
-//! The receiving half: reassembly, and the content and timing of ACKs.
+//! The receiving half: reassembly, and content and timing of ACKs.
 //!
-//! Delayed ACKs follow RFC 1122/5681 or Linux (`__tcp_ack_snd_check`: quick ACKs at the start, adaptive timeout, an ACK at once when a
-//! gap closes, compression of duplicate ACKs after the first three). SACK blocks: RFC 2018, the block of the latest arrival first; DSACK:
-//! RFC 2883. The window grows by autotuning (`rwnd.rs`), and while it grows Linux acknowledges every segment: its early ACK trains.
+//! Delayed ACKs follow RFC 1122/5681 or Linux (`__tcp_ack_snd_check`: quick ACKs at the start, adaptive timeout, an immediate ACK when a gap closes,
+//! compression of duplicate ACKs after the first three). SACK blocks follow RFC 2018, with the block of the latest arrival first; DSACK
+//! follows RFC 2883. The window grows by autotuning (`rwnd.rs`). While it grows, Linux acknowledges every segment, which gives its early ACK trains.
 
 mod accurate;
 mod acks;
@@ -33,22 +33,22 @@ use reading::Reader;
 use reassembly::Reassembly;
 pub(crate) use resting::Resting;
 
-/// A segment shorter than this does not open the window (Linux `tcp_event_data_recv`).
+/// Minimum payload, bytes, of a segment that opens the window (Linux `tcp_event_data_recv`).
 const SMALLEST_TO_GROW: u32 = 128;
 
-/// Receiver state of one endpoint. Offsets as in [`Segment`].
+/// Receiver state of one endpoint. Offsets are those of [`Segment`].
 #[derive(Clone, Debug)]
 pub struct Receiver {
     /// Next offset expected in order.
     pub rcv_nxt: u64,
-    /// ACKs as Linux's, nothing waits out of order, and what comes in order is read at once: the next segment
-    /// asks for no more than [`Receiver::on_data`] does itself (Linux `pred_flags`). Computed after every
-    /// other segment: code outside [`Receiver::on_other_data`] that sets `early` or `optimist`, or opens
-    /// gaps, must clear it.
+    /// The next segment needs only the fast path of [`Receiver::on_data`] (Linux `pred_flags`): ACKs follow
+    /// Linux, no data is out of order, and data in order is read at once. Recomputed after every other
+    /// segment. Code outside [`Receiver::on_other_data`] that sets `early` or `optimist`, or opens gaps, must
+    /// clear it.
     is_plain: bool,
-    /// Whether the receiver can be plain at times.
+    /// The configuration permits the fast path.
     predicts: bool,
-    /// See [`Receiver::stamp_otherwise`].
+    /// Headers are written by [`Receiver::stamp_otherwise`].
     stamps_otherwise: bool,
     assembly: Reassembly,
     pub(crate) acks: Acknowledging,
@@ -61,13 +61,13 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Bring the ranges that are read next into the caches.
+    /// Prefetch the ranges that the next arrival reads.
     #[inline]
     pub(crate) fn prefetch(&self) {
         self.assembly.out_of_order.front().into_iter().for_each(prefetch_all);
     }
 
-    /// Receiver of one end of a connection, before its handshake.
+    /// Return the receiver of one end of a connection, before its handshake.
     pub fn of_end(config: &Config, responder: bool) -> Receiver {
         let ticks = Ticks::of(config);
         match responder && config.switches.response_carries_ack {
@@ -76,7 +76,7 @@ impl Receiver {
         }
     }
 
-    /// Receiver without any data.
+    /// Return a receiver without any data.
     pub fn new(config: &Config, ticks: Ticks) -> Receiver {
         Receiver {
             rcv_nxt: 0,
@@ -96,10 +96,10 @@ impl Receiver {
         }
     }
 
-    /// The handshake settled the features of both sides.
+    /// Apply the options that the handshake agreed on.
     pub fn negotiated(&mut self, sack: bool, timestamps: bool) {
         self.assembly.sack &= sack;
-        // Options that were not agreed on leave their room to the payload.
+        // Bytes of options that were not agreed on are available to the payload.
         let options = 12 * (self.stamps.on && !timestamps) as u32;
         self.sizes.most = self.sizes.most.saturating_add(options);
         self.sizes.advmss += options;
@@ -107,14 +107,14 @@ impl Receiver {
         self.window.negotiated(self.stamps.on);
     }
 
-    /// The handshake is complete; the pace of data is measured from then (Linux `tcp_finish_connect`:
-    /// `lrcvtime`).
+    /// Start at the end of the handshake. The pace of data is measured from this time (Linux
+    /// `tcp_finish_connect`: `lrcvtime`).
     pub fn begin(&mut self, now: Time) {
         self.acks.last_data = now;
         self.window.begin(now);
     }
 
-    /// The peer's SYN took offset 0.
+    /// Account for the peer's SYN, which has offset 0.
     pub fn on_syn(&mut self) {
         self.rcv_nxt = 1;
         self.acks.rcv_wup = 1;
@@ -131,54 +131,55 @@ impl Receiver {
         self.rcv_nxt.saturating_sub(1) - self.fin_received() as u64
     }
 
-    /// Payload bytes received behind a gap.
+    /// Payload bytes received out of order.
     pub fn behind_gaps(&self) -> u64 {
         self.assembly.bytes()
     }
 
-    /// Bytes counted as received in order that a cheating receiver never had.
+    /// Bytes counted as received in order although a cheating receiver never received them.
     pub fn concealed(&self) -> u64 {
         self.cheats.optimist.as_ref().map_or(0, |optimist| optimist.concealed())
     }
 
-    /// Unit of windows: without scaling the header has 16 bits; with it, a window is a multiple of the unit.
+    /// Set the unit of windows from the scaling option. Without scaling the header field has 16 bits; with scaling
+    /// a window is a multiple of the unit.
     pub fn fit_header(&mut self, shift: Option<u8>) {
         self.window.fit_header(shift);
     }
 
-    /// Amount by which a window may be smaller than before only because headers round.
+    /// Amount by which an offered window may shrink because header fields are rounded, bytes.
     pub fn rounding(&self) -> u64 {
         self.window.rounding()
     }
 
-    /// rcv_nxt when the last ACK left.
+    /// rcv_nxt when the last ACK was sent.
     pub fn last_ack(&self) -> u64 {
         self.acks.rcv_wup
     }
 
-    /// Bound of the window offered last.
+    /// Right edge of the window offered last.
     pub fn right_edge(&self) -> u64 {
         self.window.right_edge()
     }
 
-    /// Whether the segment ends within the window; a FIN may exceed it by its one number, and the rest may if
-    /// nothing waits to be read (Linux `tcp_sequence`).
+    /// Whether the segment ends within the window. A FIN may exceed it by one, and data may exceed it if the
+    /// application has read everything (Linux `tcp_sequence`).
     pub fn is_in_window(&self, seg: &Segment) -> bool {
         let right = self.window.furthest_edge().max(self.rcv_nxt);
         seg.seq + seg.len as u64 <= right || (seg.seq <= right && self.reader.read == self.received())
     }
 
-    /// The very first window, before anything was sent.
+    /// Set the first window, before anything is sent.
     pub fn offer_first(&mut self, bytes: u64) {
         self.window.offer_first(bytes);
     }
 
-    /// SO_RCVBUF of a connection, memory.
+    /// Set SO_RCVBUF, bytes of memory.
     pub fn set_buffer(&mut self, memory: u64) {
         self.window.set_buffer(memory);
     }
 
-    /// A segment with payload from outside the window: an ACK, with a report if it is a duplicate (Linux
+    /// Answer a segment with payload from outside the window, with a DSACK if it is a duplicate (Linux
     /// `tcp_send_dupack`).
     pub fn on_outside(&mut self, seg: &Segment) {
         let end = (seg.seq + seg.seq_len()).min(self.rcv_nxt);
@@ -186,27 +187,27 @@ impl Receiver {
             self.enter_quickack();
             self.assembly.dsack = self.assembly.reports().then_some((seg.seq, end));
         }
-        self.acks.now = true; // such an ACK does not count as one of the remaining quick ones
+        self.acks.now = true; // this ACK does not use up one of the remaining quick ACKs
     }
 
-    /// Estimate of the peer's segment size.
+    /// Estimate of the peer's segment size, bytes.
     pub fn rcv_mss(&self) -> u32 {
         self.sizes.rcv_mss
     }
 
-    /// Delay of ACKs, the receiver's own RTT estimate, and the bytes drained in one RTT, for TCP_INFO.
+    /// ACK timeout (ATO), the receiver's own RTT estimate, and the bytes that the application read in one RTT, for TCP_INFO.
     pub fn pace(&self) -> (Span, Span, u64) {
         let (rtt, space) = self.window.measured();
         (self.acks.ato, rtt, space)
     }
 
-    /// Bound of the window offered now.
+    /// Current limit of the offered window, bytes (Linux `rcv_ssthresh`).
     pub fn offered(&self) -> u64 {
         self.window.offered()
     }
 
-    /// A segment that takes sequence space arrived. The connection's smoothed RTT and RTO bound the delay of ACKs;
-    /// `ts_now` is the timestamp clock.
+    /// Process a segment that occupies sequence space. The smoothed RTT and the RTO of the connection limit
+    /// the delay of ACKs; `ts_now` is the timestamp clock.
     pub fn on_data(&mut self, now: Time, seg: &Segment, srtt: Span, rto: Span, ts_now: u32) {
         self.stamps.now = ts_now;
         self.drain_before(now);
@@ -220,7 +221,7 @@ impl Receiver {
         self.read_at_once::<true>(now, reads);
     }
 
-    /// `on_data` for all segments that are not the next one of a plain receiver.
+    /// Process a segment for which the fast path of `on_data` does not suffice.
     #[inline(never)]
     fn on_other_data(&mut self, now: Time, seg: &Segment, srtt: Span, rto: Span) {
         let (start, end) = (seg.seq, seg.seq + seg.seq_len());
@@ -233,18 +234,18 @@ impl Receiver {
         let mut fin_waits = false;
         if seg.flags.has(ackclock_core::Flags::FIN) {
             if end > self.rcv_nxt {
-                self.assembly.fin_at = NonZeroU64::new(end - 1); // one of before what was received is none (Linux `tcp_data_queue` drops it)
+                self.assembly.fin_at = NonZeroU64::new(end - 1); // a FIN before rcv_nxt is ignored (Linux `tcp_data_queue` drops it)
             }
             let next = start <= self.rcv_nxt && end > self.rcv_nxt;
             let full = seg.len == 0 && self.right_edge() <= self.rcv_nxt;
-            // The ACK of a FIN waits for the application's own FIN, if there is still one to come (Linux `tcp_fin`: pingpong mode).
+            // The ACK of a FIN waits for the application's own FIN, unless that was sent before (Linux `tcp_fin`: pingpong mode).
             fin_waits = self.acks.mode == DelayedAck::Linux && !self.acks.closing && next && !full;
             if !fin_waits && (next || full || self.acks.mode != DelayedAck::Linux) {
-                self.acks.now = true; // beyond a hole it is data like any other to Linux
+                self.acks.now = true; // in Linux, a FIN after a gap is treated like data
             }
         }
-        // Earlier data counts as well, as in a probe for a lost tail (Linux `tcp_rcv_rtt_measure_ts` comes
-        // before `tcp_data_queue`).
+        // A retransmission of old data, such as a tail loss probe, gives a sample too (Linux
+        // `tcp_rcv_rtt_measure_ts` precedes `tcp_data_queue`).
         self.measure_rtt(seg, self.keeps_waiting());
         self.measure_later(now);
         let mut reads = None;
@@ -279,7 +280,7 @@ impl Receiver {
                 self.acks.decrement_quickack(&self.window);
                 self.acks.acknowledged();
             }
-            // Without SACK a window update would hide the duplicate ACK; discarded data opens nothing.
+            // Without SACK a window update would hide the duplicate ACK. Discarded data does not open the window.
             let grew = kept
                 .is_some_and(|held| self.assembly.sack && self.window.on_segment(seg.len, in_order + held));
             if grew && self.acks.mode == DelayedAck::Linux {
@@ -302,9 +303,9 @@ impl Receiver {
             self.predicts && self.acks.mode == DelayedAck::Linux && !keeps && self.cheats.optimist.is_none();
     }
 
-    /// A segment takes the stream up to `end`. Up to where the application reads at once, if it does.
+    /// Accept a segment that extends the data in order up to `end`. Returns the end of the data to be read at once, if any.
     ///
-    /// `PLAIN`, here and below: [`Receiver::is_plain`] holds.
+    /// `PLAIN`, here and below: [`Receiver::is_plain`] is true.
     #[inline(always)]
     fn accept<const PLAIN: bool>(&mut self, now: Time, seg: &Segment, end: u64, rto: Span) -> Option<u64> {
         let (explicit_reads, linux) = (!PLAIN && self.reader.explicit, self.is_linux::<PLAIN>());
@@ -328,7 +329,7 @@ impl Receiver {
             self.window.hold(taken, self.rcv_nxt);
         }
         if linux && seg.len > 0 {
-            self.acks.adapt_delay(now, rto, &self.window, self.sizes.rcv_mss); // a FIN tells nothing of the pace
+            self.acks.adapt_delay(now, rto, &self.window, self.sizes.rcv_mss); // a FIN gives no sample of the pace
             if grew {
                 self.acks.quick |= 1; // Linux `tcp_grow_window`
             }
@@ -363,7 +364,7 @@ impl Receiver {
         PLAIN || self.acks.mode == DelayedAck::Linux
     }
 
-    /// Memory of data that waits out of order, and of `waiting` bytes in order.
+    /// Memory of out-of-order data and of `waiting` bytes in order.
     #[inline]
     fn memory(&self, waiting: u64) -> u64 {
         let in_order = match self.reader.explicit {
@@ -373,7 +374,7 @@ impl Receiver {
         in_order + self.assembly.gathered
     }
 
-    /// `waits`: bytes in order wait for the application.
+    /// Measure the RTT from a segment. `waits`: data in order has not been read yet.
     #[inline(always)]
     fn measure_rtt(&mut self, seg: &Segment, waits: bool) {
         self.window.measure_rtt(seg, self.stamps.now, self.sizes.rcv_mss, waits);

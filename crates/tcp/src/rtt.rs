@@ -1,8 +1,8 @@
 //! Round-trip time and retransmission timeout.
 //!
-//! Two estimators: RFC 6298, and Linux's, which differs in three ways that show on a trace: RTO = srtt + rttvar with
-//! rttvar (4 x mean deviation) floored at 200 ms; deviation that shrinks because RTT falls counts one eighth; and
-//! rttvar rises at once but decays by a quarter once per window. Sources: RFC 6298 §2-4; Linux `tcp_rtt_estimator`,
+//! Two estimators: RFC 6298, and Linux's, which differs in three ways that are visible on a trace. RTO = srtt + rttvar,
+//! with rttvar (4 x mean deviation) at least 200 ms. A deviation caused by a falling RTT has only an eighth of the weight.
+//! rttvar rises at once, but decays by a quarter once per window. Sources: RFC 6298 §2-4; Linux `tcp_rtt_estimator`,
 //! `__tcp_set_rto`. Units: ns for RFC 6298; Linux works in microseconds, scaled by 8 (srtt) and 4 (mdev).
 
 use ackclock_core::Span;
@@ -16,7 +16,7 @@ pub struct Rtt {
     min_rto: Span,
     max_rto: Span,
     tick: Span,
-    /// Linux: 8 x srtt in us; RFC: ns.
+    /// Smoothed RTT. Linux: 8 x srtt, us; RFC 6298: ns.
     srtt: u64,
     mdev: u64,
     mdev_max: u64,
@@ -28,7 +28,7 @@ pub struct Rtt {
 }
 
 impl Rtt {
-    /// No sample yet.
+    /// Return an estimator without samples.
     pub fn new(style: RtoStyle, initial: Span, min: Span, max: Span, tick: Span) -> Rtt {
         Rtt {
             style,
@@ -46,7 +46,7 @@ impl Rtt {
         }
     }
 
-    /// Whether there was a sample.
+    /// Whether there has been a sample.
     #[inline]
     pub fn has_sample(&self) -> bool {
         self.srtt != 0
@@ -61,7 +61,7 @@ impl Rtt {
         }
     }
 
-    /// Smoothed RTT with all of its digits: eighths of a microsecond in Linux.
+    /// Smoothed RTT at full precision: eighths of a microsecond in Linux.
     pub fn exact_srtt(&self) -> Span {
         match self.style {
             RtoStyle::Linux => Span(125 * self.srtt),
@@ -69,7 +69,7 @@ impl Rtt {
         }
     }
 
-    /// Term that the RTO adds to srtt.
+    /// Variation term that the RTO adds to srtt.
     pub fn rttvar(&self) -> Span {
         match self.style {
             RtoStyle::Linux => Span::from_us(self.rttvar),
@@ -91,36 +91,36 @@ impl Rtt {
         self.min_rtt
     }
 
-    /// The retransmission timeout in force, backed off.
+    /// Current retransmission timeout, including backoff.
     #[inline]
     pub fn rto(&self) -> Span {
         self.rto
     }
 
-    /// Consecutive doublings.
+    /// Number of consecutive doublings of the RTO.
     pub fn backoff(&self) -> u8 {
         self.backoff
     }
 
-    /// Candidate for the least RTT.
+    /// Update the minimum RTT with a sample.
     #[inline]
     pub fn update_min(&mut self, rtt: Span) {
         self.min_rtt = self.min_rtt.min(Span(rtt.0.max(1)));
     }
 
-    /// A timeout expired: double the RTO (RFC 6298 §5.5).
+    /// Double the RTO after a timeout (RFC 6298 §5.5).
     pub fn back_off(&mut self) {
         self.backoff = self.backoff.saturating_add(1);
         self.rto = (self.rto * 2).min(self.max_rto);
     }
 
-    /// A handshake without a sample: fall back to 3 s (RFC 6298 §5.7).
+    /// Set the RTO after a handshake without a sample: 3 s in RFC 6298 §5.7.
     pub fn fall_back(&mut self, rto: Span) {
         self.rto = rto;
         self.backoff = 0;
     }
 
-    /// One RTT sample; `snd_una` and `snd_nxt` delimit Linux's windows of deviation.
+    /// Process an RTT sample. `snd_una` and `snd_nxt` delimit the windows over which Linux takes the maximum deviation.
     #[inline]
     pub fn sample(&mut self, rtt: Span, snd_una: u64, snd_nxt: u64) {
         match self.style {
@@ -143,7 +143,7 @@ impl Rtt {
             self.srtt = (self.srtt as i64 + m).max(1) as u64;
             if m < 0 {
                 m = -m - (self.mdev >> 2) as i64;
-                // A falling RTT must not inflate the deviation (Eifel's observation).
+                // A falling RTT must not inflate the deviation (observed in the work on Eifel).
                 if m > 0 {
                     m >>= 3;
                 }
@@ -180,7 +180,7 @@ impl Rtt {
     }
 }
 
-/// Whole ticks, rounded up (Linux `usecs_to_jiffies`).
+/// Round up to whole ticks (Linux `usecs_to_jiffies`).
 fn round_up(span: Span, tick: Span) -> Span {
     if tick.0 <= 1 {
         return span;

@@ -1,8 +1,8 @@
-//! The receive window and its growth: dynamic right-sizing, as Linux does it (`tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`,
-//! `tcp_grow_window`; Fisk and Feng 2001). Once per RTT the buffer is set to what the application drained, doubled, and doubled again
-//! while that grows; the window offered then opens by two segments per segment received, as far as the segment itself leaves room in
-//! the buffer. The buffer is memory (`memory.rs`); the window may take the share of it that segments were seen to fill with payload
-//! (Linux `scaling_ratio`). What happens when it runs out is in `receiver/queues.rs`.
+//! Receive window and its autotuning: dynamic right-sizing as in Linux (`tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`,
+//! `tcp_grow_window`; Fisk and Feng 2001). Once per RTT the buffer is set to twice the bytes that the application read,
+//! and more while that number grows. The offered window then opens by two segments per segment received, as far as the
+//! memory of the segment permits. The buffer is a limit of memory (`memory.rs`); the window may use the share of it
+//! that segments were seen to fill with payload (Linux `scaling_ratio`). `receiver/queues.rs` handles a full buffer.
 
 mod rtt;
 
@@ -14,10 +14,10 @@ use crate::memory::{PacketMemory, Share};
 /// Estimate of the peer's segment size before the first segment (Linux TCP_MSS_DEFAULT).
 pub const FIRST_MSS: u32 = 536;
 
-/// The window may always be bounded by this much (half of Linux SOCK_MIN_RCVBUF).
+/// Lower bound of the window limit that SO_RCVBUF sets (half of Linux SOCK_MIN_RCVBUF), bytes.
 const LEAST_CLAMP: u64 = 1_152;
 
-/// Offered windows: the right edge now and the furthest, and the window of the last header.
+/// Offered windows: the right edge of the last one, the furthest right edge, and the window of the last header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Edges {
     right: u64,
@@ -25,74 +25,75 @@ pub struct Edges {
     told: u64,
 }
 
-// Length: the rules share the fields, and none of them is long.
+// Length: the rules share the fields, and each of them is short.
 /// Receive window of one endpoint, bytes.
 #[derive(Clone, Debug)]
 pub struct ReceiveWindow {
-    /// Offered now (Linux `rcv_ssthresh`).
+    /// Current limit of the offered window (Linux `rcv_ssthresh`).
     threshold: u64,
-    /// Bound of the offer (Linux `window_clamp`).
+    /// Limit up to which `threshold` grows (Linux `window_clamp`).
     clamp: u64,
-    /// Bound of the bound, as requested.
+    /// Maximum of `clamp`, as configured.
     widest: u64,
-    /// Memory that packets may take (Linux `sk_rcvbuf`), and the limit of its growth.
+    /// Memory available to packets (Linux `sk_rcvbuf`), and the maximum to which it grows.
     buffer: u64,
     most: u64,
     /// Share of memory that counts as window.
     share: Share,
-    /// Memory of a packet of the size last measured; the windows that the whole buffer holds, and what one such packet leaves of it.
+    /// Memory of a packet of the size last measured; the window of the whole buffer; and the window that remains beside one such packet.
     segment: u64,
     all: u64,
     beside_one: u64,
-    /// How far the offer opens while one such segment is held, and half of the greatest offer: less room than that is little.
+    /// Limit of the offered window while one packet of that size is in memory, and half of the largest
+    /// window, below which space is tight.
     opens_to: u64,
     half: u64,
-    /// Size of the segments that the share was measured with (Linux `rcv_mss`).
+    /// Segment size with which the share was measured (Linux `rcv_mss`).
     rcv_mss: u32,
-    /// Payload of the packet that it was measured with.
+    /// Payload of the packet with which the share was measured.
     packet: u32,
     overhead: u32,
     kept: PacketMemory,
     /// Packets of several segments arrive as they were sent.
     whole: bool,
-    /// Bytes by which one segment opens the offer: two full segments, options included (Linux 2 x `advmss`).
+    /// Bytes by which one segment opens the window: two full segments, options included (Linux 2 x `advmss`).
     step: u32,
-    /// The very first offer, in the handshake.
+    /// First window, offered in the handshake.
     first: u32,
-    /// Right edge offered now, and the largest ever. An edge moves back if windows may shrink, or if memory
-    /// ran out.
+    /// Right edge of the last window, and the furthest one so far. An edge moves back if windows may shrink
+    /// or memory ran out.
     right: u64,
     furthest: u64,
-    /// The offer may shrink (Linux `tcp_shrink_window`).
+    /// The offered window may shrink (Linux `tcp_shrink_window`).
     shrinks: bool,
-    /// Windows are rounded up and never shrink.
+    /// Windows are rounded up to the unit of the header, and never shrink.
     rounds_up: bool,
-    /// Window of the last ACK (Linux `rcv_wnd`).
+    /// Window offered by the last ACK (Linux `rcv_wnd`).
     told: u64,
     /// Eight times the receiver's own RTT estimate, us (Linux `rcv_rtt_est`).
     rtt_8: u64,
     last_ts_ecr: u32,
-    /// The window offered at `windows_since`, us, is full when this is received; zero before the first data.
+    /// Offset at which the window offered at `windows_since`, us, is used up; zero before the first data.
     window_ends: u64,
     windows_since: u64,
     space: u64,
     measured_from: u64,
-    /// Measured round trip in whole us, as Linux's clock counts.
+    /// Time of the last measurement of reads, whole us as on Linux's clock.
     measured_us: u64,
-    /// Unit of the header's window less one, and its greatest value.
+    /// Unit of the header's window field less one, and the maximum of the field.
     unit: u32,
     header_max: u32,
-    /// Memory in use: by data that waits for the application, or out of order (Linux `sk_rmem_alloc`).
+    /// Memory in use by data that the application has not read or that is out of order, bytes (Linux `sk_rmem_alloc`).
     held: u64,
 }
 
-/// Minimum shift that lets 16 bits express this buffer (RFC 7323 §2.3: at most 14).
+/// Smallest shift with which 16 bits can express this buffer (RFC 7323 §2.3: at most 14).
 pub(crate) fn window_scale(buffer: u64) -> u8 {
     (0..14).find(|&s| 65_535u64 << s >= buffer).unwrap_or(14)
 }
 
 impl ReceiveWindow {
-    /// A window that starts at the profile's first offer.
+    /// Return a window that starts with the first offer of the profile.
     pub fn new(config: &Config) -> ReceiveWindow {
         let first = (config.initial_rwnd as u64).min(config.receive_buffer);
         let window = config.first_buffer.max(first);
@@ -122,7 +123,7 @@ impl ReceiveWindow {
             kept: config.switches.packet_memory,
             whole: config.whole_packets,
             step: 2 * config.payload(),
-            first: first as u32, // the profile's, or less
+            first: first as u32, // first window of the profile, or less
             right: 0,
             furthest: 0,
             shrinks: config.shrink_window,
@@ -144,12 +145,12 @@ impl ReceiveWindow {
         made
     }
 
-    /// The very first offer, before anything was sent.
+    /// Set the first window, before anything was sent.
     #[cold]
     pub fn offer_first(&mut self, bytes: u64) {
-        (self.first, self.told) = (bytes as u32, bytes); // a profile's
+        (self.first, self.told) = (bytes as u32, bytes); // value of a profile, so it fits
         self.threshold = bytes.min(self.clamp);
-        self.space = (5 * self.step as u64).min(bytes); // ten segments
+        self.space = (5 * self.step as u64).min(bytes); // ten segments, since `step` is two
     }
 
     #[cold]
@@ -160,39 +161,39 @@ impl ReceiveWindow {
         self.bound(self.clamp);
     }
 
-    /// Bound the offer.
+    /// Set the limit of the offered window.
     fn bound(&mut self, clamp: u64) {
         self.clamp = clamp;
         self.opens_to = clamp.min(self.beside_one);
         self.half = clamp.min(self.all) / 2;
     }
 
-    /// The connection is established: drained bytes are measured from now on.
+    /// Start measuring reads at the end of the handshake.
     pub fn begin(&mut self, now: Time) {
         self.measured_us = now.0 / 1_000;
     }
 
-    /// The receiver's own RTT estimate, and bytes drained in one RTT.
+    /// The receiver's own RTT estimate, and the bytes read in one RTT.
     pub fn measured(&self) -> (Span, u64) {
         (Span::from_us(self.rtt_8 >> 3), self.space)
     }
 
-    /// Bytes offered beyond what was received.
+    /// Current limit of the offered window (Linux `rcv_ssthresh`).
     pub fn offered(&self) -> u64 {
         self.threshold
     }
 
-    /// Bound of the window offered last.
+    /// Right edge of the window offered last.
     pub fn right_edge(&self) -> u64 {
         self.right
     }
 
-    /// Bound of all windows offered so far (Linux `rcv_mwnd_seq`).
+    /// Furthest right edge of all windows offered so far (Linux `rcv_mwnd_seq`).
     pub fn furthest_edge(&self) -> u64 {
         self.furthest
     }
 
-    /// Offered windows so far.
+    /// Return the windows offered so far.
     pub fn edges(&self) -> Edges {
         Edges { right: self.right, furthest: self.furthest, told: self.told }
     }
@@ -202,13 +203,13 @@ impl ReceiveWindow {
         (self.right, self.furthest, self.told) = (right, furthest, told);
     }
 
-    /// Return the window for a header.
+    /// Return the window for the next header, and record it as offered.
     #[inline]
     pub fn advertise(&mut self, rcv_nxt: u64) -> u32 {
         if self.right == 0 {
             self.right = rcv_nxt + self.first as u64;
         } else {
-            // An unchanged offer is rounded up again (Linux `tcp_select_window`).
+            // An unchanged window is rounded up again (Linux `tcp_select_window`).
             let now = match self.shrinks && self.unit > 0 {
                 false => self.round_up(self.right.saturating_sub(rcv_nxt)),
                 true => 0,
@@ -220,34 +221,34 @@ impl ReceiveWindow {
         self.told.min(self.header_max as u64) as u32
     }
 
-    /// Whether the same window is offered again while nothing arrives and nothing is read.
+    /// Whether the next header offers the same window, unless data arrives or is read first.
     #[inline]
     pub fn repeats(&self) -> bool {
         self.rounds_up && self.right > 0
     }
 
-    /// An arriving packet found no memory: the header says zero (Linux ICSK_ACK_NOMEM).
+    /// Record a zero window, offered because there was no memory for a packet (Linux ICSK_ACK_NOMEM).
     pub fn advertise_none(&mut self, rcv_nxt: u64) {
         (self.right, self.told) = (rcv_nxt, 0);
         self.furthest = self.furthest.max(rcv_nxt);
     }
 
-    /// Greatest number of bytes that rounding to the header's unit takes.
+    /// Maximum number of bytes by which rounding to the header's unit changes a window.
     pub fn rounding(&self) -> u64 {
         self.unit as u64
     }
 
-    /// Window of the last ACK.
+    /// Window offered by the last ACK.
     pub fn told(&self) -> u64 {
         self.told
     }
 
-    /// Whether an ACK now would offer as much as the last one did (Linux `__tcp_ack_snd_check`).
+    /// Whether an ACK sent now would offer at least as much as the last one (Linux `__tcp_ack_snd_check`).
     pub fn keeps(&self) -> bool {
         self.offer() >= self.told
     }
 
-    /// Window that the free part of the buffer makes (Linux `tcp_space`).
+    /// Window for the free part of the buffer (Linux `tcp_space`).
     #[inline]
     fn room(&self, held: u64) -> u64 {
         match held {
@@ -257,14 +258,14 @@ impl ReceiveWindow {
         }
     }
 
-    /// A multiple of the header's unit.
+    /// Round up to a multiple of the header's unit.
     #[inline]
     fn round_up(&self, window: u64) -> u64 {
         (window + self.unit as u64) & !(self.unit as u64)
     }
 
-    /// Linux `__tcp_select_window`: rounded up to the header's unit. Without one, a multiple of the segment size, if it is
-    /// not what was told already. The last sixteenth of the buffer is never offered.
+    /// Window to offer now (Linux `__tcp_select_window`), rounded up to the header's unit. Without a unit it is a
+    /// multiple of the segment size, unless the last offer still fits. The last sixteenth of the buffer is never offered.
     #[inline]
     fn offer(&self) -> u64 {
         let free = self.room(self.held);
@@ -274,7 +275,7 @@ impl ReceiveWindow {
         self.offer_of_little(free)
     }
 
-    /// Offer where `free` is less than half, or windows are not rounded up.
+    /// Window to offer if `free` is less than half, or if windows are not rounded up.
     #[inline(never)]
     fn offer_of_little(&self, mut free: u64) -> u64 {
         let all = self.all;
@@ -308,15 +309,15 @@ impl ReceiveWindow {
         }
     }
 
-    /// Less than half of the buffer is free: windows are rounded down, and quick ACKs end (Linux
+    /// Whether less than half of the buffer is free: windows are then rounded down, and quick ACKs end (Linux
     /// `__tcp_select_window`).
     #[inline]
     pub fn is_tight(&self) -> bool {
         self.held > 0 && self.room(self.held) < self.half
     }
 
-    /// The peer's segments have `mss` bytes and arrive in packets of `len`: their fill of memory gives the
-    /// window's share of it (Linux `tcp_measure_rcv_mss`).
+    /// Update the share from the peer's segments, which have `mss` bytes and arrive in packets of `len` bytes
+    /// (Linux `tcp_measure_rcv_mss`).
     #[cold]
     pub fn measure_share(&mut self, mss: u32, len: u32) {
         (self.rcv_mss, self.packet) = (mss, len);
@@ -329,8 +330,7 @@ impl ReceiveWindow {
         }
     }
 
-    /// SO_RCVBUF of a connection: set the buffer's memory, which then stops growing (Linux
-    /// `tcp_set_window_clamp`).
+    /// Set SO_RCVBUF: the memory of the buffer, which then stops growing (Linux `tcp_set_window_clamp`).
     pub fn set_buffer(&mut self, memory: u64) {
         (self.buffer, self.most) = (memory, memory);
         self.work_out();
@@ -342,19 +342,19 @@ impl ReceiveWindow {
         };
     }
 
-    /// Set the length of segments; the share stays.
+    /// Set the segment size without changing the share.
     pub fn expect(&mut self, len: u32) {
         (self.rcv_mss, self.packet) = (len, len);
         self.work_out();
     }
 
-    /// Options that were not agreed on take no memory.
+    /// Apply the negotiated options, which determine the length of headers.
     pub fn negotiated(&mut self, timestamps: bool) {
         self.overhead = 40 + 12 * timestamps as u32;
         self.work_out();
     }
 
-    /// Memory of one packet.
+    /// Memory of a packet with `len` bytes of payload.
     #[inline]
     pub fn packet_memory(&self, len: u32) -> u64 {
         match len == self.packet {
@@ -363,7 +363,7 @@ impl ReceiveWindow {
         }
     }
 
-    /// Bytes of the next packet that may be copied behind a packet's payload.
+    /// Bytes of the next packet that can be copied behind the payload of a packet.
     pub fn room_behind(&self, len: u32) -> u32 {
         self.kept.room_behind(len, self.overhead)
     }
@@ -373,22 +373,22 @@ impl ReceiveWindow {
         self.kept.pieces(start, len, self.rcv_mss, self.whole)
     }
 
-    /// Share of memory that is the window's.
+    /// Share of memory that counts as window.
     pub fn share(&self) -> Share {
         self.share
     }
 
-    /// Set the size of the buffer.
+    /// Whether `held` bytes of memory fit into the buffer.
     pub fn fits(&self, held: u64) -> bool {
         held <= self.buffer
     }
 
-    /// An eighth of the buffer.
+    /// An eighth of the buffer, bytes of memory.
     pub fn eighth(&self) -> u64 {
         self.buffer / 8
     }
 
-    /// Memory of this many bytes, in packets of the measured size and a remainder.
+    /// Memory of this many bytes of payload, in packets of the measured size and a remainder.
     #[inline]
     pub fn memory(&self, bytes: u64) -> u64 {
         match bytes {
@@ -405,8 +405,8 @@ impl ReceiveWindow {
         whole + if rest > 0 { self.kept.of(rest, self.overhead) } else { 0 }
     }
 
-    /// A segment arrives, `held` being taken. A buffer that is over full grows to that, while it may; and the window opens
-    /// no further (Linux `tcp_clamp_window`). True if so: quick ACKs end.
+    /// Process an arrival with `held` bytes of memory in use. If the buffer is exceeded, it grows up to its maximum; if that does not
+    /// suffice, the window is reduced to two segments (Linux `tcp_clamp_window`). True if the buffer was exceeded, which ends quick ACKs.
     #[inline]
     pub fn overflows(&mut self, held: u64) -> bool {
         if held <= self.buffer {
@@ -420,21 +420,21 @@ impl ReceiveWindow {
         true
     }
 
-    /// Memory is taken, `bytes` in all.
+    /// Set the memory in use.
     #[inline]
     pub fn take(&mut self, bytes: u64) {
         self.held = bytes;
     }
 
-    /// Memory is taken, `bytes` in all. True if that leaves a window at least twice as wide as the one offered, which is worth an ACK (Linux
-    /// `tcp_cleanup_rbuf`).
+    /// Set the memory in use. True if the window is now at least twice as large as the one offered, which
+    /// triggers an ACK (Linux `tcp_cleanup_rbuf`).
     pub fn hold(&mut self, bytes: u64, rcv_nxt: u64) -> bool {
         self.held = bytes;
         let now = self.right.saturating_sub(rcv_nxt);
         2 * now <= self.clamp && self.offer() >= (2 * now).max(1)
     }
 
-    /// Windows that the header can express: with window scaling multiples of its unit, without it 16 bits.
+    /// Set the windows that a header can express: with window scaling multiples of the unit, without it 16 bits.
     pub fn fit_header(&mut self, shift: Option<u8>) {
         match shift {
             Some(shift) => self.unit = (1 << shift) - 1,
@@ -443,8 +443,8 @@ impl ReceiveWindow {
         self.rounds_up = self.unit > 0 && !self.shrinks;
     }
 
-    /// The application has read up to `to`; `queued` more bytes wait for its next read, `beyond` out of
-    /// order.
+    /// Measure reads after the application has read up to `to`. `queued`: bytes in order that it has not
+    /// read; `beyond`: extent of the out-of-order data.
     #[inline]
     pub fn on_drained(&mut self, now: Time, to: u64, queued: u64, beyond: u64) {
         if !self.is_measure_due(now) {
@@ -458,19 +458,19 @@ impl ReceiveWindow {
         self.measured_us = now.0 / 1_000;
     }
 
-    /// An RTT has passed since the application's reads were last measured.
+    /// Whether an RTT has passed since reads were last measured.
     #[inline]
     pub fn is_measure_due(&self, now: Time) -> bool {
         self.rtt_8 != 0 && now.0 / 1_000 - self.measured_us >= self.rtt_8 >> 3
     }
 
-    /// A segment arrived out of order: the data up to its end, `beyond`, needs room besides what the
-    /// application drains.
+    /// Enlarge the buffer so that out-of-order data fits in addition to the reads. `beyond`: bytes from the
+    /// data in order to the end of the out-of-order data.
     pub fn on_gathered(&mut self, beyond: u64) {
         self.widen(self.space, beyond);
     }
 
-    /// Linux `tcp_rcvbuf_grow`: the application drains `space` in one RTT. Below 1 ms the growth is less (`tcp_rcvbuf_low_rtt`).
+    /// Enlarge the buffer for reads of `space` bytes per RTT (Linux `tcp_rcvbuf_grow`), less if the RTT is below 1 ms (`tcp_rcvbuf_low_rtt`).
     fn widen(&mut self, space: u64, beyond: u64) {
         const LOW_RTT: u64 = 1_000;
         let (window, rtt) = (2 * space, self.rtt_8 >> 3);
@@ -488,8 +488,8 @@ impl ReceiveWindow {
         }
     }
 
-    /// A segment arrived: open the window towards its bound, by less if the segment fills its memory badly. True if it
-    /// opened. So much memory is taken (Linux `tcp_grow_window`).
+    /// Open the window on arrival of a segment, by less if the segment fills its memory badly. `held`: memory
+    /// in use. True if the window opened (Linux `tcp_grow_window`).
     #[inline]
     pub fn on_segment(&mut self, len: u32, held: u64) -> bool {
         let room = match held == self.segment {
@@ -510,8 +510,8 @@ impl ReceiveWindow {
         true
     }
 
-    /// The smaller the window is compared with the largest one, the worse a segment may fill its memory
-    /// (Linux `__tcp_grow_window`).
+    /// Step for a segment that fills its memory badly. A worse fill is accepted the smaller the window is
+    /// compared with the largest one (Linux `__tcp_grow_window`).
     #[cold]
     fn step_of(&self, len: u32, mut charged: u64) -> u64 {
         let mut window = self.share.window(self.most) / 2;

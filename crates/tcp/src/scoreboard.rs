@@ -1,12 +1,12 @@
-//! The scoreboard: what is outstanding, and what the sender believes of each segment.
+//! Scoreboard of the outstanding segments and of the sender's beliefs about each of them.
 //!
-//! One entry per outstanding segment in a ring, in sequence order, numbered from 0 in order of first transmission. The
-//! numbers of SACKed segments are also kept as a short list of ranges, so that a SACK block seen before costs one
-//! binary search and no walk. Segments that are neither SACKed nor marked lost are linked in order of their last
-//! transmission (RFC 8985's reason to visit them; Linux `tsorted_sent_queue`).
+//! There is one entry per outstanding segment in a ring, in sequence order, numbered from 0 in order of first
+//! transmission. The numbers of SACKed segments are also stored as a short list of ranges, so that a SACK
+//! block seen before costs one binary search and no walk. Segments that are neither SACKed nor marked lost are
+//! linked in the order of their last transmission, in which RFC 8985 visits them (Linux `tsorted_sent_queue`).
 //!
-//! Counters have Linux's names and meaning: packets_out, sacked_out, lost_out, retrans_out. A segment contributes to
-//! pipe: untouched 1, SACKed 0, lost 0, retransmitted 2, lost and retransmitted 1; the sum equals RFC 6675's pipe.
+//! Counters have Linux's names and meaning: packets_out, sacked_out, lost_out, retrans_out. Contributions of a segment
+//! to pipe: untouched 1, SACKed 0, lost 0, retransmitted 2, lost and retransmitted 1. The sum equals RFC 6675's pipe.
 //!
 //! Length: the ring, the list and the ranges change together.
 
@@ -21,58 +21,58 @@ use ackclock_core::Time;
 use crate::ranges::put_for;
 pub use buffers::{Known, Reported};
 
-/// SACKed.
+/// The segment is SACKed.
 pub const SACKED: u8 = 1;
-/// Believed lost.
+/// The segment is believed lost.
 pub const LOST: u8 = 2;
 /// A retransmission is believed to be in flight.
 pub const RETRANS: u8 = 4;
-/// Was retransmitted at least once.
+/// The segment was retransmitted at least once.
 pub const EVER_RETRANS: u8 = 8;
-/// Carries the FIN.
+/// The segment carries the FIN.
 pub const FIN: u8 = 16;
-/// Flags of a segment with any event since its transmission.
+/// Flags that are set by events after the first transmission.
 const HISTORY: u8 = SACKED | LOST | RETRANS | EVER_RETRANS;
-/// Linked in the list by time of transmission.
+/// The segment is linked in the list by transmission time.
 const LINKED: u8 = 32;
-/// Excluded from the list until it is retransmitted.
+/// The segment is excluded from the list by transmission time until it is retransmitted.
 const LEFT_OUT: u8 = 64;
 
-/// End of the list by time of transmission.
+/// End of the list by transmission time.
 const NIL: u32 = u32::MAX;
 
 /// One outstanding segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Outstanding {
-    /// Offset after its last byte (and FIN).
+    /// Offset after the last byte (and the FIN) of the segment.
     pub end: u64,
-    /// Last transmission.
+    /// Time of the last transmission.
     pub xmit: Time,
-    /// Number noted at the last transmission (low 32 bits): segments delivered, for RACK's rounds; under FACK, if the segment was sent again, the
-    /// number that was next to be sent, for lost retransmissions.
+    /// Number recorded at the last transmission (low 32 bits): `delivered`, for RACK's round trips; for a
+    /// retransmission under FACK the number of the next new segment, for the detection of lost retransmissions.
     pub noted: u32,
-    /// Neighbours in the list by time of transmission. `prev` of the first segment is meaningless; `next` of the last one is its number plus one,
-    /// because that segment follows as a rule.
+    /// Neighbours in the list by transmission time. `prev` of the first segment is meaningless; `next` of the
+    /// last one is its number plus one, because that segment usually follows.
     prev: u32,
     next: u32,
-    /// Sequence space it takes: payload, less than 65,535, and one for a FIN.
+    /// Sequence space of the segment: payload, less than 65,535, plus one for a FIN.
     len: u16,
-    /// Flags above.
+    /// Flags as defined above.
     pub flags: u8,
-    /// Transmissions after the first, saturating.
+    /// Number of retransmissions, saturating.
     pub rexmit: u8,
 }
 
-/// Number of segments in a ring that the next connection may reuse.
+/// Maximum size of a ring, in segments, that the next connection reuses.
 const SMALL_RING: usize = 64;
-/// Segments in the first ring, and in the smallest one.
+/// Initial size of a ring and its minimum, in segments.
 const FIRST_RING: usize = 16;
 const LEAST_RING: usize = 4;
 
 const EMPTY: Outstanding =
     Outstanding { end: 0, xmit: Time::ZERO, noted: 0, prev: NIL, next: NIL, len: 0, flags: 0, rexmit: 0 };
 
-/// Entries are a good part of the memory of many flows.
+/// With many flows, entries are a large part of the memory.
 const _: () = assert!(size_of::<Outstanding>() == 32);
 
 impl Outstanding {
@@ -81,7 +81,7 @@ impl Outstanding {
     pub fn space(&self) -> u32 {
         self.len as u32
     }
-    /// Offset of its first byte.
+    /// Offset of the first byte.
     #[inline]
     pub fn start(&self) -> u64 {
         self.end - self.len as u64
@@ -93,21 +93,21 @@ impl Outstanding {
     }
 }
 
-/// Segments that an ACK removes: one, or several side by side that nothing happened to since they were sent.
+/// Segments removed by an ACK: one, or several contiguous ones without any event since their transmission.
 #[derive(Debug)]
 pub struct Acked {
-    /// Number of the first.
+    /// Number of the first segment.
     pub first: u64,
-    /// Offsets where the first begins and ends, and its last transmission.
+    /// Start and end offsets of the first segment, and the time of its last transmission.
     pub start: u64,
     pub first_end: u64,
     pub first_xmit: Time,
-    /// End of the last segment, and its last transmission.
+    /// End offset of the last segment, and the time of its last transmission.
     pub end: u64,
     pub xmit: Time,
-    /// Number noted at that transmission.
+    /// Number recorded at the last transmission of the last segment.
     pub noted: u32,
-    /// Flags of each.
+    /// Flags of each segment.
     flags: u8,
 }
 
@@ -129,26 +129,26 @@ pub struct Scoreboard {
     pub next: u64,
     /// Ranges [a, b) of SACKed segment numbers, ascending, disjoint, not adjacent.
     sacked: VecDeque<(u64, u64)>,
-    /// SACKed segments that are not in the buffer of the SACKed one before them, ascending. See `buffers.rs`.
+    /// Numbers of SACKed segments that do not share a buffer with the SACKed segment before them, ascending (see `buffers.rs`).
     breaks: VecDeque<u64>,
-    /// Blocks that the last ACK with SACKs reported.
+    /// Blocks reported by the last ACK with SACKs.
     pub reported: Reported,
     oldest: u32,
     newest: u32,
-    /// Segments SACKed.
+    /// Number of SACKed segments.
     pub sacked_out: u32,
-    /// Segments marked lost.
+    /// Number of segments marked lost.
     pub lost_out: u32,
-    /// Retransmissions in flight.
+    /// Number of retransmissions in flight.
     pub retrans_out: u32,
-    /// Retransmissions in flight that no segment accounts for.
+    /// Retransmissions counted as in flight although no segment is marked accordingly.
     leaked: u32,
 }
 
 impl Default for Scoreboard {
     fn default() -> Self {
         Scoreboard {
-            ring: Vec::new(), // a receiver's half never needs one
+            ring: Vec::new(), // an end that only receives needs no ring
             first: 0,
             next: 0,
             sacked: VecDeque::new(),
@@ -165,7 +165,7 @@ impl Default for Scoreboard {
 }
 
 impl Scoreboard {
-    /// Much of it will be read.
+    /// Prefetch the entries that an ACK is likely to read.
     #[inline]
     pub fn prefetch(&self) {
         self.ring.iter().take(FIRST_RING).step_by(2).for_each(prefetch_all);
@@ -177,26 +177,26 @@ impl Scoreboard {
         n as usize & (self.ring.len() - 1)
     }
 
-    /// Segments outstanding: sent and not cumulatively acknowledged.
+    /// Number of outstanding segments: sent and not cumulatively acknowledged.
     #[inline]
     pub fn packets_out(&self) -> u32 {
         (self.next - self.first) as u32
     }
 
-    /// Segments believed in the network (RFC 6675 pipe, Linux in_flight).
+    /// Number of segments believed to be in the network (RFC 6675 pipe, Linux in_flight).
     #[inline]
     pub fn pipe(&self) -> u32 {
         self.packets_out() + self.retrans_out - self.sacked_out - self.lost_out
     }
 
-    /// Segment number `n`, which must be outstanding.
+    /// Return segment number `n`, which must be outstanding.
     #[inline]
     pub fn get(&self, n: u64) -> &Outstanding {
         debug_assert!(n >= self.first && n < self.next);
         &self.ring[self.slot(n)]
     }
 
-    /// Return the entry for changes.
+    /// Return segment number `n` for modification.
     #[inline]
     pub fn get_mut(&mut self, n: u64) -> &mut Outstanding {
         debug_assert!(n >= self.first && n < self.next);
@@ -204,13 +204,13 @@ impl Scoreboard {
         &mut self.ring[i]
     }
 
-    /// The first outstanding segment.
+    /// Return the first outstanding segment, if any.
     #[inline]
     pub fn head(&self) -> Option<&Outstanding> {
         (self.first < self.next).then(|| self.get(self.first))
     }
 
-    /// Append a segment just sent for the first time.
+    /// Append a segment that was just sent for the first time.
     #[inline]
     pub fn push(&mut self, end: u64, len: u32, fin: bool, now: Time, delivered: u32) {
         if self.packets_out() as usize == self.ring.len() {
@@ -228,8 +228,8 @@ impl Scoreboard {
         self.follow(prev, n as u32);
     }
 
-    /// Append this many segments of `len` just sent for the first time, one after the other, the first from
-    /// `start` on.
+    /// Append a train of segments of `len` bytes that were just sent for the first time; the first starts at
+    /// offset `start`.
     #[inline]
     pub fn push_train(&mut self, start: u64, len: u32, segments: u32, now: Time, delivered: u32) {
         while (self.packets_out() + segments) as usize > self.ring.len() {
@@ -252,7 +252,7 @@ impl Scoreboard {
         self.next += segments as u64;
     }
 
-    /// Start empty with the next segment as the first; a small ring is kept.
+    /// Return an empty board for another connection, which reuses a small ring.
     pub fn renewed(mut self) -> Scoreboard {
         self.sacked.clear();
         let (small, sacked) = (self.ring.len() <= SMALL_RING, self.sacked);
@@ -260,7 +260,7 @@ impl Scoreboard {
         Scoreboard { ring, sacked, ..Scoreboard::default() }
     }
 
-    /// The window collapsed: of many flows most need a smaller ring from then on.
+    /// Shrink the ring after the window collapsed. With many flows, most need only a smaller ring from then on.
     #[cold]
     #[inline(never)]
     pub fn fit(&mut self) {
@@ -274,7 +274,7 @@ impl Scoreboard {
         self.renew(if self.ring.is_empty() { FIRST_RING } else { 2 * self.ring.len() });
     }
 
-    /// Allocate another ring for this many segments.
+    /// Move the entries to a ring of this many segments.
     fn renew(&mut self, segments: usize) {
         let mut ring = vec![EMPTY; segments];
         let mask = ring.len() - 1;
@@ -284,8 +284,8 @@ impl Scoreboard {
         self.ring = ring;
     }
 
-    /// Remove the first outstanding segments if they end at or before `ack`, and update the counters: a single segment with
-    /// a history, or all up to the next such one.
+    /// Remove outstanding segments from the front that end at or before `ack`, and update the counters.
+    /// Removes a single segment with a history, or all segments before the next one with a history.
     #[inline(always)]
     pub fn pop_acked(&mut self, ack: u64) -> Option<Acked> {
         let &Outstanding { end, xmit, noted, next, flags, .. } =
@@ -345,7 +345,7 @@ impl Scoreboard {
         }
     }
 
-    /// Segment `n` begins at `start` from now on: the bytes before were acknowledged.
+    /// Remove the acknowledged bytes before offset `start` from segment `n`.
     #[cold]
     pub fn trim(&mut self, n: u64, start: u64) {
         let segment = self.get_mut(n);
@@ -353,7 +353,7 @@ impl Scoreboard {
         segment.len = (segment.end - start) as u16;
     }
 
-    /// Record a retransmission: time, its note, flags, place in the list.
+    /// Record a retransmission: its time, the number to be recorded, the flags, and the position in the list.
     pub fn retransmitted(&mut self, n: u64, now: Time, noted: u32, counts: bool) {
         let segment = self.get_mut(n);
         segment.xmit = now;
@@ -368,14 +368,14 @@ impl Scoreboard {
         self.link_newest(n);
     }
 
-    /// A segment whose retransmission counts as in flight is about to be sent again: Linux counts that, too, and never takes it
-    /// back (`tcp_retransmit_skb`, "retrans_out leaked"; a timeout in spite of F-RTO, which took no retransmission back).
+    /// Count another retransmission of a segment whose previous one counts as in flight. Linux counts both and never removes the second
+    /// one (`tcp_retransmit_skb`, "retrans_out leaked"). This occurs after a timeout with F-RTO, which left the first one in flight.
     pub fn leak(&mut self) {
         self.retrans_out += 1;
         self.leaked += 1;
     }
 
-    /// Mark a segment lost; a lost retransmission is marked again. Returns the change.
+    /// Mark a segment lost, or its retransmission if it is marked already. Returns the change.
     pub fn mark_lost(&mut self, n: u64) -> Marked {
         let segment = self.get_mut(n);
         if segment.is(SACKED) {
@@ -396,14 +396,14 @@ impl Scoreboard {
         marked
     }
 
-    /// Keep segment `n` out of the time-ordered list until it is retransmitted, even if marks are taken back
-    /// (Linux `tcp_rack_detect_loss`, `tcp_sacktag_walk`).
+    /// Exclude segment `n` from the time-ordered list until it is retransmitted, even if loss marks are
+    /// cleared (Linux `tcp_rack_detect_loss`, `tcp_sacktag_walk`).
     pub fn leave_out(&mut self, n: u64) {
         self.get_mut(n).flags |= LEFT_OUT;
     }
 
-    /// Take back every loss mark (undo), and return marked segments to the time-ordered list, except excluded
-    /// ones. Work grows with the window; undo is rare.
+    /// Clear all loss marks (undo), and return the segments to the time-ordered list, except excluded ones.
+    /// The cost grows with the window; undo is rare.
     pub fn unmark_all_lost(&mut self) {
         let mut by_time = Vec::with_capacity(self.packets_out() as usize);
         for n in self.first..self.next {
@@ -420,8 +420,8 @@ impl Scoreboard {
         }
     }
 
-    /// Mark segment `n` SACKed; false if it already was. A retransmission of a segment never marked lost is believed
-    /// still in flight by Linux (`tcp_sacktag_one`), not by RFC 6675 §4, whose pipe holds un-SACKed octets only.
+    /// Mark segment `n` SACKed. False if it already was. Linux assumes that a retransmission of a segment never marked
+    /// lost is still in flight (`tcp_sacktag_one`); RFC 6675 §4 does not, since its pipe contains un-SACKed octets only.
     pub fn mark_sacked(&mut self, n: u64, rfc_6675: bool) -> bool {
         let segment = self.get_mut(n);
         if segment.is(SACKED) {
@@ -439,12 +439,13 @@ impl Scoreboard {
         true
     }
 
-    /// Cut segments of more than `most` bytes into several, each with the marks of the whole; the numbers of the pieces. Of those sent again
-    /// the number that was next to be sent was noted, or something else. Work grows with the window; paths seldom shrink.
+    /// Split segments of more than `most` bytes, and copy the marks to each piece. Returns the numbers of the pieces. `noted_next`: for retransmitted
+    /// segments the recorded number is that of the next new segment, which is adapted to the new numbering. The cost grows with
+    /// the window; path MTUs seldom shrink.
     pub fn cut_to(&mut self, most: u32, noted_next: bool) -> Vec<u64> {
         let all: Vec<Outstanding> = (self.first..self.next).map(|n| *self.get(n)).collect();
         let mut pieces = Vec::new();
-        // new number of each old one, and of the one that was next
+        // new number of each old segment, and of the next new one
         let mut numbers = Vec::with_capacity(all.len() + 1);
         self.next = self.first;
         self.sacked.clear();
@@ -504,7 +505,7 @@ impl Scoreboard {
         pieces
     }
 
-    /// Forget every SACK (reneging, RFC 2018 §8).
+    /// Clear all SACK marks (reneging, RFC 2018 §8).
     pub fn forget_sacks(&mut self) {
         for n in self.first..self.next {
             self.get_mut(n).flags &= !SACKED;
@@ -514,13 +515,13 @@ impl Scoreboard {
         self.sacked_out = 0;
     }
 
-    /// Emulated SACK count without SACK: the first dupACKs' worth (Linux `tcp_add_reno_sack`). No segment is marked.
+    /// Set the SACK count that Linux emulates from duplicate ACKs on a connection without SACK (`tcp_add_reno_sack`). No segment is marked.
     pub fn set_emulated_sacked(&mut self, sacked_out: u32) {
         self.sacked_out = sacked_out;
     }
 
-    /// Number of the first segment that starts at or after offset `seq`; segments are of one size as a rule, so the
-    /// guess is nearly always right.
+    /// Return the number of the first segment that starts at or after offset `seq`. Most segments have equal
+    /// sizes, so the first guess is nearly always right.
     pub fn at_or_after(&self, seq: u64, smss: u32) -> u64 {
         let Some(head) = self.head() else { return self.next };
         if seq <= head.start() {
@@ -542,7 +543,7 @@ impl Scoreboard {
         lo
     }
 
-    /// Segment numbers [a, b) are reported SACKed: call `each` on those not reported before, ascending, and remember.
+    /// Record that segments [a, b) were SACKed, and call `each` on those not SACKed before, in ascending order.
     pub fn add_sacked_range(
         &mut self,
         a: u64,
@@ -582,7 +583,7 @@ impl Scoreboard {
         put_for(&mut self.sacked, i..j, (start, end));
     }
 
-    /// Number after the highest SACKed segment; `first` if none is.
+    /// Number after the highest SACKed segment; `first` if there is none.
     #[inline]
     pub fn sacked_end(&self) -> u64 {
         self.sacked.back().map_or(self.first, |range| range.1)
@@ -599,13 +600,13 @@ impl Scoreboard {
         None
     }
 
-    /// Return the segment sent longest ago among those neither SACKed nor lost (or lost and retransmitted).
+    /// Return the segment sent earliest among those neither SACKed nor lost (or lost and retransmitted).
     #[inline]
     pub fn oldest_sent(&self) -> Option<u64> {
         self.widen(self.oldest)
     }
 
-    /// Segment that was sent next after `n`.
+    /// Return the next segment after `n` in order of transmission.
     #[inline]
     pub fn sent_after(&self, n: u64) -> Option<u64> {
         if n as u32 == self.newest {
@@ -628,12 +629,12 @@ impl Scoreboard {
         self.follow(newest, n as u32);
     }
 
-    /// Make `n` the last one of the list, behind `newest`.
+    /// Append `n` to the list, after `newest`.
     #[inline]
     fn follow(&mut self, newest: u32, n: u32) {
         self.newest = n;
         match self.widen(newest) {
-            Some(_) if newest.wrapping_add(1) == n => {} // the new entry stays where it is
+            Some(_) if newest.wrapping_add(1) == n => {} // `next` has this value already
             Some(last) => self.get_mut(last).next = n,
             None => self.oldest = n,
         }
@@ -661,17 +662,17 @@ impl Scoreboard {
         }
     }
 
-    /// Return the segment of this number in the list.
+    /// Return the entry of a segment in the list, given the low 32 bits of its number.
     fn neighbour(&mut self, low: u32) -> &mut Outstanding {
         let n = self.first + low.wrapping_sub(self.first as u32) as u64;
         self.get_mut(n)
     }
 }
 
-/// Change that [`Scoreboard::mark_lost`] made.
+/// Change made by [`Scoreboard::mark_lost`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Marked {
-    /// No segment.
+    /// No change.
     No,
     /// A segment is now believed lost.
     Lost,

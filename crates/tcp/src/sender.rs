@@ -1,22 +1,22 @@
-//! The sending half. [`Sender::on_ack`] is the page to read: the life of one ACK.
+//! The sending half. [`Sender::on_ack`] is the function to read first: it processes one ACK from start to end.
 //!
-//! Names are those of the RFCs and of Linux. Windows are counted in segments. What Linux decides in one function is
-//! decided in one function here, so that a trace can be held against the kernel's ACK by ACK.
+//! Names are those of the RFCs and of Linux. Windows are counted in segments. A decision that Linux makes in
+//! one function is made in one function here, so that a trace can be compared with the kernel's ACK by ACK.
 //!
-//! Each mechanism has a file, and there a struct with a small face:
+//! Each mechanism has its own file and a struct with a small interface:
 //!
-//! | what | struct | file |
+//! | mechanism | struct | file |
 //! |---|---|---|
-//! | what the application wrote; Nagle | `Stream`; with buffers `SendQueue`, `Writer` | `stream.rs`; `push.rs`, `writer.rs` |
-//! | what leaves next, and how | `Intent`, `NextSeg` | `intent.rs`, `next_seg.rs`, `transmit.rs`, `packets.rs` |
-//! | losses | `Rack`, `Dupthresh` | `detection.rs`, `rack.rs`, `dupthresh.rs` |
-//! | congestion states; reductions that were a mistake | `Undo` | `state.rs`, `undo.rs` |
+//! | data written by the application; Nagle's rule | `Stream`; with buffers `SendQueue`, `Writer` | `stream.rs`; `push.rs`, `writer.rs` |
+//! | choice and transmission of the next segment | `Intent`, `NextSeg` | `intent.rs`, `next_seg.rs`, `transmit.rs`, `packets.rs` |
+//! | loss detection | `Rack`, `Dupthresh` | `detection.rs`, `rack.rs`, `dupthresh.rs` |
+//! | congestion states; undo of spurious reductions | `Undo` | `state.rs`, `undo.rs` |
 //! | the peer's window | | `peer_window.rs` |
 //! | timers and probes | `Timer`, `LossProbe`, `WindowProbes`, `Patience`, `MtuSearch` | `timers.rs`, `loss_probe.rs`, `window_probe.rs`, `patience.rs`, `mtu_probe.rs` |
-//! | how the first slow start ended; windows that are not filled; pacing; rates | `StartUp`, `Usage`, `Pacer`, `DeliveryRate` | `start_up.rs`, `validation.rs`, `pacing.rs`, `delivery.rs` |
-//! | whether new data may leave in trains | `Reasons` | `plain.rs`, `train.rs` |
-//! | what holds it back | `Limits`, `Chrono` | `limits.rs`, `chrono.rs` |
-//! | what is written down | `Trace`, `VarsTrace` | `trace.rs`, `vars.rs` |
+//! | first slow start; window validation; pacing; delivery rate | `StartUp`, `Usage`, `Pacer`, `DeliveryRate` | `start_up.rs`, `validation.rs`, `pacing.rs`, `delivery.rs` |
+//! | new data sent in trains | `Reasons` | `plain.rs`, `train.rs` |
+//! | causes that limit the sender | `Limits`, `Chrono` | `limits.rs`, `chrono.rs` |
+//! | traces | `Trace`, `VarsTrace` | `trace.rs`, `vars.rs` |
 //!
 //! Length: the fields of the sender and the life of one ACK stand on one page.
 
@@ -114,9 +114,9 @@ struct AckWork {
     orig_sack_acked: bool,
     dsack: bool,
     dsack_tlp: bool,
-    /// The ACK reaches the end of a probe of old data, and reports nothing else.
+    /// The ACK acknowledges data up to the end of a probe that retransmitted old data, and nothing beyond it.
     probe_acked: bool,
-    /// The ACK carries data, or offers another window.
+    /// The ACK is no duplicate: it carries data, may update the window, or was overtaken by a later ACK.
     not_dup: bool,
     /// Linux FLAG_SLOWPATH.
     slow_path: bool,
@@ -126,28 +126,28 @@ struct AckWork {
     /// Segments of `newly_acked` that an earlier ACK had SACKed.
     sacked_before: u32,
     newly_sacked: u32,
-    /// Segments that duplicate ACKs without SACK report as delivered.
+    /// Segments counted as delivered because of duplicate ACKs, on a connection without SACK.
     dups_counted: u32,
     first_ackt: Option<Time>,
     last_ackt: Option<Time>,
     first_sackt: Option<Time>,
     last_sackt: Option<Time>,
-    /// Lowest segment number that shows reordering.
+    /// Lowest segment number that was delivered out of order.
     reord: Option<u64>,
-    /// Delivered count when the newest segment covered was sent.
+    /// `delivered` at the time when the newest segment covered by the ACK was sent.
     prior_delivered: Option<u64>,
     rtt: Option<Span>,
 }
 
 impl AckWork {
-    /// A duplicate ACK: it acknowledges nothing new, carries no data and leaves the window unchanged (RFC
-    /// 5681 §2; Linux `num_dupack`). RFC 6675 §2's definition is separate: `data_sacked`.
+    /// Whether the ACK is a duplicate: it acknowledges nothing new, carries no data and leaves the window unchanged
+    /// (RFC 5681 §2; Linux `num_dupack`). The definition of RFC 6675 §2 is kept separately, in `data_sacked`.
     fn is_dup(&self) -> bool {
         !self.una_advanced && !self.not_dup
     }
 }
 
-/// State of the sender before an ACK.
+/// State of the sender before an ACK is applied.
 struct Prior {
     snd_una: u64,
     delivered: u64,
@@ -163,13 +163,13 @@ pub struct Sender {
     config: Rc<Config>,
     /// Payload of a full segment, bytes.
     pub smss: u32,
-    /// SACK was agreed on.
+    /// Both ends agreed on SACK.
     sack: bool,
 
-    /// cwnd, ssthresh and pacing rate, which controller and rule set.
+    /// cwnd, ssthresh and pacing rate. The controller and the recovery rule set them.
     pub window: Window,
     cc: Controller,
-    /// The controller sets the window by itself.
+    /// The controller sets the window itself, also during recovery.
     controls: bool,
     /// The controller may request a reduction.
     reduces: bool,
@@ -179,9 +179,9 @@ pub struct Sender {
     slow_start: StartRule,
     start_up: StartUp,
     usage: Usage,
-    /// Present where the controller needs delivery rates.
+    /// Delivery-rate estimator; `None` if the controller does not need it.
     rates: Option<Box<DeliveryRate>>,
-    /// Present where a pacing rate is of interest.
+    /// Pacing clock; `None` if neither pacing nor packet sizes need a rate.
     pacer: Option<Box<Pacer>>,
 
     /// Outstanding segments.
@@ -192,71 +192,71 @@ pub struct Sender {
     pub snd_una: u64,
     /// Next offset to send.
     pub snd_nxt: u64,
-    /// The peer's window, bytes.
+    /// Receive window of the peer, bytes.
     pub snd_wnd: u64,
-    /// Number of the segment that offered it.
+    /// SND.WL1: sequence number of the segment that last updated `snd_wnd`.
     snd_wl1: u64,
-    /// Segments delivered; Linux counts the SYN among them (`tcp_clean_rtx_queue`, and `tcp_rcv_state_process` for a SYN-ACK).
+    /// Segments delivered so far. Linux also counts the SYN (`tcp_clean_rtx_queue`, and `tcp_rcv_state_process` for a SYN-ACK).
     pub delivered: u64,
     /// Loss marks so far; a segment marked twice counts twice.
     lost: u64,
 
     /// Data that the application wrote.
     pub stream: Stream,
-    /// Present where data is sent from buffers.
+    /// Send queue; `None` if data is a number of bytes without buffers.
     queue: Option<Box<SendQueue>>,
     buffer: Option<SendBuffer>,
     intent: Intent,
     next_seg: NextSeg,
-    /// Arrival of the last ACK, and the same time as [`Sender::clock`] rounds it.
+    /// Arrival time of the last ACK, exact and as rounded by [`Sender::clock`].
     heard: (Time, Time),
-    /// Reasons that forbid a train.
+    /// Reasons why new data may not be sent in trains.
     reasons: Reasons,
-    /// Offset and number (low 32 bits) of the next segment of the train that is leaving.
+    /// Offset and number (low 32 bits) of the next segment of the train that is being sent.
     train: (u64, u32),
 
     /// Congestion state.
     pub ca_state: CaState,
-    /// The state ends when this offset is acknowledged (RecoveryPoint of RFC 6675 §5).
+    /// RecoveryPoint of RFC 6675 §5: the state ends when this offset is acknowledged.
     high_seq: u64,
     rack: Rack,
-    /// Losses by counting.
+    /// Loss detection by counting.
     pub dupthresh: Dupthresh,
     undo: Undo,
-    /// F-RTO is under way (RFC 5682).
+    /// F-RTO is in progress (RFC 5682).
     frto: bool,
-    /// Marks of congestion.
+    /// State of ECN.
     pub ecn: EcnSender,
-    /// The peer's counters of marks, where accurate ECN was agreed on.
+    /// ECN counters of the peer; `None` unless accurate ECN was agreed on.
     pub(crate) feedback: Option<Box<Feedback>>,
-    /// `smss`, and the payload that gives way to the option of accurate ECN (Linux `mss_cache`): controllers and rates take segments to
-    /// be as large.
+    /// `smss` plus the payload bytes reserved for the AccECN option and SACK blocks (Linux `mss_cache`).
+    /// Controllers and rates use it as the size of a segment.
     mss_cache: u32,
 
     timer: Timer,
     loss_probe: LossProbe,
-    /// Probes of a closed window.
+    /// Probes of a zero window.
     pub window_probes: WindowProbes,
-    /// Limits after which it gives up.
+    /// Limits after which the sender gives up the connection.
     pub patience: Patience,
-    /// Present if the path's MTU is probed.
+    /// Path MTU search; `None` if probing is off.
     mtu_search: Option<Box<MtuSearch>>,
-    /// Present if the peer's first window held less than two segments.
+    /// Limit on the segment size; `None` unless the peer's first window was smaller than two segments.
     half_window: Option<Box<HalfWindow>>,
-    /// Present if the host has a queue of its own.
+    /// Queue of the host's device; `None` if the host has none.
     host_queue: Option<Box<HostQueue>>,
 
-    /// Time by cause of waiting, if requested.
+    /// Time spent waiting, by cause; `None` unless requested.
     limits: Option<Box<Limits>>,
 
-    /// Running sums.
+    /// Counters for the summary.
     pub stats: Stats,
-    /// Lines for the trace.
+    /// Trace of this sender.
     pub trace: Trace,
 }
 
 impl Sender {
-    /// A sender before its handshake.
+    /// Return a sender in the state before its handshake.
     pub fn new(flow: FlowId, responder: bool, config: &Rc<Config>) -> Sender {
         let needs = config.controller.needs();
         let rtt =
@@ -275,7 +275,7 @@ impl Sender {
             snd_una: 1,
             snd_nxt: 1,
             snd_wnd: 0,
-            snd_wl1: responder as u64, // segment that made the connection: the ACK of its SYN-ACK, or the SYN-ACK
+            snd_wl1: responder as u64, // sequence number of the segment that established the connection: the ACK of the SYN-ACK, or the SYN-ACK
             stream: Stream::new(config.switches.nodelay, config.switches.cork),
             queue: config.buffers.map(|buffers| Box::new(SendQueue::new(&buffers, Ticks::of(config)))),
             buffer: config.writer.filter(|_| config.buffers.is_none()).map(SendBuffer::new),
@@ -315,7 +315,7 @@ impl Sender {
         }
     }
 
-    /// Make the sender of another connection in the memory of this one.
+    /// Reset to a new connection, reusing the memory of this one.
     pub fn renew(&mut self, flow: FlowId, responder: bool, config: &Rc<Config>) {
         let (board, buffer) = (std::mem::take(&mut self.board), self.buffer.take());
         *self = Sender::new(flow, responder, config);
@@ -325,13 +325,13 @@ impl Sender {
         }
     }
 
-    /// The seed of the controller's random numbers.
+    /// Seed the controller's random numbers.
     pub fn seed(&mut self, seed: u64) {
         self.cc.seed(seed);
     }
 
-    /// The handshake is complete: features of both sides, the peer's window, the payload of a segment and the
-    /// room for its options.
+    /// Complete the handshake with the options that both sides support, the peer's window, and the payload
+    /// and option bytes of a segment.
     pub fn established(
         &mut self,
         now: Time,
@@ -368,14 +368,14 @@ impl Sender {
         self.intent.push();
     }
 
-    /// Value of the timestamp clock: 1 ms, never zero.
+    /// Timestamp value of the host's clock: 1 ms per unit, never zero.
     #[inline]
     pub fn ts(&self, now: Time) -> u32 {
         self.config.timestamp(now)
     }
 
-    /// The clock that RTTs, RACK and controllers see: Linux counts whole microseconds (`tcp_mstamp`), so an RTT is the
-    /// difference of two rounded times.
+    /// Time as RTT samples, RACK and controllers see it. Linux counts whole microseconds (`tcp_mstamp`), so
+    /// an RTT is the difference of two rounded times.
     #[inline]
     fn clock(&self, now: Time) -> Time {
         match self.config.rto_style {
@@ -384,8 +384,8 @@ impl Sender {
         }
     }
 
-    /// Process the acknowledgement of a segment. With nothing outstanding, as in a receiver's half, only the
-    /// window is new.
+    /// Process the ACK of a segment. If nothing is outstanding and nothing new is acknowledged, only the
+    /// window and ECN marks are read.
     #[inline(always)]
     pub fn hear(&mut self, now: Time, seg: &Segment) {
         if self.board.packets_out() > 0 || seg.ack != self.snd_una || !seg.sack.is_empty() {
@@ -406,7 +406,7 @@ impl Sender {
         }
     }
 
-    /// Return the state before an ACK.
+    /// Return the counters before an ACK is applied.
     #[inline]
     fn prior(&self) -> Prior {
         Prior {
@@ -419,12 +419,12 @@ impl Sender {
         }
     }
 
-    /// The life of one ACK: validate, scoreboard, RTT, loss detection and state, exactly one window rule, timers,
-    /// one trace record. (Linux `tcp_ack`.)
+    /// Process one ACK: validation, scoreboard, RTT, loss detection and state, exactly one window rule,
+    /// timers, one trace record. (Linux `tcp_ack`.)
     fn on_ack(&mut self, now: Time, seg: &Segment) {
         let overtaken = seg.ack < self.snd_una && (seg.sack.is_empty() || !self.sack);
         if seg.ack > self.snd_nxt || overtaken {
-            return; // acknowledges what was never sent, or nothing new
+            return; // acknowledges data that was never sent, or nothing new
         }
         self.stats.acks_received += 1;
         let prior = self.prior();
@@ -446,8 +446,8 @@ impl Sender {
         if !seg.sack.is_empty() && self.sack {
             self.process_sack(clock, seg, prior.snd_una, &mut w);
         }
-        // An overtaken ACK marks the segments that it SACKs and may start a recovery. Linux counts nothing as
-        // delivered, takes no sample and leaves the window alone (`tcp_ack`, its path for old ACKs).
+        // An overtaken ACK still marks the segments that it SACKs and may start a recovery. Linux counts
+        // nothing as delivered, takes no RTT sample and does not change the window (`tcp_ack`, label old_ack).
         let old = seg.ack < self.snd_una;
         if old {
             self.delivered = prior.delivered;
@@ -482,7 +482,7 @@ impl Sender {
             || !(w.not_dup || w.data_acked)
             || self.ca_state != CaState::Open;
         let mut entering = false;
-        // with nothing outstanding even a marked ACK shows nothing about the path (Linux `tcp_ack`, no_queue)
+        // with nothing outstanding, even an ECN mark says nothing about the path (Linux `tcp_ack`, no_queue)
         let concerns = self.board.packets_out() > 0 || w.una_advanced || w.dsack;
         if dubious && (concerns || self.ca_state != CaState::Open) {
             entering = self.fast_retrans_alert(now, seg, prior.snd_una, &sample, &mut w);
@@ -492,7 +492,7 @@ impl Sender {
             self.set_xmit_timer(now);
         }
 
-        // With nothing outstanding a late DSACK may only undo a reduction (Linux `tcp_ack`, no_queue).
+        // With nothing outstanding, a late DSACK can only undo a reduction (Linux `tcp_ack`, no_queue).
         if !old && prior.outstanding > 0 {
             if !settled {
                 self.renew_sample(&mut sample, &prior);

@@ -1,15 +1,15 @@
-//! Running sums of one endpoint: events, the reason for the end of its first slow start, its limits.
+//! Counters of one endpoint: events, the end of its first slow start, and the limits of its sender.
 
 use ackclock_core::{Span, Time};
 
-/// Running sums of one endpoint, as a sender unless said otherwise.
+/// Counters of one endpoint, in its role as sender unless stated otherwise.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "counters of events, by the name of the event")]
 pub struct Stats {
-    /// Retransmissions included.
+    /// Data segments sent, including retransmissions.
     pub data_segments_sent: u64,
     pub retransmissions: u64,
-    /// Timeouts of data; split by the state in which they struck.
+    /// Retransmission timeouts, in total and by the state in which they occurred.
     pub rtos: u32,
     pub rtos_open: u32,
     pub rtos_disorder: u32,
@@ -21,9 +21,9 @@ pub struct Stats {
     pub undos: u32,
     pub spurious_rtos: u32,
     pub dsacks_received: u32,
-    /// Number of times that reordering was seen.
+    /// Number of times that reordering was detected.
     pub reorderings: u32,
-    /// The first slow start, once it has ended.
+    /// End of the first slow start; `None` until it has ended.
     pub slow_start: Option<SlowStartExit>,
     pub rtt_sum_ns: u64,
     pub rtt_samples: u64,
@@ -60,48 +60,48 @@ impl Default for Stats {
     }
 }
 
-/// Why the first slow start ended.
+/// Reason for the end of the first slow start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SlowStartEnd {
-    /// The slow start algorithm ended it.
+    /// The slow-start algorithm ended slow start.
     Rule = 1,
     /// A loss was detected.
     Loss,
-    /// A congestion mark arrived.
+    /// An ECN mark arrived.
     Mark,
     /// The retransmission timer expired.
     Timeout,
-    /// The window reached an earlier ssthresh, or the controller set one.
+    /// cwnd reached an earlier ssthresh, or the controller set ssthresh.
     Threshold,
 }
 
 impl SlowStartEnd {
-    /// Names in tables, by number; the first means none.
+    /// Names in tables, by index; the first means none.
     pub const NAMES: [&'static str; 6] = ["", "rule", "loss", "mark", "timeout", "threshold"];
 }
 
-/// The end of a connection's first slow start.
+/// End of a connection's first slow start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SlowStartExit {
     /// Time of the end.
     pub at: Time,
-    /// Why.
+    /// Reason for the end.
     pub by: SlowStartEnd,
-    /// Window before, segments.
+    /// cwnd before the end, segments.
     pub cwnd: u32,
-    /// ssthresh after, segments.
+    /// ssthresh after the end, segments.
     pub ssthresh: u32,
-    /// Segments marked lost up to two round trips later.
+    /// Segments marked lost until two round trips after the end.
     pub lost: u32,
 }
 
-/// Time that each cause limited the sender.
+/// Time for which each cause limited the sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
-    /// Time with data to send, or to be acknowledged.
+    /// Time with data to send or outstanding.
     pub busy: Span,
-    /// Part of it in which the receiver's window limited the sender.
+    /// Part of `busy` in which the receiver's window limited the sender.
     pub rwnd_limited: Span,
-    /// Part of it in which the send buffer was too small.
+    /// Part of `busy` in which the send buffer limited the sender.
     pub sndbuf_limited: Span,
 }

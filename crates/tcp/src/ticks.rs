@@ -1,43 +1,52 @@
-//! A host's timer ticks, and how late an ordinary timer may be (decision 0010).
+//! Timer ticks of a host, and the delay of ordinary timers (decision 0010).
 //!
 //! | [`Wheel`] | kernels | a timer fires |
 //! |---|---|---|
-//! | `Exact` | Linux before 2.6.36, FreeBSD 4 | at its tick: armed between two ticks, up to one tick early |
-//! | `Slack` | Linux 2.6.36 to 4.7 | at its tick; 256 ticks away or more, up to 1/256 of that later |
-//! | `Levels` | Linux 4.8 on | never early, up to an eighth late |
+//! | `Exact` | Linux before 2.6.36, FreeBSD 4 | at its tick; up to one tick early if armed between two ticks |
+//! | `Slack` | Linux 2.6.36 to 4.7 | at its tick; if at least 256 ticks away, late by up to 1/256 of the interval |
+//! | `Levels` | Linux 4.8 on | never early, late by up to an eighth of the interval |
 
 use ackclock_core::{Span, Time};
 
 use crate::config::{Config, Wheel};
 
-/// Buckets of one level that a new timer may land in, and the shift between levels (Linux `kernel/time/timer.c`:
-/// LVL_SIZE 64, LVL_CLK_SHIFT 3). Exactness costs nothing, so all the wheel does is kept: a timer of 40 ticks fires
-/// up to one tick late, one of 250 up to 8, one of 1000 up to 64.
+/// State of a timer on the timer wheel of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Armed {
+    /// Level of its bucket.
+    pub level: u32,
+    /// Time at which it was armed.
+    pub since: Time,
+}
+
+/// Number of buckets of one level that a new timer can use, and the shift between levels (Linux
+/// `kernel/time/timer.c`: LVL_SIZE 64, LVL_CLK_SHIFT 3). The wheel is modelled exactly: a timer of 40 ticks
+/// fires up to one tick late, one of 250 up to 8, one of 1000 up to 64.
 const LEVEL_SIZE: u64 = 63;
 const LEVEL_SHIFT: u64 = 3;
 
-/// A timer this many ticks away may be 1/256 of them late, to be due together with others (Linux 2.6.36-4.7
-/// `apply_slack`; memory).
+/// Distance in ticks from which a timer may be late, by 1/256 of that distance, so that it fires together
+/// with others (Linux 2.6.36-4.7 `apply_slack`; memory).
 const SLACK: u64 = 256;
 
-/// The tick of one host.
+/// Tick clock of one host.
 #[derive(Clone, Copy, Debug)]
 pub struct Ticks {
-    /// Length of a tick, ns; 0 = exact timers.
+    /// Length of a tick, ns; 0: exact timers.
     tick: u32,
     phase: u64,
     wheel: Wheel,
 }
 
 impl Ticks {
-    /// The clock of a host with these settings.
+    /// Return the clock of a host with these settings.
     pub fn of(config: &Config) -> Ticks {
         Ticks::new(config.tick(), config.tick_phase, config.wheel)
     }
 
-    /// A clock of this tick length and phase; zero length = exact timers.
+    /// Return a clock of this tick length and phase. Zero length: exact timers.
     pub fn new(tick: Span, phase: u64, wheel: Wheel) -> Ticks {
-        Ticks { tick: tick.0 as u32, phase, wheel } // at most 1 s
+        Ticks { tick: tick.0 as u32, phase, wheel } // a tick is at most 1 s long
     }
 
     #[inline]
@@ -45,7 +54,7 @@ impl Ticks {
         self.tick as u64
     }
 
-    /// Ticks since some time before the start of the run (jiffies).
+    /// Number of ticks since a time before the start of the run (jiffies).
     #[inline]
     pub fn at(&self, now: Time) -> u64 {
         (now.0 + self.phase).checked_div(self.tick()).unwrap_or(0)
@@ -57,7 +66,7 @@ impl Ticks {
         Span(n * self.tick())
     }
 
-    /// Ticks from one instant to another; the exact time without ticks.
+    /// Time between two instants in whole ticks; the exact time if there are no ticks.
     #[inline]
     pub fn between(&self, from: Time, to: Time) -> Span {
         match self.tick() {
@@ -66,27 +75,27 @@ impl Ticks {
         }
     }
 
-    /// Ticks from one instant to another if they are longer than `span`. A much shorter time, the usual case,
-    /// is handled without divisions.
+    /// Time between two instants in whole ticks if it is longer than `span`, else `None`. The usual case of a
+    /// much shorter time needs no division.
     #[inline]
     pub fn longer(&self, from: Time, to: Time, span: Span) -> Option<Span> {
         if to.since(from) + self.span(1) <= span {
-            return None; // ticks add less than one
+            return None; // rounding adds less than one tick
         }
         Some(self.between(from, to)).filter(|&gap| gap > span)
     }
 
-    /// Whole ticks in `span`; all of it without ticks.
+    /// Round down to whole ticks; no change if there are no ticks.
     #[inline]
     pub fn floor(&self, span: Span) -> Span {
         match self.tick() {
-            tick if tick > span.0 => Span::ZERO, // paced departures are less than one apart, as a rule
+            tick if tick > span.0 => Span::ZERO, // paced departures are usually less than one tick apart
             0 => span,
             tick => Span(span.0 - span.0 % tick),
         }
     }
 
-    /// `span` in ticks, rounded up; exactly without ticks.
+    /// Round up to whole ticks; no change if there are no ticks.
     pub fn ceil(&self, span: Span) -> Span {
         match self.tick() {
             0 => span,
@@ -94,13 +103,21 @@ impl Ticks {
         }
     }
 
-    /// Time that a timer armed now for `after` is set to, before the wheel rounds it.
+    /// Expiry of a timer armed now for `after`, before rounding by the wheel.
     #[inline]
     pub fn setting(&self, now: Time, after: Span) -> Time {
         match self.tick() {
             0 => now + after,
             tick => Time((self.at(now) + after.0.div_ceil(tick)) * tick - self.phase),
         }
+    }
+
+    /// Level of the wheel on which a timer armed for `after` waits; none if the timers are on no such wheel.
+    pub fn level(&self, after: Span) -> Option<u32> {
+        if self.tick() == 0 || !matches!(self.wheel, Wheel::Levels) {
+            return None;
+        }
+        Some((level_shift(after.0.div_ceil(self.tick())) / LEVEL_SHIFT) as u32)
     }
 
     /// Return the time at which a timer armed now for `after` fires.
@@ -115,10 +132,7 @@ impl Ticks {
             Wheel::Exact => now_ticks + delta.max(1),
             Wheel::Slack => slackened(now_ticks + delta.max(1), delta / SLACK),
             Wheel::Levels => {
-                let mut shift = 0;
-                while delta >= LEVEL_SIZE << shift && shift < 8 * LEVEL_SHIFT {
-                    shift += LEVEL_SHIFT;
-                }
+                let shift = level_shift(delta);
                 (((now_ticks + delta) >> shift) + 1) << shift
             }
         };
@@ -126,7 +140,16 @@ impl Ticks {
     }
 }
 
-/// The roundest tick after `due` and up to `due + slack`: in binary the one with the most zeros at its end.
+/// Number of bits by which the wheel rounds a timer armed `delta` ticks ahead.
+fn level_shift(delta: u64) -> u64 {
+    let mut shift = 0;
+    while delta >= LEVEL_SIZE << shift && shift < 8 * LEVEL_SHIFT {
+        shift += LEVEL_SHIFT;
+    }
+    shift
+}
+
+/// Return the roundest tick after `due` and up to `due + slack`: the one with the most trailing zeros in binary.
 fn slackened(due: u64, slack: u64) -> u64 {
     let latest = due + slack;
     match (due ^ latest).checked_ilog2() {
@@ -163,17 +186,17 @@ mod tests {
         for after in [1, 40, 240, 1000, 3000] {
             assert_eq!(t.expiry(ms(3), Span::from_ms(after)), ms(3 + after));
             assert_eq!(t.expiry(Time(3_999_999), Span::from_ms(after)), ms(3 + after));
-            // a tick early
+            // a timer armed between two ticks fires a tick early
         }
-        assert_eq!(t.expiry(Time(5), Span::ZERO), ms(1)); // the next tick, because this one has passed
+        assert_eq!(t.expiry(Time(5), Span::ZERO), ms(1)); // the next tick, because the current one has passed
     }
 
     #[test]
     fn slack_is_a_256th_and_ends_on_the_roundest_tick() {
         let t = ticks(Wheel::Slack);
         assert_eq!(t.expiry(ms(0), Span::from_ms(255)), ms(255));
-        assert_eq!(t.expiry(ms(0), Span::from_ms(1000)), ms(1002)); // from 1000 to 1003
-        assert_eq!(t.expiry(ms(0), Span::from_ms(3000)), ms(3008)); // from 3000 to 3011
+        assert_eq!(t.expiry(ms(0), Span::from_ms(1000)), ms(1002)); // the roundest tick from 1000 to 1003
+        assert_eq!(t.expiry(ms(0), Span::from_ms(3000)), ms(3008)); // the roundest tick from 3000 to 3011
         for (now, after) in (0..2000u64).map(|i| (i * 37 % 4096, 1 + i * 7919 % 120_000)) {
             let (due, latest) = (now + after, now + after + after / 256);
             let roundest = (due + 1..=latest).max_by_key(|t| t.trailing_zeros()).unwrap_or(due);

@@ -1,4 +1,4 @@
-//! Accurate ECN between two ends: the sender's knowledge equals the receiver's counts (RFC 9768).
+//! Accurate ECN between two endpoints: the counts inferred by the sender equal those of the receiver (RFC 9768).
 
 use crate::common::wire::{lost_if, Wire, CLIENT, SERVER};
 use ackclock_cc::controller::Recipe;
@@ -9,7 +9,7 @@ use ackclock_tcp::{AccEcnRules, Config, EcnUse};
 
 fn config(profile: &str, option: u8) -> Config {
     Config {
-        // its window ignores marks, so that ACKs cover many segments
+        // BBR ignores marks, so its window stays large and ACKs cover many segments
         controller: Recipe::by_name("bbr").expect("registered"),
         ecn: EcnUse::AccEcn,
         accecn: AccEcnRules { option, beacon: 3, fallback: true },
@@ -17,8 +17,8 @@ fn config(profile: &str, option: u8) -> Config {
     }
 }
 
-/// Run a transfer whose packets arrive CE with probability `marked`, and whose ACKs are lost with probability
-/// `lost`. Returns the server's counts of packets and bytes, and the client's knowledge of them.
+/// Run a transfer whose packets arrive CE-marked with probability `marked`, and whose ACKs are lost with
+/// probability `lost`. Returns packets and CE bytes, each as counted by the server and as known to the client.
 fn transfer(config: &Config, seed: u64, marked: f64, lost: f64) -> [(u32, u32); 2] {
     let mut rng = Stream::new(seed, "acks");
     let lost = threshold(lost);

@@ -1,5 +1,5 @@
-//! One behaviour, one test, one source: what Linux and the RFCs do in the corners where a plausible TCP goes astray.
-//! Segments of a [`Server`] are numbered from 0, as in its ACKs; those on a [`Wire`] from 1, as in traces.
+//! Behaviour of Linux and the RFCs in corner cases that a plausible TCP gets wrong. Each test covers one behaviour from
+//! one source. Segments of a [`Server`] are numbered from 0, as in its ACKs; those on a [`Wire`] from 1, as in traces.
 
 use crate::common::server::{Server, RTT};
 use crate::common::wire::{late_if, lost_if, Wire, CLIENT, SERVER};
@@ -18,7 +18,7 @@ fn at(x: u64) -> Time {
     Time::ZERO + ms(x)
 }
 
-/// A profile with Reno's arithmetic, which is easy to follow.
+/// Return a profile with Reno's arithmetic, which is easy to follow.
 fn reno(profile: &str) -> Config {
     Config {
         controller: Recipe::by_name("reno").expect("a controller"),
@@ -30,7 +30,7 @@ fn with_rule(profile: &str, rule: &str) -> Config {
     Config { rule: Rule::by_name(rule).expect("a rule"), ..reno(profile) }
 }
 
-/// `segments` sent, one RTT later.
+/// Return a server one RTT after it has sent `segments`.
 fn after_writing(config: &Config, segments: u64) -> Server {
     let mut s = Server::new(config);
     s.write(segments);
@@ -124,8 +124,8 @@ fn a_fifo_path_that_loses_data_and_acks_never_looks_reordered() {
 fn after_reordering_holes_are_losses_no_more_linux_tcp_disable_fack() {
     let mut s = after_writing(&reno("linux-3.2"), 10);
     s.ack(0, &[(5, 6)]);
-    assert_eq!(s.state(), CaState::Recovery); // six segments "forward": FACK believes in losses
-    s.ack(6, &[(0, 1)]); // yet they were only late, and the retransmission needless
+    assert_eq!(s.state(), CaState::Recovery); // six segments "forward": FACK infers losses
+    s.ack(6, &[(0, 1)]); // the segments were only late, and the retransmission was spurious
     s.ack(10, &[]);
     assert_eq!((s.state(), s.info().reordering), (CaState::Open, 5));
     assert_eq!(s.write(10).len(), 10);
@@ -145,7 +145,7 @@ fn the_dsack_of_a_probe_leaves_the_reordering_window_alone_linux_tcp_dsack_seen(
         s.ack(5, &[]);
         s.write(5);
         assert_eq!(s.timer(), "R9");
-        s.ack(10, &[]); // the originals arrived, their ACKs were late
+        s.ack(10, &[]); // the originals arrived, but their ACKs were late
         s.write(5);
         s.conn.set_trace(true);
         s.ack(10, &[(9, 10)]);
@@ -174,7 +174,7 @@ fn sacks_do_not_put_off_the_timeout_rfc_6298_section_5_3() {
         let deadline = s.conn.next_deadline();
         s.now += ms(20);
         s.ack(0, &[(1, 9)]);
-        // Linux since 4.x restarts it on a SACK of data older than the head's last transmission (tcp_clean_rtx_queue).
+        // Linux since 4.x restarts the timer on a SACK of data older than the head's last transmission (tcp_clean_rtx_queue).
         assert_eq!(s.conn.next_deadline() > deadline, profile == "linux-6", "{profile}");
     }
 }
@@ -217,7 +217,7 @@ fn a_retransmission_ends_the_idle_time_linux_tcp_event_data_sent() {
         assert!(wire.step());
     }
     let cwnd = wire.ends[CLIENT].info().cwnd;
-    assert!(cwnd > 10 && wire.now > at(500)); // long after the last new segment
+    assert!(cwnd > 10 && wire.now > at(500)); // long after the last transmission of new data
     wire.write(100);
     assert_eq!(wire.ends[CLIENT].info().cwnd, cwnd);
 }
@@ -255,7 +255,7 @@ fn a_dsack_undoes_a_needless_timeout_although_nothing_is_outstanding() {
     assert!(s.cwnd() >= cwnd);
 }
 
-/// A timeout for 0, and the sender learns that the originals arrived late: F-RTO takes all marks back.
+/// Return a server after a spurious timeout of segment 0, and the segments sent on the ACK that reveals it. F-RTO clears all loss marks.
 fn after_a_spurious_timeout(config: &Config, ack: u64, sacks: &[(u64, u64)]) -> (Server, String) {
     let mut s = Server::new(&Config { tlp: false, ..config.clone() });
     s.write(10);
@@ -307,7 +307,7 @@ fn a_head_older_than_the_rto_is_lost_linux_tcp_head_timedout() {
     for (wait, state, sent) in [(150, CaState::Disorder, ""), (200, CaState::Recovery, "R5 R7 R8 R9")] {
         let mut s = after_writing(&reno("linux-3.2"), 10);
         s.now += RTT;
-        s.deliver(5, &[]); // a sample of 200 ms: RTO 363 ms, and the timer restarts
+        s.deliver(5, &[]); // the sample of 200 ms gives an RTO of 363 ms and restarts the timer
         assert_eq!(s.conn.info().rto.as_ms(), 363);
         s.now += ms(wait);
         let first = s.ack(5, &[(6, 7)]);
@@ -334,7 +334,7 @@ fn a_rescue_once_the_ack_is_beyond_the_first_retransmission_rfc_6675_next_seg_ru
     for n in 1..9 {
         s.ack(0, &[(1, n + 1)]);
     }
-    assert_eq!(s.ack(9, &[]), "R9"); // the tail was lost as well, and no SACK will report it
+    assert_eq!(s.ack(9, &[]), "R9"); // the tail was lost too, and no SACK will report it
     assert_eq!(s.state(), CaState::Recovery);
 }
 
@@ -348,7 +348,7 @@ fn no_rescue_while_the_ack_is_at_the_end_of_the_first_retransmission_rfc_6675_ne
 
 #[test]
 fn what_is_sacked_is_not_in_the_pipe_and_what_is_lost_is_sent_rfc_6675_section_4() {
-    // 0 and 10 are lost, 7 is late; 7 is retransmitted by NextSeg rule (3), never marked lost
+    // 0 and 10 are lost, 7 is late; NextSeg rule (3) retransmits 7, which is never marked lost
     let mut s = after_writing(&Config { iw: 14, ..with_rule("rfc", "rfc6675") }, 14);
     for n in 1..7 {
         s.ack(0, &[(1, n + 1)]);
@@ -356,7 +356,7 @@ fn what_is_sacked_is_not_in_the_pipe_and_what_is_lost_is_sent_rfc_6675_section_4
     s.ack(0, &[(8, 9), (1, 7)]);
     assert_eq!(s.ack(0, &[(8, 10), (1, 7)]), "R7");
     assert_eq!(s.ack(0, &[(1, 10)]), "");
-    assert_eq!((s.info().sacked, s.info().in_flight), (9, 5)); // 0 again, 10 to 13
+    assert_eq!((s.info().sacked, s.info().in_flight), (9, 5)); // the retransmission of 0, and 10 to 13
     assert_eq!(s.ack(0, &[(11, 12), (1, 10)]), "R10");
 }
 
@@ -367,7 +367,7 @@ fn a_rescue_is_no_high_rxt_rfc_6675_next_seg_rule_4() {
         s.ack(0, &[(1, n + 1)]);
     }
     assert_eq!(s.ack(10, &[]), "R15");
-    assert_eq!(s.ack(10, &[(11, 12)]), "R10"); // rule (3) continues below it
+    assert_eq!(s.ack(10, &[(11, 12)]), "R10"); // rule (3) continues below the rescue
 }
 
 #[test]
@@ -376,7 +376,7 @@ fn a_rescue_holds_no_lost_segment_back_rfc_6675_next_seg_rule_1() {
     for n in 1..10 {
         s.ack(0, &[(1, n + 1)]);
     }
-    assert_eq!(s.ack(10, &[]), "R15"); // the rescue: 15 is not marked lost
+    assert_eq!(s.ack(10, &[]), "R15"); // the rescue; 15 is not marked lost
     s.write(20);
     for n in 12..14 {
         assert!(s.ack(10, &[(11, n)]).starts_with('N'));
@@ -388,7 +388,7 @@ fn a_rescue_holds_no_lost_segment_back_rfc_6675_next_seg_rule_1() {
 fn a_head_under_way_is_not_forced_out_again_on_entry() {
     let config = with_rule("rfc", "rfc6675");
     let (mut s, sent) = after_a_spurious_timeout(&config, 0, &[(1, 5)]);
-    assert_eq!((s.state(), sent.as_str()), (CaState::Recovery, "")); // and not R0 a second time
+    assert_eq!((s.state(), sent.as_str()), (CaState::Recovery, "")); // R0 is not sent a second time
     let sent: Vec<String> = (7..10).map(|n| s.ack(0, &[(6, n), (1, 5)])).collect();
     assert_eq!(sent.concat(), "R5");
 }
@@ -399,7 +399,7 @@ fn a_retransmission_lost_in_loss_starts_a_recovery_linux_tcp_fastretrans_alert()
     s.write(10);
     assert_eq!(s.timer(), "R0");
     s.now += RTT;
-    assert_eq!(s.ack(1, &[]), "R1 R2"); // 2 is lost again
+    assert_eq!(s.ack(1, &[]), "R1 R2"); // the retransmission of 2 is lost
     s.now += RTT;
     assert_eq!(s.ack(2, &[]), "R3 R4");
     assert_eq!(s.state(), CaState::Loss);

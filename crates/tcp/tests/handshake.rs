@@ -1,5 +1,5 @@
-//! Start and end of a connection, in the corner cases where a plausible TCP goes wrong. One behaviour, one
-//! test, one source.
+//! Start and end of a connection in corner cases that a plausible TCP gets wrong. Each test covers one
+//! behaviour from one source.
 
 use crate::common::server::Server;
 use crate::common::wire::{lost_if, Wire};
@@ -12,7 +12,7 @@ fn at(ms: u64) -> Time {
     Time::ZERO + Span::from_ms(ms)
 }
 
-/// A profile with Reno's arithmetic.
+/// Return a profile with Reno's arithmetic.
 fn reno(profile: &str) -> Config {
     Config {
         controller: Recipe::by_name("reno").expect("a controller"),
@@ -20,7 +20,7 @@ fn reno(profile: &str) -> Config {
     }
 }
 
-/// Times when a listening end answers a SYN that arrives at each of `syns`, until `until`.
+/// Return the times, up to `until`, of the SYN-ACKs from a listening end that receives a SYN at each of `syns`.
 fn syn_acks(syns: &[Time], until: Time) -> Vec<Time> {
     let mut conn = Connection::responder(0, &reno("linux-6"));
     let syn = SynOptions { mss: 1460, wscale: 8, sack_permitted: true };
@@ -48,7 +48,7 @@ fn syn_acks(syns: &[Time], until: Time) -> Vec<Time> {
 fn the_syn_ack_backs_off_from_the_start_linux_reqsk_timer_handler() {
     let sent = syn_acks(&[at(0)], at(9000));
     let seconds: Vec<u64> = sent.iter().map(|t| t.0 / 1_000_000_000).collect();
-    assert_eq!(seconds, [0, 1, 3, 7]); // linear timeouts are the SYN's alone
+    assert_eq!(seconds, [0, 1, 3, 7]); // only the SYN has linear timeouts
 }
 
 #[test]

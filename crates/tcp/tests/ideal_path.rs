@@ -1,6 +1,6 @@
-//! The whole TCP on the ideal path of RFC 6937 §3.1 against the pure recovery rules there (`ackclock_cc::ideal`): the
-//! same segments on the same ACKs, the same cwnd and pipe. The rules' tables are golden tests of `cc`; this holds the
-//! sender around them to the same tables.
+//! The complete TCP on the ideal path of RFC 6937 §3.1, compared with the recovery rules alone
+//! (`ackclock_cc::ideal`): the same segments on the same ACKs, and the same cwnd and pipe. The tables of the
+//! rules are golden tests of `cc`; these tests compare the complete sender with the same tables.
 
 use ackclock_cc::controller::Recipe;
 use ackclock_cc::ideal::{self, IdealConfig};
@@ -13,10 +13,10 @@ use proptest::prelude::*;
 
 const RTT: u64 = 100_000_000;
 
-/// (cwnd, pipe, sent) on each ACK.
+/// cwnd, pipe and the segments sent, for each ACK.
 type Row = (u32, u32, String);
 
-/// Bulk data with `window` segments out, `lost` of the first transmissions dropped, one ACK per arrival.
+/// Run a bulk flow with `window` segments in flight, the first transmissions in `lost` dropped, and one ACK per arrival.
 fn play(rule: &str, window: u32, lost: &[u32], acks: usize) -> Vec<Row> {
     let config = Config {
         iw: window,
@@ -50,7 +50,7 @@ fn play(rule: &str, window: u32, lost: &[u32], acks: usize) -> Vec<Row> {
         let mut sent = String::new();
         let (mut new, mut again) = (0, 0);
         while let Some(seg) = a.poll_transmit(now) {
-            // evenly spaced over one RTT to begin with, in order ever after
+            // evenly spaced over one RTT at first, and in order from then on
             let spaced = if index < window as u64 { RTT / window as u64 * index } else { 0 };
             index += 1;
             let at = (now + Span(RTT + spaced)).max(last + Span(1));
@@ -111,7 +111,7 @@ const RULES: &[(&str, &str)] = ackclock_cc::recovery::REGISTRY;
 
 #[test]
 fn one_loss_of_twenty_rfc_9937_figure_1() {
-    // inflight and sent as published, ACKs 1-18; ACKs 19-20 as the algorithm gives them
+    // pipe and segments sent as published for ACKs 1-18; ACKs 19-20 as the algorithm gives them
     let rows = play("prr-rfc9937", 20, &[0], 18);
     let pipe: Vec<u32> = rows.iter().map(|r| r.1).collect();
     assert_eq!(pipe, [19, 19, 18, 18, 17, 17, 16, 16, 15, 15, 14, 14, 13, 13, 12, 12, 11, 11]);

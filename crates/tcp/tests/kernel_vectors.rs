@@ -1,4 +1,4 @@
-//! What current Linux does in fast recovery, segment by segment: the four vectors observed through the kernel's public
+//! Behaviour of current Linux in fast recovery, segment by segment: four vectors observed with the kernel's public
 //! packetdrill suite (facts only; MSS 1000, initial window 10, CUBIC, so ssthresh 7), and limited transmit.
 
 use crate::common::server::Server;
@@ -44,7 +44,7 @@ fn the_first_four_of_ten_lost_and_nothing_more_to_send() {
     }
     assert_eq!(s.ack(10, &[]), "");
     assert_eq!((s.state(), s.cwnd()), (CaState::Open, 7));
-    assert_eq!(s.write(10).len(), 7); // cwnd = ssthresh on exit: the whole window at once
+    assert_eq!(s.write(10).len(), 7); // cwnd = ssthresh on exit, so the whole window is sent at once
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_retransmission_is_lost_too() {
     assert_eq!(s.ack(0, &[(4, 11)]), "N12");
     assert_eq!(s.ack(0, &[(4, 12)]), "N13");
     assert_eq!(s.ack(1, &[(4, 12)]), "N14 N15"); // SafeACK: slow start
-    assert_eq!(s.ack(1, &[(2, 4), (4, 12)]), "R1 N16"); // R1 now known lost: no extra segment
+    assert_eq!(s.ack(1, &[(2, 4), (4, 12)]), "R1 N16"); // R1 is now known to be lost: no extra segment
     s.now += Span::from_ms(100);
     assert_eq!(s.ack(1, &[(2, 13)]), "N17");
     assert_eq!(s.ack(1, &[(2, 14)]), "N18");
@@ -78,7 +78,7 @@ fn data_sacked_below_snd_una_still_counts_as_delivered() {
     assert_eq!(s.state(), CaState::Recovery);
     s.now += Span::from_ms(100);
     s.ack(2, &[(4, 7)]);
-    // an ACK that was overtaken: its number is old, its SACK block is new
+    // overtaken ACK: its ACK number is old, its SACK block is new
     let before = s.conn.info().sacked;
     s.ack(0, &[(4, 9)]);
     assert_eq!(s.conn.info().sacked, before + 2);

@@ -1,4 +1,4 @@
-//! TCP through its public face: a connection, or two, and a path. One program: each one is linked with the whole engine.
+//! Tests of TCP through its public interface: one or two connections, and a path. They are one program because each program links the whole engine.
 
 mod accurate_ecn;
 mod behaviour;

@@ -1,11 +1,11 @@
-//! The end of recovery without SACK: RFC 6582 and FreeBSD 4, where Linux holds the state one ACK longer.
+//! End of recovery without SACK: RFC 6582 and FreeBSD 4. Linux keeps the state one ACK longer.
 
 use crate::common::server::{Server, RTT};
 use ackclock_cc::controller::Recipe;
 use ackclock_core::trace::CaState;
 use ackclock_tcp::Config;
 
-/// `segments` sent at once, one RTT later; the host has no SACK.
+/// Return a server without SACK, one RTT after it has sent `segments` at once.
 fn after_writing(profile: &str, segments: u64) -> Server {
     let profile = Config::profile(profile).expect("a profile");
     let config =
@@ -16,7 +16,7 @@ fn after_writing(profile: &str, segments: u64) -> Server {
     s
 }
 
-/// Segment 0 of 20 is lost; everything else arrives, then the retransmission.
+/// Return a server after segment 0 of 20 was lost, everything else arrived, and then the retransmission.
 fn one_loss(profile: &str) -> Server {
     let mut s = after_writing(profile, 20);
     let sent: String = (0..19).map(|_| s.ack(0, &[])).collect();
@@ -58,7 +58,7 @@ fn duplicates_of_the_ack_that_ended_recovery_begin_none_rfc_6582_section_3_2_ste
     }
     assert!(s.state() < CaState::Recovery);
     assert_eq!(s.conn.stats().retransmissions, 1);
-    // data above the recovery point is judged as usual
+    // losses above the recovery point are detected as usual
     s.ack(21, &[]);
     s.write(10);
     let sent: String = (0..3).map(|_| s.ack(21, &[])).collect();
@@ -66,7 +66,7 @@ fn duplicates_of_the_ack_that_ended_recovery_begin_none_rfc_6582_section_3_2_ste
     assert_eq!(s.state(), CaState::Recovery);
 }
 
-/// Lose segments 0 and `second` of `iw`; returns what the partial ACK for all below `second` releases.
+/// Lose segments 0 and `second` of `iw`. Returns the segments that the partial ACK of all segments below `second` releases.
 fn partial_ack(iw: u32, second: u64) -> (Server, Vec<String>) {
     let profile = Config::profile("freebsd-4").expect("a profile");
     let config = Config { iw, controller: Recipe::by_name("reno").expect("a controller"), ..profile };
@@ -83,7 +83,7 @@ fn partial_ack(iw: u32, second: u64) -> (Server, Vec<String>) {
 
 #[test]
 fn a_partial_ack_releases_one_new_segment_rfc_6582_section_3_2_step_5() {
-    // cwnd is deflated by the five segments acknowledged and gets one back
+    // cwnd is reduced by the five segments acknowledged and then raised by one
     let (s, sent) = partial_ack(20, 5);
     assert_eq!((sent.len(), sent[0].as_str()), (2, "R5"), "{sent:?}");
     assert_eq!(s.state(), CaState::Recovery);
@@ -91,7 +91,7 @@ fn a_partial_ack_releases_one_new_segment_rfc_6582_section_3_2_step_5() {
 
 #[test]
 fn a_partial_ack_lets_out_what_the_receive_window_held_back() {
-    // duplicate ACKs leave room in cwnd, and the window of 65 segments is full: a large partial ACK opens it at once
+    // duplicate ACKs have raised cwnd, and the receive window of 65 segments is full: a large partial ACK opens it at once
     let (s, sent) = partial_ack(60, 50);
     assert!(sent.len() > 20, "{sent:?}");
     assert!(s.info().in_flight <= s.info().ssthresh, "never beyond cwnd");

@@ -1,4 +1,4 @@
-//! Departures of a paced sender: when each segment leaves, against the formula of the pacing rate.
+//! Departure times of a paced sender's segments, compared with the formula of the pacing rate.
 
 use crate::common::server::{Server, RTT};
 use ackclock_cc::controller::Recipe;
@@ -14,7 +14,7 @@ fn paced() -> Pacing {
     Pacing { on: true, ..Pacing::OFF }
 }
 
-/// Departures from now until nothing more leaves before `until`: microseconds from now, and the packet.
+/// Return the departures from now to `until`: microseconds from now, and the packet.
 fn departures(s: &mut Server, until: Span) -> Vec<(u64, String)> {
     let (from, end) = (s.now, s.now + until);
     let mut all: Vec<(u64, String)> = s.sent().into_iter().map(|sent| (0, sent)).collect();
@@ -33,7 +33,7 @@ fn slow_start_is_paced_at_twice_the_window_per_rtt_linux_tcp_update_pacing_rate(
     let first = departures(&mut s, RTT);
     assert_eq!(first.len(), 10);
     assert!(first.iter().all(|(at, _)| *at == 0), "the first ten are not paced");
-    // cwnd 20, srtt 100 ms: 400 segments per second; the first departure has half of its time back
+    // cwnd 20, srtt 100 ms: 400 segments per second; the first departure is credited with half of its time
     s.deliver(10, &[]);
     let second = departures(&mut s, RTT);
     let expected: Vec<u64> = (0..20).map(|n| if n == 0 { 0 } else { n * 2_500 - 1_250 }).collect();
@@ -46,7 +46,7 @@ fn the_initial_window_is_spread_over_the_handshakes_rtt() {
     let mut s = Server::new(&config(Pacing { initial_window: true, ..Pacing::OFF }));
     s.conn.write(s.now, 100_000);
     let first = departures(&mut s, RTT);
-    // one per tenth of the RTT; the first makes up half of its time
+    // one per tenth of the RTT; the first is credited with half of its time
     let expected: Vec<u64> = (0..10).map(|n| if n == 0 { 0 } else { n * 10_000 - 5_000 }).collect();
     assert_eq!(first.iter().map(|(at, _)| *at).collect::<Vec<_>>(), expected);
     s.deliver(10, &[]);
@@ -73,7 +73,7 @@ fn retransmissions_are_paced_too_linux_tcp_xmit_retransmit_queue() {
     departures(&mut s, RTT);
     s.deliver(10, &[]);
     departures(&mut s, RTT);
-    s.deliver(10, &[(15, 20)]); // five lost
+    s.deliver(10, &[(15, 20)]); // five segments lost
     let sent = departures(&mut s, RTT);
     let rexmits: Vec<u64> = sent.iter().filter(|(_, s)| s.starts_with('R')).map(|(at, _)| *at).collect();
     assert!(rexmits.len() > 2, "{sent:?}");

@@ -1,4 +1,4 @@
-//! Tests of when an end gives up on its peer.
+//! Tests of the conditions under which an endpoint gives up.
 
 use crate::common::server::{Server, RTT};
 use ackclock_cc::controller::Recipe;
@@ -16,7 +16,7 @@ fn server(data_retries: u8) -> Server {
     })
 }
 
-/// Run timers until the connection ends; returns the time from the write on, and the number of segments sent.
+/// Run timers until the connection ends. Returns the time since the write, and the number of segments sent.
 fn lives(s: &mut Server) -> (Span, usize) {
     let (from, mut sent) = (s.now, 0);
     while !s.conn.has_failed() && s.conn.next_deadline() < Time::NEVER {
@@ -28,12 +28,12 @@ fn lives(s: &mut Server) -> (Span, usize) {
 
 #[test]
 fn retries_are_time_linux_tcp_model_timeout() {
-    // RTO 300 ms, but the time of 6 retries of 200 ms, doubling: 200 x (2^7 - 1) ms after the first retransmission
+    // RTO 300 ms, but the limit is the time of 6 retries that start at 200 ms and double: 200 x (2^7 - 1) ms after the first retransmission
     let mut s = server(6);
     s.write(1);
     let (lived, sent) = lives(&mut s);
     assert!(lived > Span::from_ms(25_400), "{lived:?}");
-    assert_eq!(sent, 6); // at 0.3 0.9 2.1 4.5 9.3 18.9 s; 38.1 s is over the limit
+    assert_eq!(sent, 6); // at 0.3 0.9 2.1 4.5 9.3 18.9 s; 38.1 s exceeds the limit
 }
 
 #[test]
@@ -61,12 +61,12 @@ fn silence_is_probed_and_an_answer_forgives() {
     s.conn.set_keepalive(s.now, Some(keep));
     let start = s.now;
     s.timer();
-    let unit = |ms: u64| ms * 1_000_000; // of the wheel, at the timer's distance
+    let unit = |ms: u64| ms * 1_000_000; // granularity of the wheel at the distance of the timer
     assert!(s.now - start >= Span::from_secs(10) && s.now - start < Span::from_ms(10_513));
     assert_eq!((s.now.0 % unit(512), s.conn.keepalive_probes()), (0, 1));
     s.deliver(0, &[]);
     assert_eq!(s.conn.keepalive_probes(), 0);
-    // an early check, three probes, and the end
+    // a check of the idle time, three probes, and the abort
     for _ in 0..5 {
         s.timer();
     }

@@ -1,4 +1,4 @@
-//! Tests of a sender's behaviour after a pause, and of what its controller learns then.
+//! Tests of a sender after a pause, and of the events that its controller receives.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use ackclock_tcp::Config;
 
 use crate::common::server::{Server, RTT};
 
-/// Linux with Reno's arithmetic, which is easy to follow.
+/// Return Linux with Reno's arithmetic, which is easy to follow.
 fn linux() -> Config {
     Config {
         controller: Recipe::by_name("reno").expect("a controller"),
@@ -18,7 +18,7 @@ fn linux() -> Config {
     }
 }
 
-/// Where new data went on, each time that transmission started with nothing in flight.
+/// snd_nxt at each start of transmission with nothing in flight.
 #[derive(Default)]
 struct Starts(Arc<Mutex<Vec<u64>>>);
 
@@ -53,7 +53,7 @@ fn what_leaves_with_nothing_in_flight_starts_anew_also_when_it_is_sent_again_lin
     );
 }
 
-/// Times of the last deliveries, as the controller receives them.
+/// Times of the last delivery, as passed to the controller.
 #[derive(Default)]
 struct Told(Arc<Mutex<Vec<Time>>>);
 
@@ -88,7 +88,7 @@ fn a_segment_that_leaves_alone_begins_the_time_of_delivery_linux_tcp_rate_skb_se
     assert_eq!(times, [first, s.now].map(|t| t.0 / 1000), "not the second segment of either");
 }
 
-/// Controller that paces at one rate, and at another after a pause.
+/// Controller with one pacing rate before a pause, and a lower one after it.
 #[derive(Default)]
 struct Slower;
 
@@ -145,5 +145,3 @@ fn a_segment_behind_an_ack_without_data_has_no_time_to_make_up_for_linux_tcp_tra
     assert_eq!(gap(0), Span::from_us(500), "half of its time was over");
     assert_eq!(gap(1), Span::from_ms(1));
 }
-
-// Definitions of a duplicate ACK, and of growth

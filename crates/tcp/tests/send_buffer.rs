@@ -1,5 +1,5 @@
-//! Tests of a writer and its send buffer: what a write takes at once, when it continues, and what that costs
-//! the connection.
+//! Tests of the writer and its send buffer: data accepted at once, the condition for resuming, and the effect
+//! on the connection.
 
 use crate::common::server::{Server, RTT};
 use ackclock_cc::controller::Recipe;
@@ -87,13 +87,13 @@ fn close_waits_for_the_writer() {
     assert_eq!((s.conn.written(), s.conn.acked()), (50_000, 50_000));
 }
 
-/// Segments that leave, by length.
+/// Return the lengths of the segments sent now.
 fn lengths(s: &mut Server) -> Vec<u32> {
     std::iter::from_fn(|| s.conn.poll_transmit(s.now)).map(|seg| seg.len).collect()
 }
 
-/// A block of 2,500 bytes is two segments and a half. The half leaves if no other small segment is in flight (Nagle's rule in
-/// Minshall's form), else the next block fills it up.
+/// A block of 2,500 bytes is two and a half segments. The half is sent if no other small segment is in flight
+/// (Nagle's rule in Minshall's form); otherwise the next block fills it up.
 #[test]
 fn who_writes_block_by_block_sends_the_end_of_a_block_as_it_is() {
     let blocks = |call_bytes: u64| {
@@ -117,7 +117,7 @@ fn bytes_that_wait_unsent_are_bounded_tcp_notsent_lowat() {
     let mut s = server(SendLimit::fixed(4 << 20));
     s.conn.set_notsent_lowat(5_000);
     s.write(60);
-    // a buffer of 32 segments is filled whole, and again when ten left; the next one is not started
+    // a buffer of 32 segments is filled completely, and again after ten were sent; the next one is not started
     assert_eq!((s.info().unsent, s.conn.unwritten()), (32_000, 18_000));
 }
 
@@ -132,7 +132,7 @@ fn time_is_charged_to_what_limits() {
     assert!(times.busy >= Span::from_ms(150), "{times:?}");
 }
 
-/// Linux 7.3.4 in virtual time, a bulk flow that writes 256 KiB at a time, ACKs of single segments: PSH on these.
+/// Linux 7.3.4 in virtual time, with a bulk flow that writes 256 KiB at a time and ACKs of single segments, sets PSH on these segments.
 #[test]
 fn a_stream_pushes_where_its_writer_slept() {
     let base = Config::profile("linux-6").expect("a profile");
@@ -164,7 +164,7 @@ fn a_stream_pushes_where_its_writer_slept() {
     assert_eq!(pushed[..4], [21, 33, 48, 66]);
 }
 
-/// Packets that leave at first of a long write into a buffer of 13,000 bytes, without segmentation offload.
+/// Return the number of packets sent at first by a long write into a buffer of 13,000 bytes, without segmentation offload.
 fn first_burst(profile: &str) -> usize {
     let base = Config::profile(profile).expect("a profile");
     let buffers = Some(Buffers { limit: Some(SendLimit::fixed(13_000)), ..Buffers::UNLIMITED });
@@ -173,12 +173,12 @@ fn first_burst(profile: &str) -> usize {
 
 #[test]
 fn without_offload_each_segment_is_charged_linux_sk_wmem_queued() {
-    // seven of 1832 bytes leave some of the memory, in which the eighth begins; eight of 1456 likewise
+    // seven segments of 1832 bytes leave some memory, so an eighth one is started; eight of 1456 likewise
     assert_eq!((first_burst("linux-6"), first_burst("linux-3.0")), (8, 9));
 }
 
-/// Return a server that has an initial window of 30 segments and writes 100 of them in one call, into a
-/// buffer of this much memory.
+/// Return a server with an initial window of 30 segments that writes 100 of them in one call, into a buffer
+/// of this much memory.
 fn long_call(memory: u64) -> Server {
     let base = Config::profile("linux-6").expect("a profile");
     let buffers = Some(Buffers { limit: Some(SendLimit::fixed(memory)), ..Buffers::UNLIMITED });
@@ -187,7 +187,7 @@ fn long_call(memory: u64) -> Server {
     s
 }
 
-/// Linux `tcp_push`: where the writer sleeps the last buffer is marked, but one that has left is in the queue no more.
+/// Linux `tcp_push` marks the last buffer when the writer sleeps, but a buffer that was sent is no longer in the queue.
 #[test]
 fn a_writer_that_finds_no_room_marks_only_what_waits_to_be_sent() {
     let mut s = long_call(13_000);
@@ -197,7 +197,7 @@ fn a_writer_that_finds_no_room_marks_only_what_waits_to_be_sent() {
     assert!(!probe.flags.has(Flags::PSH), "{probe:?}");
 }
 
-/// Linux `tcp_shift_skb_data`: 22 segments of 1832 bytes take 40,304; of those, 21 that are SACKed need 20 heads of 832 less.
+/// Linux `tcp_shift_skb_data`: 22 segments of 1832 bytes use 40,304 bytes. If 21 of them are SACKed, 20 heads of 832 bytes are freed.
 #[test]
 fn what_is_sacked_side_by_side_shares_a_buffer_and_makes_room_for_the_writer() {
     let mut s = long_call(40_000);
@@ -209,7 +209,7 @@ fn what_is_sacked_side_by_side_shares_a_buffer_and_makes_room_for_the_writer() {
     assert!(s.conn.unwritten() < left, "{left}");
 }
 
-/// Linux `tcp_event_new_data_sent` looks at the writer's room after each packet, a retransmission asks for none.
+/// Linux `tcp_event_new_data_sent` checks for free space after each new packet; a retransmission causes no check.
 #[test]
 fn no_retransmission_lets_the_buffer_grow() {
     let mut s = server(SendLimit { bytes: 16_384, most: 4 << 20 });
@@ -223,7 +223,7 @@ fn no_retransmission_lets_the_buffer_grow() {
     assert_eq!(grown, Some(2 * 27 * (2_048 + 256)));
 }
 
-/// Of 22 segments in five buffers 26,160 bytes, which leave a third of 40,000; in six they do not.
+/// 22 segments in five buffers use 26,160 bytes, so that a third of 40,000 is free; in six buffers they use more.
 #[test]
 fn the_writer_wakes_where_what_is_sacked_takes_few_buffers_linux_tcp_sacktag_write_queue() {
     let wakes = |acks: &[&[(u64, u64)]]| {
@@ -234,10 +234,10 @@ fn the_writer_wakes_where_what_is_sacked_takes_few_buffers_linux_tcp_sacktag_wri
     };
     assert!(!wakes(&[&[(1, 18)]]));
     assert!(wakes(&[&[(1, 18)], &[(1, 19)]]));
-    // the duplicated data cuts the buffer
+    // the duplicated data splits the buffer
     assert!(!wakes(&[&[(1, 18)], &[(5, 6), (1, 18)], &[(1, 19)]]));
     assert!(!wakes(&[&[(1, 18)], &[(18, 19), (1, 19)]]), "both copies came: its own buffer");
-    // a receiver that has forgotten a block reports the data before that without it
+    // a receiver that has forgotten a block reports the data before it without the block
     let forgotten: [&[(u64, u64)]; 4] = [&[(10, 19)], &[(9, 10)], &[(1, 9), (9, 10)], &[(1, 19)]];
     assert!(!wakes(&forgotten[..3]));
     assert!(wakes(&forgotten));
@@ -267,6 +267,6 @@ fn a_writer_that_an_ack_wakes_has_its_turn_behind_what_else_arrives_in_that_nano
     let (first, second, none) = after_two_acks(false);
     let (early, nothing, late) = after_two_acks(true);
     assert!(first > 2 && none == 0, "{first} {none}");
-    // the content of the buffer, and after both ACKs everything for which there is room
+    // first the data in the buffer, and after both ACKs everything that the window allows
     assert!(early < first && nothing == 0 && early + late >= first + second, "{early} {nothing} {late}");
 }

@@ -1,5 +1,5 @@
-//! Two endpoints and a wire of constant delay that loses, reorders and duplicates at will: whatever happens to the
-//! packets, every byte arrives once and in order, and both ends close.
+//! Two endpoints and a path of constant delay that may lose, reorder and duplicate segments. In every case
+//! each byte arrives once and in order, and both ends close.
 
 use crate::common::wire::{lost_if, Wire, CLIENT, SERVER};
 use ackclock_cc::controller::Recipe;
@@ -32,13 +32,13 @@ fn a_clean_wire_takes_the_handshake_and_the_rounds_of_slow_start() {
     assert!(wire.ends.iter().all(Connection::is_done));
     assert_eq!(wire.ends[1].received(), 66 * 1448);
     assert_eq!(wire.ends[0].stats().retransmissions, 0);
-    // SYN, SYN-ACK (40 ms); 10, 20 and the rest in three rounds (a delayed ACK may keep a segment of growth back), the
-    // FIN with the last: 180 ms and a little
+    // SYN and SYN-ACK take 40 ms; 10, 20 and the remaining segments take three rounds (a delayed ACK may hold
+    // back one segment of growth), with the FIN in the last one: slightly more than 180 ms
     assert!(wire.now < Time(190_000_000), "{}", wire.now);
 }
 
-/// A server that reads the end of file closes: one packet has its FIN and the ACK of the peer's (Linux `tcp_fin`), unless more than the
-/// greatest segment so far waits for an ACK (`__tcp_ack_snd_check`). Profile `rfc` acknowledges a FIN at once.
+/// A server that reads the end of file closes: one packet carries its FIN and the ACK of the peer's FIN (Linux `tcp_fin`), unless
+/// more than the largest segment so far is unacknowledged (`__tcp_ack_snd_check`). Profile `rfc` acknowledges a FIN at once.
 #[test]
 fn a_fin_carries_the_ack_of_the_fin_that_came_before() {
     for (profile, bytes, packets) in
@@ -91,8 +91,8 @@ fn a_syn_that_never_arrives_fails() {
     assert!(wire.ends[0].has_failed());
 }
 
-/// Linux 7.3.4 in virtual time: ten, and ETIMEDOUT between 134 and 136 s: 131 s (`tcp_syn_retries` 6,
-/// `tcp_syn_linear_timeouts` 4) and what the timer wheel adds.
+/// Linux 7.3.4 in virtual time retransmits ten times, and fails with ETIMEDOUT between 134 and 136 s: 131 s
+/// (`tcp_syn_retries` 6, `tcp_syn_linear_timeouts` 4) plus the rounding of the timer wheel.
 #[test]
 fn a_syn_is_sent_again_ten_times_by_linux_6() {
     let config = Config::profile("linux-6").expect("profile");
@@ -153,9 +153,9 @@ fn a_segment_never_exceeds_what_the_peer_offered_and_syns_carry_their_options() 
     assert_eq!(wire.ends[1].received(), 300_000);
 }
 
-/// Every segment that leaves either end, and what both ends say of themselves: the client before the handshake, the server
-/// before and after it writes an answer. The client
-/// writes before the handshake or after it, and closes or not; both ends rest until they are needed, or do not.
+/// Return every segment sent by either end, and the state that both ends report: the client before the
+/// handshake, the server before and after it writes an answer. The client writes before or after the
+/// handshake, and closes or not, depending on `seed`. With `rest`, both ends are in compact form until needed.
 fn exchange(config: &Config, seed: u64, rest: bool) -> (Vec<(Time, usize, Segment)>, [String; 3]) {
     let mut wire = Wire::random(config, seed, 0.03, 0.1, 0.03);
     if rest {
@@ -203,7 +203,7 @@ fn ends_that_rest_until_they_are_needed_behave_like_any_other() {
     }
 }
 
-/// Settings that keep segments from leaving in trains, and none.
+/// Features that prevent trains, and "none".
 const FEATURES: &[&str] = &[
     "none",
     "mtu-search",
@@ -234,7 +234,7 @@ fn with_feature(config: &mut Config, feature: &str) {
 }
 
 proptest! {
-    /// Of each thing that keeps segments from leaving in trains, one case in ten has it.
+    /// About one case in ten uses each of the features that prevent trains.
     #[test]
     fn a_train_is_what_would_leave_one_by_one(
         seed in any::<u64>(),
@@ -243,7 +243,7 @@ proptest! {
         cc in prop::sample::select(vec!["reno", "cubic", "westwood", "vegas", "illinois", "bbr"]),
         loss in prop::sample::select(vec![0.0, 0.002, 0.02, 0.1]),
         reorder in prop::sample::select(vec![0.0, 0.02]),
-        // full segments, a rest, and a second write once the first may be through
+        // full segments, a remainder, and a second write when the first may be complete
         bytes in (1_u64..400_000, 0_u64..100_000),
         buffer in prop::option::of(20_000_u64..200_000),
         whole in any::<bool>(),
@@ -295,7 +295,7 @@ proptest! {
         let (log, said_with_trains, in_trains) = exchange(true);
         prop_assert_eq!(one_by_one, log);
         prop_assert_eq!(said, said_with_trains);
-        // slow start of a clean wire leaves in trains
+        // slow start on a path without losses uses trains
         let plain = loss + reorder == 0.0 && bytes.0 >= 40_000 && buffer.is_none() && feature == "none";
         prop_assert!(in_trains > 0 || !plain);
     }

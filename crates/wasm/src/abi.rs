@@ -1,6 +1,7 @@
-//! Functions that the page calls. Numbers cross as they are, texts as an address and a length in linear memory, seeds as BigInt.
+//! Functions called by the page. Numbers are passed directly, texts as an address and a length in linear memory,
+//! seeds as BigInt.
 //!
-//! A panic ends the instance: the page takes a new one.
+//! A panic ends the instance, and the page creates a new one.
 
 #![allow(
     unsafe_code,
@@ -13,9 +14,9 @@ use crate::controller::{self, Slot};
 use crate::lab::{Asks, Lab, Watch};
 
 extern "C" {
-    /// Report the finished share of the run; a result other than 0: stop.
+    /// Report the finished share of the run. A result other than 0 stops the run.
     fn tell(part: f64) -> u32;
-    /// Why the instance ends.
+    /// Report the reason for which the instance ends.
     fn fail(address: *const u8, length: usize);
 }
 
@@ -25,7 +26,7 @@ thread_local! {
     static FAILED: Slot = Slot::default();
 }
 
-/// Error of a controller since [`forget`].
+/// First error of a controller since [`forget`].
 fn failure() -> Option<String> {
     FAILED.with(|slot| slot.lock().ok()?.as_ref().map(controller::Failure::told))
 }
@@ -41,16 +42,16 @@ fn answer(made: &serde_json::Value) -> usize {
     })
 }
 
-/// Bytes that the page fills; the caller frees them.
+/// Take the bytes that the page has filled.
 ///
 /// # Safety
 ///
-/// `address` is of [`room`], with the same length, and is taken once.
+/// `address` was returned by [`room`] for the same length, and is taken only once.
 unsafe fn take(address: *mut u8, length: usize) -> Vec<u8> {
     Vec::from_raw_parts(address, length, length)
 }
 
-/// Once, before all else.
+/// Install the panic hook. Must be called once, before any other function.
 #[no_mangle]
 pub extern "C" fn begin() {
     std::panic::set_hook(Box::new(|info| {
@@ -60,29 +61,29 @@ pub extern "C" fn begin() {
     }));
 }
 
-/// Room for this many bytes.
+/// Allocate memory of this many bytes for the page to fill.
 #[no_mangle]
 pub extern "C" fn room(length: usize) -> *mut u8 {
     let mut bytes = std::mem::ManuallyDrop::new(vec![0_u8; length].into_boxed_slice());
     bytes.as_mut_ptr()
 }
 
-/// A file that scenarios may name; takes both rooms.
+/// Add a file that scenarios may refer to. Takes both rooms.
 ///
 /// # Safety
 ///
-/// Both are rooms that were made with these lengths.
+/// Both addresses were returned by [`room`] for these lengths.
 #[no_mangle]
 pub unsafe extern "C" fn add_file(name: *mut u8, name_length: usize, data: *mut u8, data_length: usize) {
     let name = String::from_utf8_lossy(&take(name, name_length)).into_owned();
     LAB.with_borrow_mut(|lab| lab.add_file(name, take(data, data_length)));
 }
 
-/// The page's class number `class` is a controller of this name; takes the room.
+/// Add the page's class number `class` as a controller with this name. Takes the room.
 ///
 /// # Safety
 ///
-/// The room was made with this length.
+/// The address was returned by [`room`] for this length.
 #[no_mangle]
 pub unsafe extern "C" fn add_controller(name: *mut u8, length: usize, class: u32) {
     let name = String::from_utf8_lossy(&take(name, length)).into_owned();
@@ -90,11 +91,11 @@ pub unsafe extern "C" fn add_controller(name: *mut u8, length: usize, class: u32
     LAB.with_borrow_mut(|lab| lab.add_controller(name, maker));
 }
 
-/// Put a controller through the test of conformance; takes the room. Returns the length of the answer.
+/// Run the conformance test on a controller. Takes the room; returns the length of the answer.
 ///
 /// # Safety
 ///
-/// The room was made with this length.
+/// The address was returned by [`room`] for this length.
 #[no_mangle]
 pub unsafe extern "C" fn conform(name: *mut u8, length: usize) -> usize {
     let name = take(name, length);
@@ -102,18 +103,19 @@ pub unsafe extern "C" fn conform(name: *mut u8, length: usize) -> usize {
     answer(&LAB.with_borrow(|lab| lab.conform(&String::from_utf8_lossy(&name), &failure)))
 }
 
-/// Read a scenario; takes the room. Returns the length of the answer.
+/// Read a scenario. Takes the room; returns the length of the answer.
 ///
 /// # Safety
 ///
-/// The room was made with this length.
+/// The address was returned by [`room`] for this length.
 #[no_mangle]
 pub unsafe extern "C" fn read(text: *mut u8, length: usize) -> usize {
     let text = take(text, length);
     answer(&LAB.with_borrow_mut(|lab| lab.read(&String::from_utf8_lossy(&text))))
 }
 
-/// Run it; `watch`: 0 nothing, 1 figures, 2 all of what they are made from. Returns the length of the answer, whose columns stay until the next run.
+/// Run the scenario read last. `watch`: 0 records nothing more, 1 the figures, 2 all data behind the figures. Returns
+/// the length of the answer, whose columns remain valid until the next run.
 #[no_mangle]
 pub extern "C" fn run(seed: u64, watch: u32, memory: f64) -> usize {
     // SAFETY: `tell` takes a number and touches no memory of ours.
@@ -128,7 +130,8 @@ pub extern "C" fn run(seed: u64, watch: u32, memory: f64) -> usize {
     answer(&LAB.with_borrow_mut(|lab| lab.run(seed, watch, memory as u64, &asks)))
 }
 
-/// Where its packets are from a time on, s, until there are `most` legs. Returns the length of the answer; columns as of [`run`].
+/// Record the packets on the links from `from_s` (s) on, until there are `most` legs. Returns the length of the
+/// answer; its columns are as for [`run`].
 #[no_mangle]
 pub extern "C" fn film(seed: u64, from_s: f64, most: usize, memory: f64) -> usize {
     // SAFETY: as in `run`.
@@ -138,7 +141,7 @@ pub extern "C" fn film(seed: u64, from_s: f64, most: usize, memory: f64) -> usiz
     answer(&LAB.with_borrow_mut(|lab| lab.film(seed, from_s, most, memory as u64, &asks)))
 }
 
-/// Address of the answer.
+/// Address of the last answer.
 #[no_mangle]
 pub extern "C" fn answered() -> *const u8 {
     ANSWER.with_borrow(|answer| answer.as_ptr())

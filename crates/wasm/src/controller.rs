@@ -1,5 +1,5 @@
-//! A user's controller written in JavaScript, behind the engine's contract: what `own.rs` asks of a bridge. Numbers cross by [`SLOTS`]; what a
-//! hook is called with and what it answered is for `web/hooks.js` to say.
+//! A user's controller written in JavaScript, behind the engine's contract: the bridge that `own.rs` needs. Numbers
+//! are passed in [`SLOTS`]; `web/hooks.js` defines the arguments and results of the hooks.
 
 #![allow(unsafe_code, reason = "the page's functions, and memory that it writes")]
 
@@ -12,16 +12,16 @@ use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
 extern "C" {
-    /// Make an instance of a class and return its number. Below 0: it cannot be made, see [`told`]. The slots
-    /// hold its needs.
+    /// Create an instance of a class and return its number. A negative number is a failure, see [`told`]. The slots
+    /// then contain the instance's needs.
     fn make(class: u32, slots: *mut f64) -> i32;
-    /// Call a hook of an instance. Any result but 0 is a failure, see [`told`].
+    /// Call a hook of an instance. Any result other than 0 is a failure, see [`told`].
     fn hook(instance: i32, hook: u32, slots: *mut f64) -> i32;
-    /// Make another instance in the same state, as with [`make`].
+    /// Copy an instance with its state. Returns as [`make`] does.
     fn copy(instance: i32, slots: *mut f64) -> i32;
-    /// The instance's variables.
+    /// Write the instance's variables to the slots.
     fn variables_of(instance: i32, slots: *mut f64);
-    /// An instance is not needed any more.
+    /// Release an instance that is no longer needed.
     fn release(instance: i32);
 }
 
@@ -34,7 +34,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Description of the error, in a line, as in Python.
+    /// Description of the error in one line, as in Python.
     pub fn told(&self) -> String {
         format!("controller {}, {} at {:.6} s: {}", self.class, self.hook, self.time.as_secs(), self.said)
     }
@@ -43,23 +43,23 @@ impl Failure {
 /// Storage for the first failure of a run's controllers.
 pub type Slot = Arc<Mutex<Option<Failure>>>;
 
-/// Makes controllers of the page's `class`, which leave failures in `slot`.
+/// Return a maker of controllers of the page's `class`, which record failures in `slot`.
 pub fn maker(name: &str, class: u32, slot: &Slot) -> Maker {
     let (name, slot) = (name.to_string(), slot.clone());
     Maker::new(move || Box::new(made(&name, class, &slot)) as Custom)
 }
 
-/// An object in the page's worker whose methods are hooks.
+/// Object in the page's worker whose methods are hooks.
 pub struct JsBridge {
-    /// Number of the object; below 0: none.
+    /// Number of the object; negative if there is none.
     instance: i32,
     class: String,
-    /// Hooks that have a method. None after a failure.
+    /// Bit mask of the hooks that have a method; zero after a failure.
     has: u32,
     slot: Slot,
 }
 
-/// An instance; if it cannot be made, the failure is noted and the controller does nothing. So does any later one.
+/// Create a controller. If that fails, the failure is recorded and this controller and all later ones do nothing.
 fn made(name: &str, class: u32, slot: &Slot) -> Own<JsBridge> {
     let mut bridge = JsBridge { instance: -1, class: name.to_string(), has: 0, slot: slot.clone() };
     if failed(slot) {
@@ -76,7 +76,7 @@ fn made(name: &str, class: u32, slot: &Slot) -> Own<JsBridge> {
 }
 
 impl JsBridge {
-    /// Read the properties that a new instance reports.
+    /// Read the properties reported by a new instance.
     fn learn(&mut self, slots: &[f64; SLOTS]) -> Result<Said, String> {
         if self.instance < 0 {
             return Err(told(slots));
@@ -96,7 +96,7 @@ impl JsBridge {
     }
 }
 
-/// Needs of a class, from its attributes.
+/// Return the needs of a class, from its attributes.
 macro_rules! wanted {
     (
         flags { $($(#[doc = $about:literal])+ $flag:ident [$bit:literal $(, $hook:ident)?];)* }
@@ -133,7 +133,7 @@ impl Bridge for JsBridge {
         match (&told_of.ack, asked) {
             (Some(ack), _) => fill_ack(&mut slots[FIRST..], ack),
             (None, Hook::seed) => {
-                // a number of the page's holds 53 bits
+                // a JavaScript number has only 53 bits
                 let Some(Value::Whole(seed)) = told_of.values().next() else { return Ok(0.0) };
                 slots[FIRST] = (seed >> 32) as f64;
                 slots[FIRST + 1] = (seed as u32) as f64;
@@ -201,12 +201,12 @@ impl Drop for JsBridge {
     }
 }
 
-/// Whether there is a failure.
+/// Whether a failure was recorded.
 pub fn failed(slot: &Slot) -> bool {
     slot.lock().is_ok_and(|failure| failure.is_some())
 }
 
-/// Text whose address and length are in the first two slots; the page allocated room for it.
+/// Return the text whose address and length are in the first two slots. The page allocated its room.
 fn told(slots: &[f64]) -> String {
     let (address, length) = (slots[0] as usize as *mut u8, slots[1] as usize);
     if length == 0 {
@@ -217,7 +217,7 @@ fn told(slots: &[f64]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A value of the contract as a number; NaN where Python has None.
+/// Value of the contract as a number; NaN where Python has None.
 trait Number {
     fn number(&self) -> f64;
 }
@@ -250,7 +250,7 @@ macro_rules! fills {
         sample { $($(#[doc = $s_about:literal])+ $s_field:ident: $s_type:ty [$s_over:ident, $s_linux:literal];)* }
         rate { $($(#[doc = $r_about:literal])+ $r_field:ident: $r_type:ty [$r_over:ident, $r_linux:literal];)* }
     ) => {
-        /// The ACK in the order of the contract, followed by the rate sample.
+        /// Write the ACK in the order of the contract, followed by the rate sample.
         fn fill_ack(slots: &mut [f64], ack: &AckSample) {
             let values = [$(ack.arrival.$field.number(),)* $(ack.$s_field.number(),)*];
             slots[..values.len()].copy_from_slice(&values);
@@ -264,7 +264,7 @@ macro_rules! fills {
 
 ackclock_cc::fields!(fills);
 
-/// Numbers that cross with a call: the window, the hook's result, its arguments.
+/// Number of slots passed with a call: the window, the hook's result, its arguments.
 const SLOTS: usize = FIRST + FIELDS.len();
 const RETURNED: usize = 6;
 const FIRST: usize = RETURNED + 1;

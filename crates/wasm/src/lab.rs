@@ -1,4 +1,5 @@
-//! Requests of a page: whether a text is a scenario, and the results of its run. Answers are JSON; columns stay where they are.
+//! Requests of a page: whether a text is a scenario, and the results of its run. Answers are JSON; columns remain in
+//! linear memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,21 +17,21 @@ use ackclock_sim::{
 };
 use serde_json::{json, Value};
 
-/// Samples over the run, unless the scenario says how often.
+/// Default number of samples over the run.
 const STEPS: u64 = 1200;
-/// Intervals of goodput over the run, unless the scenario says how many.
+/// Default number of goodput intervals over the run.
 const PARTS: u64 = 150;
-/// The shortest time between two samples, ns.
+/// Minimum time between two samples, ns.
 const SHORTEST_NS: u64 = 1_000_000;
-/// Flows whose ACKs are all recorded; of more, those of the first.
+/// Maximum number of flows whose ACKs are all recorded; with more flows, the first ones are.
 const TRACED: u64 = 3;
-/// Columns of it that figures draw: `DRAWN` in `web/worker.js`.
+/// Columns of the trace that figures draw: `DRAWN` in `web/worker.js`.
 const TRACED_COLUMNS: &[&str] =
     &["t_s", "flow", "event", "seq", "sack0_end", "cwnd", "ssthresh", "ca_state", "srtt_s"];
-/// A trace that may need more memory than this is not taken, bytes.
+/// Maximum memory of a trace, bytes. A trace that may need more is not recorded.
 const TRACE_BYTES: u64 = 512 << 20;
 
-/// One page's simulator: its files, the last scenario read, the tables of the last run.
+/// Simulator of one page: its files, the last scenario read, and the tables of the last run.
 pub struct Lab {
     files: Embedded,
     customs: Customs,
@@ -45,32 +46,32 @@ impl Default for Lab {
     }
 }
 
-/// Records that a run makes for the page.
+/// Records of a run for the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watch {
-    /// The scenario's own records.
+    /// Only the scenario's own records.
     Nothing,
-    /// The records of the page's figures, too; of the trace, the columns that they draw.
+    /// Also the records of the page's figures; of the trace, only the columns that they draw.
     Figures,
-    /// Records of the figures with every column, to be saved.
+    /// Also the records of the figures with every column, for saving.
     Whole,
 }
 
-/// Calls of a run to the page, now and then.
+/// Callbacks of a run to the page.
 pub struct Asks<'a> {
     /// Called with the finished share of the duration; returns whether to stop.
     pub tell: &'a dyn Fn(f64) -> bool,
-    /// Error of a controller of the page's, if there is one.
+    /// Returns the error of a controller of the page, if any.
     pub failure: &'a dyn Fn() -> Option<String>,
 }
 
 impl Lab {
-    /// A file that scenarios may name: a Mahimahi trace.
+    /// Add a file that scenarios may refer to: a Mahimahi trace.
     pub fn add_file(&mut self, name: String, data: Vec<u8>) {
         self.files.0.insert(name, data);
     }
 
-    /// A controller that flows may name, as `custom:NAME`.
+    /// Add a controller that flows may use as `custom:NAME`.
     pub fn add_controller(&mut self, name: String, maker: Maker) {
         self.customs.controllers.insert(name, maker);
     }
@@ -91,9 +92,10 @@ impl Lab {
         }
     }
 
-    /// Read a scenario: `{"ok": true, "name", "duration_s", "flows", "groups", "memory_bytes", "time_s", "places"}`, the last being the place of
-    /// each value under its dotted key; or `{"ok": false, "refusals": [{"key", "found", "allowed", "line", "column", "length"}]}`. Lines
-    /// and columns count characters from 1; a refusal without a place has line 0.
+    /// Read a scenario: `{"ok": true, "name", "duration_s", "flows", "groups", "memory_bytes", "time_s", "places"}`,
+    /// where `places` gives the position of each value by its dotted key; or `{"ok": false, "refusals": [{"key",
+    /// "found", "allowed", "line", "column", "length"}]}`. Lines and columns count characters from 1; a refusal
+    /// without a place has line 0.
     pub fn read(&mut self, text: &str) -> Value {
         self.scenario = None;
         let compiled = match read(text, &self.files) {
@@ -121,8 +123,9 @@ impl Lab {
         answer
     }
 
-    /// Run what was read last: `{"ok": true, "digest", "tables": [{"name", "rows", "columns": [[name, type, address, names]]}]}`, or
-    /// `{"ok": false, "message"}`. `watch` says what it also records, which changes nothing in the run. `memory`: bytes that it may need.
+    /// Run the scenario read last: `{"ok": true, "digest", "tables": [{"name", "rows", "columns": [[name, type,
+    /// address, names]]}]}`, or `{"ok": false, "message"}`. `watch` selects additional records, which do not change
+    /// the run. `memory`: limit in bytes.
     pub fn run(&mut self, seed: u64, watch: Watch, memory: u64, asks: &Asks<'_>) -> Value {
         self.tables = Vec::new();
         let Some(scenario) = &self.scenario else {
@@ -145,8 +148,9 @@ impl Lab {
         }
     }
 
-    /// Where the packets of what was read last are, from a time on, s, until there are `most` legs: `{"ok": true, "until_s", "names", "ways",
-    /// "tables"}`, see [`Film`]; or `{"ok": false, "message"}`. The tables of the run before are gone.
+    /// Record the packets on the links of the scenario read last, from `from_s` (s) on, until there are `most` legs:
+    /// `{"ok": true, "until_s", "names", "ways", "tables"}`, see [`Film`]; or `{"ok": false, "message"}`. The tables
+    /// of the previous run are discarded.
     pub fn film(&mut self, seed: u64, from_s: f64, most: usize, memory: u64, asks: &Asks<'_>) -> Value {
         self.tables = Vec::new();
         let Some(scenario) = &self.scenario else {
@@ -197,7 +201,7 @@ fn refused(refused: &Refused) -> Value {
     })
 }
 
-/// The scenario with the records that figures show.
+/// Return the scenario with the records that the figures need.
 fn watched(scenario: &Scenario) -> Arc<Scenario> {
     let mut scenario = scenario.clone();
     let step = (scenario.duration_ns / STEPS).max(SHORTEST_NS);
@@ -224,7 +228,7 @@ fn watched(scenario: &Scenario) -> Arc<Scenario> {
     Arc::new(scenario)
 }
 
-/// Name, type, address of the first value, and the names that codes stand for.
+/// Return a column's name, type, address of the first value, and the names that its codes stand for.
 fn column(name: &str, values: &Column) -> Value {
     let none: &[String] = &[];
     let (address, names) = match values {

@@ -1,7 +1,8 @@
-//! The simulator for a page: the text of a scenario in, refusals or tables out; no logic here.
+//! The simulator for a web page: takes the text of a scenario, returns refusals or tables. Contains no logic of the
+//! simulation.
 //!
-//! [`lab`] is what a page asks for, as Rust; `abi` hands it over by numbers and linear memory, `controller` calls a user's own in JavaScript, both
-//! on wasm32 only (decision 0053).
+//! [`lab`] implements a page's requests in Rust. `abi` exposes them through numbers and linear memory, and
+//! `controller` calls a user's controller in JavaScript; both exist on wasm32 only (decision 0053).
 
 #[cfg(target_arch = "wasm32")]
 mod abi;

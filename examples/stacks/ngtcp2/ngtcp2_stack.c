@@ -1,9 +1,10 @@
 /* ngtcp2 behind ackclock_stack.h: one connection with one bidirectional stream, which the client opens.
  *
- * Cryptography without secrets: nothing is encrypted, yet packets have a tag of 16 bytes that names key and packet number, and messages of
- * the handshake have the sizes of TLS 1.3. So round trips and sizes are those of the real thing, and no TLS library is needed.
+ * Cryptography is simulated: nothing is encrypted, but packets have a tag of 16 bytes with key and packet number, and
+ * handshake messages have the sizes of TLS 1.3. Round trips and sizes are therefore realistic, and no TLS library is
+ * needed.
  *
- * Length: one connection is one thing to read, and a user copies one file. */
+ * Length: one connection is read as a whole, and users copy a single file. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@
 
 static const uint8_t zeros[65536];
 
-/* Kinds of messages, and what they are padded to, bytes. */
+/* Kinds of handshake messages, and the sizes to which they are padded, bytes. */
 enum { CLIENT_HELLO = 1, SERVER_HELLO, FLIGHT, FINISHED };
 enum { HELLO_BYTES = 300, SERVER_HELLO_BYTES = 90, FINISHED_BYTES = 36 };
 
@@ -35,7 +36,7 @@ struct ack_stack {
   ngtcp2_cc_algo algorithm;
   uint64_t window, initial_rtt_ms, idle_s, ack_threshold, mtu, certificate, paced;
   int discovery;
-  /* Messages that have arrived so far, by level. */
+  /* Handshake data received so far, by encryption level. */
   uint8_t heard[4][MESSAGE];
   size_t heard_len[4];
   int64_t stream;
@@ -64,7 +65,7 @@ static void draw_bytes(ack_stack *s, uint8_t *into, size_t len) {
   }
 }
 
-/* ---- cryptography without secrets ---- */
+/* ---- simulated cryptography ---- */
 
 static uint64_t sum_of(uint64_t sum, const uint8_t *bytes, size_t len) {
   uint64_t word;
@@ -76,7 +77,8 @@ static uint64_t sum_of(uint64_t sum, const uint8_t *bytes, size_t len) {
   return sum;
 }
 
-/* Packet number (the end of the nonce), and a sum over key, header and payload: what was altered on its way is refused. */
+/* Tag: the packet number (end of the nonce), and a sum over key, header and payload, so that altered
+ * packets are rejected. */
 static void tag_of(uint8_t *tag, const ngtcp2_crypto_aead_ctx *key, const uint8_t *nonce, const uint8_t *plain, size_t len,
                    const uint8_t *aad, size_t aadlen) {
   uint64_t sum = sum_of(sum_of(0xcbf29ce484222325ULL + (uintptr_t)key->native_handle, aad, aadlen), plain, len);
@@ -109,7 +111,7 @@ static int hp_mask(uint8_t *dest, const ngtcp2_crypto_cipher *hp, const ngtcp2_c
   return 0;
 }
 
-/* Keys by number: those of Initial packets 1, of handshake packets 2, of data 3. */
+/* Key with a number: 1 for Initial packets, 2 for handshake packets, 3 for data. */
 static ngtcp2_crypto_aead_ctx key_of(int number) {
   ngtcp2_crypto_aead_ctx key = {(void *)(uintptr_t)number};
   return key;
@@ -151,7 +153,8 @@ static int install_tx(ngtcp2_conn *conn) {
   return ngtcp2_conn_install_tx_key(conn, secret, SECRET, &key, iv, IV, &header_key);
 }
 
-/* A message: kind, length of the whole, length of the transport parameters, these, padding. */
+/* Write a handshake message: kind, total length, length of the transport parameters, the parameters,
+ * padding. */
 static int say(ngtcp2_conn *conn, ngtcp2_encryption_level level, int kind, size_t bytes) {
   uint8_t message[MESSAGE];
   size_t params = 0;
@@ -190,7 +193,7 @@ static int hear(ngtcp2_conn *conn, ack_stack *s, ngtcp2_encryption_level level, 
   return 1;
 }
 
-/* ---- what ngtcp2 calls ---- */
+/* ---- callbacks for ngtcp2 ---- */
 
 static int client_initial(ngtcp2_conn *conn, void *user) {
   (void)user;
@@ -299,7 +302,7 @@ static int stream_close(ngtcp2_conn *conn, uint32_t flags, int64_t id, uint64_t 
   return 0;
 }
 
-/* In place of two functions that write the log. */
+/* Replacements for two functions of ngtcp2 that write the log; they count losses and ACKs. */
 void __wrap_ngtcp2_log_pkt_lost(ngtcp2_log *log, int64_t number, uint8_t type, uint8_t flags, ngtcp2_tstamp sent) {
   (void)number, (void)type, (void)flags, (void)sent;
   if (log->user_data) ((ack_stack *)log->user_data)->lost++;
@@ -319,7 +322,7 @@ static const struct {
                {"ack_threshold", 1, 1000},             {"mtu", 1200, 1452},          {"certificate", 100, 12000},
                {"paced", 0, 1}};
 
-/* Numbers from an object of JSON. */
+/* Read numbers from a JSON object. */
 static int read_options(ack_stack *s, const char *text, char *reason, size_t room) {
   uint64_t *into[] = {&s->window, &s->initial_rtt_ms, &s->idle_s, &s->ack_threshold, &s->mtu, &s->certificate, &s->paced};
   const char *at = strchr(text, '{');
@@ -404,7 +407,7 @@ static void fail(ack_stack *s, int error, uint64_t now) {
   }
 }
 
-/* ---- functions of the header ---- */
+/* ---- functions of ackclock_stack.h ---- */
 
 static ack_stack *stack_open(int is_server, const char *controller, const char *text, const uint8_t seed[32], uint64_t now, char *reason,
                              size_t room) {
@@ -463,7 +466,7 @@ static void stack_timer(ack_stack *s, uint64_t now) {
   look(s);
 }
 
-/* One packet, with the data that there is. */
+/* Write one packet with the data that is available. */
 static ngtcp2_ssize write_one(ack_stack *s, uint64_t now, uint8_t *into, size_t room, ngtcp2_pkt_info *info, int *has_data) {
   int blocked = 0;
   for (;;) {
@@ -502,7 +505,7 @@ static size_t stack_transmit(ack_stack *s, uint64_t now, uint8_t *into, size_t r
   if (!s->is_server && s->stream < 0 && s->is_open && ngtcp2_conn_open_bidi_stream(s->conn, &s->stream, NULL)) s->stream = -1;
   ngtcp2_ssize n = 0;
   for (;;) {
-    /* a quantum leaves at one time; then the pacer names the next time, which may be now */
+    /* a quantum is sent at one time; then the pacer sets the next time, which may be now */
     int rests = s->burst >= ngtcp2_conn_get_send_quantum(s->conn);
     n = rests ? 0 : write_one(s, now, into, room, &info, &has_data);
     if (n > 0) break;

@@ -15,7 +15,7 @@ from ackclock.study.cells import Cell, collect
 
 OTHERS, QUEUES = (1, 4, 16), (0.5, 8, 32)
 DURATION_S, STEP_S = 480, 5
-LAST_S = 120  # the measured window, at the end
+LAST_S = 120  # percent of the link: smaller changes do not matter
 SETTLED = 1.0  # percent of the link: a change that does not matter
 
 
@@ -61,13 +61,13 @@ EXPERIMENTS = (Experiment(name="beside", title="one BBR flow beside CUBIC flows"
 
 
 def shares(goodput: pl.DataFrame) -> pl.DataFrame:
-    """BBR's share of all goodput in each interval, percent."""
+    """Return BBR's share of the total goodput in each interval, percent."""
     own = pl.col("goodput_bps").filter(pl.col("flow") == 0).sum()
     return goodput.group_by("seed", "t_s").agg(share=100 * own / pl.col("goodput_bps").sum()).sort("seed", "t_s")
 
 
 def series(tables: Tables, others: int, queue: float, begin: float, end: float) -> NDArray[np.float64]:
-    """BBR's share by seed (rows) and time (columns)."""
+    """Return BBR's share by seed (rows) and time (columns)."""
     rows = tables["beside.shares"].filter(others=others, queue=float(queue))
     rows = rows.filter((pl.col("t_s") > begin) & (pl.col("t_s") <= end)).sort("seed", "t_s")
     return rows["share"].to_numpy().reshape(rows["seed"].n_unique(), -1)
@@ -78,7 +78,7 @@ def last(tables: Tables, others: int, queue: float) -> NDArray[np.float64]:
 
 
 def less(tables: Tables, queue: float, more: int, fewer: int) -> Estimate:
-    """Share beside more flows, less the share beside fewer, by seed."""
+    """Return the share beside more flows minus the share beside fewer, by seed."""
     return paired_difference(last(tables, more, queue).mean(axis=1), last(tables, fewer, queue).mean(axis=1))
 
 

@@ -1,4 +1,4 @@
-"""CUBIC of our Linux profile beside CUBIC of ngtcp2 and of smoltcp, which come in libraries: --stack names them."""
+"""CUBIC of our Linux profile beside CUBIC of ngtcp2 and of smoltcp, whose libraries are named by --stack."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def run(plan: Plan) -> Data:
         Cell(
             scenario=cell,
             keys={"arm": arm},
-            stream="all",  # the same starts in every arm
+            stream="all",  # the same start times in every arm
             seeds=plan.count(quick=8, paper=40),
             needs={"flows": ("flow", "goodput_bps", "recoveries")},
             keep={"flows": lambda batch: batch.flows},
@@ -92,7 +92,7 @@ EXPERIMENTS = (Experiment(name="pairs", title="two flows", run=run),)
 
 
 def share(tables: Tables, arm: str) -> NDArray[np.float64]:
-    """The second flow's share of the goodput, percent, by seed."""
+    """Return the second flow's share of the goodput, percent, by seed."""
     first, second = (
         tables["pairs.flows"].filter(arm=arm, flow=flow).sort("seed")["goodput_bps"].cast(pl.Float64).to_numpy()
         for flow in (0, 1)

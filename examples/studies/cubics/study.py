@@ -1,4 +1,4 @@
-"""CUBIC of our Linux profile and CUBIC of quinn, a stack of QUIC, behind one bottleneck."""
+"""CUBIC of our Linux profile and CUBIC of quinn, a QUIC stack, behind one bottleneck."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ackclock.study.cells import Cell, collect
 
 WIDE = {"receive_window": 20_000_000, "send_window": 20_000_000}
 SECONDS = 60
-JITTER = "1 ms"  # one and a half packets: enough that neither flow keeps step with the other's queue
+JITTER = "1 ms"  # one and a half packet times: enough to keep either flow from synchronising with the other's queue
 
 
 def linux(**stack: Any) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def experiment(name: str, title: str, cells: dict[str, Scenario]) -> Experiment:
             Cell(
                 scenario=cell,
                 keys={"arm": arm},
-                stream="all",  # the same starts in every arm
+                stream="all",  # the same start times in every arm
                 seeds=plan.count(quick=12, paper=40),
                 needs={"flows": ("flow", "goodput_bps", "retransmissions", "mean_rtt_s", "completion_s")},
                 keep={"flows": lambda batch: batch.flows},
@@ -111,7 +111,7 @@ def column(tables: Tables, experiment: str, arm: str, name: str, flow: int = 0) 
 
 
 def share(tables: Tables, arm: str) -> NDArray[np.float64]:
-    """The second flow's share of the goodput, percent, by seed."""
+    """Return the second flow's share of the goodput, percent, by seed."""
     first, second = (column(tables, "pairs", arm, "goodput_bps", flow) for flow in (0, 1))
     return 100 * second / (first + second)
 

@@ -1,5 +1,5 @@
-//! The table of ACKs and transmissions at the sending hosts, put together from three witnesses: packets with their nanosecond
-//! (capture), cwnd before each ACK (tcp_probe), changes of state (tcp_cong_state_set).
+//! The table of ACKs and transmissions at the sending hosts, joined from three sources: packets with their nanosecond
+//! timestamps (capture), cwnd before each ACK (tcp_probe), and state changes (tcp_cong_state_set).
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ pub enum What {
 }
 
 impl What {
-    /// Spelling, by discriminant.
+    /// Names of the events, indexed by discriminant.
     pub const NAMES: [&'static str; 4] = ["ack", "send", "rtx", "state"];
 }
 
-/// A line of the table.
+/// A row of the table.
 #[derive(Clone, Debug)]
 pub struct AckRow {
     pub t: u64,
@@ -55,16 +55,16 @@ pub struct Change {
     pub to: u8,
 }
 
-/// All trace lines.
+/// The table's rows, and the state changes of all flows.
 pub struct Acks {
-    /// Rows by flow and connection, in order of time.
+    /// Rows by flow and connection, in time order.
     pub rows: Vec<AckRow>,
-    /// Changes of state of all flows, traced or not; us.
+    /// State changes of all flows, traced or not; times in us.
     pub changes: Vec<Change>,
 }
 
 impl Acks {
-    /// Join the witnesses; `zero` is the monotonic time of the start of the run.
+    /// Join the sources; `zero` is the monotonic time at the start of the run, ns.
     pub fn new(lines: &[Line], packets: &[Row], zero: u64) -> Acks {
         let mut changes = Vec::new();
         let mut states: BTreeMap<(u32, u16), u8> = BTreeMap::new();
@@ -89,7 +89,7 @@ impl Acks {
     }
 }
 
-/// The rows of one connection.
+/// Rows of one connection.
 #[allow(clippy::too_many_lines, reason = "one pass over what one connection saw, in the order of time")]
 fn connection(packets: &[&Row], lines: &[&Line], zero: u64) -> Vec<AckRow> {
     let Some(isn) = packets.iter().find(|p| p.outgoing && p.header.syn).map(|p| p.header.seq) else {
@@ -101,7 +101,8 @@ fn connection(packets: &[&Row], lines: &[&Line], zero: u64) -> Vec<AckRow> {
     let mut sent: BTreeMap<u64, (u32, u8)> = BTreeMap::new();
     let (mut high, mut una, mut acks) = (0, 0, 0);
     let mut lines = lines.iter().peekable();
-    // The ACK that ends the handshake of one who accepted is no probe, for it is not established yet, but sets the state.
+    // The ACK that completes a passive open fires no tcp_probe, because the connection is not established yet, but it
+    // does set the state.
     let mut handshake = packets.iter().find(|p| p.header.syn).is_some_and(|p| !p.outgoing);
     let mut known = AckRow {
         t: 0,
@@ -126,7 +127,8 @@ fn connection(packets: &[&Row], lines: &[&Line], zero: u64) -> Vec<AckRow> {
     for packet in packets {
         let header = &packet.header;
         let now_us = (zero + packet.t) / 1000;
-        // States that changed at earlier times: a timer's doing. A probe is of a packet that is no row, such as a SYN-ACK that came again.
+        // Earlier state changes were made by a timer. A probe without a packet here belongs to a packet that gets no
+        // row, such as a repeated SYN-ACK.
         while let Some(line) = lines.next_if(|l| l.us + 1 < now_us) {
             let Event::State(state) = line.event else { continue };
             known.ca_state = state;
@@ -134,7 +136,7 @@ fn connection(packets: &[&Row], lines: &[&Line], zero: u64) -> Vec<AckRow> {
             rows.push(AckRow { t, what: What::State, ..known.clone() });
         }
         if packet.outgoing {
-            // a FIN takes a number, as in the simulator's table
+            // a FIN consumes a sequence number, as in the simulator's table
             let len = header.len + u32::from(header.flags & Flags::FIN.0 != 0);
             if header.syn || len == 0 {
                 continue;
@@ -178,11 +180,12 @@ fn connection(packets: &[&Row], lines: &[&Line], zero: u64) -> Vec<AckRow> {
             let Event::Probe { snd_una, snd_nxt, cwnd, ssthresh, rwnd, srtt_us } = line.event else {
                 unreachable!("invariant: looked at above")
             };
-            // Window after the ACKs before this one.
+            // cwnd after the previous ACK.
             if let Some(before) = rows.iter_mut().rev().find(|r| r.what == What::Ack) {
                 before.cwnd = cwnd;
             }
-            // The next ACK finds the window that this ACK leaves. An ACK of nothing new keeps the last one's.
+            // The receive window that this ACK leaves behind is the one that the next probe prints. An ACK of no new
+            // data repeats the previous window.
             let found = |l: &&Line| match l.event {
                 Event::Probe { rwnd, .. } => Some(rwnd),
                 Event::State(_) => None,
@@ -218,7 +221,7 @@ fn connection(packets: &[&Row], lines: &[&Line], zero: u64) -> Vec<AckRow> {
     rows
 }
 
-/// A sequence number as an offset from the SYN, near the last one sent.
+/// Sequence number as an offset from the SYN: the value closest to `near`, the last one sent.
 fn offset(seq: u32, isn: u32, near: u64) -> u64 {
     let low = seq.wrapping_sub(isn);
     let distance = low.wrapping_sub(near as u32) as i32;
@@ -255,14 +258,14 @@ mod tests {
 
     #[test]
     fn packets_probes_and_states_come_together() {
-        let isn = u32::MAX - 500; // wraps
+        let isn = u32::MAX - 500; // the sequence number wraps
         let n = |offset: u32| isn.wrapping_add(offset);
         let packets = [
             packet(0, true, isn, 0, 0, true),
             packet(10_000, false, 7, n(1), 0, true),
             packet(10_000, true, n(1), 8, 1000, false),
             packet(10_000, true, n(1001), 8, 1000, false),
-            packet(15_000, false, 7, n(1), 0, true), // the SYN-ACK again
+            packet(15_000, false, 7, n(1), 0, true), // the SYN-ACK is repeated
             packet(20_000, false, 8, n(1001), 0, false),
             packet(30_000, true, n(1001), 8, 1000, false),
         ];

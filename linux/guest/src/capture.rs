@@ -1,4 +1,4 @@
-//! Packets that crossed the hosts' devices: a pcapng file, and the packets of traced flows for the table of ACKs.
+//! Packets seen at the hosts' devices: written to a pcapng file, and collected for the ACK table of traced flows.
 
 use std::fs::File;
 use std::io::{BufWriter, Error, Result, Write};
@@ -12,7 +12,7 @@ use crate::network::{Wiring, DEVICE, SWITCH};
 use crate::packet::{Header, Udp};
 use crate::sys::{self, Ring, Seen};
 
-/// A packet at the sending host of a traced flow.
+/// A packet of a traced flow, captured at the sending host.
 pub struct Row {
     pub t: u64,
     pub flow: u32,
@@ -21,31 +21,32 @@ pub struct Row {
     pub header: Header,
 }
 
-/// Use of the packets in a ring.
+/// Purpose of the packets in a ring.
 #[derive(Clone, Copy)]
 enum Use {
-    /// Packets of flows: for the table of ACKs, and as this interface of the file if they are to be there.
+    /// Packets of flows, for the table of ACKs. With an interface number they are also written to the file.
     Flows(Option<u32>),
-    /// All packets, for the file of this host of programs.
+    /// All packets, written to the file of this program host.
     Program(usize),
 }
 
 /// Rings on the hosts' devices.
 pub struct Capture {
     rings: Vec<(Ring, Use)>,
-    /// CLOCK_REALTIME at the start of the run.
+    /// CLOCK_REALTIME at the start of the run, ns.
     zero: u64,
     file: Option<BufWriter<File>>,
-    /// Captures by host of programs.
+    /// Captures, one per program host.
     programs: Vec<BufWriter<File>>,
     traced: TraceLevel,
-    /// Packets of traced flows, in order.
+    /// Packets of traced flows, in time order.
     pub rows: Vec<Row>,
     failed: Option<Error>,
 }
 
 impl Capture {
-    /// Rings where the job wants them, and on every host of programs; `realtime` is the wall clock at the start of the run.
+    /// Open rings where the job asks for them, and on every program host; `realtime` is the wall clock at the start of
+    /// the run, ns.
     pub fn new(job: &Job, wiring: &Wiring, realtime: u64, path: &str) -> Result<Capture> {
         let record = &job.scenario.record;
         let point = if job.capture { record.capture } else { CapturePoint::None };
@@ -102,12 +103,12 @@ impl Capture {
         })
     }
 
-    /// Descriptors that become readable when there is something to drain.
+    /// Descriptors that become readable when a ring has packets to drain.
     pub fn fds(&self) -> impl Iterator<Item = RawFd> + '_ {
         self.rings.iter().map(|(ring, _)| ring.fd())
     }
 
-    /// Read the contents of the rings: full blocks, at the end all of it.
+    /// Drain the full blocks of every ring; with `all`, at the end of the run, partly filled ones as well.
     pub fn drain(&mut self, all: bool) -> Result<()> {
         let Capture { rings, zero, file, programs, traced, rows, failed } = self;
         for (ring, use_) in rings {
@@ -148,7 +149,7 @@ impl Capture {
         failed.take().map_or(Ok(()), Err)
     }
 
-    /// Close the file; refuse if packets were missed.
+    /// Close the file; fails if packets were missed.
     pub fn finish(&mut self) -> Result<()> {
         self.drain(true)?;
         for (ring, _) in &self.rings {
@@ -157,7 +158,7 @@ impl Capture {
                 return Err(Error::other(format!("{lost} packets missed the capture")));
             }
         }
-        // Every ring is in order of time; several together are not.
+        // Each ring is in time order, but the rows of several rings are interleaved.
         if self.rings.len() > 1 {
             self.rows.sort_by_key(|row| row.t);
         }
@@ -165,7 +166,7 @@ impl Capture {
     }
 }
 
-/// Section and interfaces: IP packets, nanoseconds.
+/// Section header and interface descriptions: raw IP packets, nanosecond timestamps.
 fn preamble(interfaces: u32) -> Vec<u8> {
     let mut out =
         block(0x0a0d_0d0a, &[&0x1a2b_3c4du32.to_le_bytes()[..], &[1, 0, 0, 0], &[0xff; 8]].concat());

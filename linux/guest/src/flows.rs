@@ -1,5 +1,5 @@
-//! Applications on the hosts: a thread per end of a flow, with blocking calls. A thread that waits costs nothing in
-//! virtual time, and a receiver that throws its data away inside the kernel costs no system call per segment.
+//! Applications on the hosts: one thread per end of a flow, with blocking calls. A blocked thread costs no virtual
+//! time, and a receiver that discards its data inside the kernel needs no system call per segment.
 
 mod books;
 mod datagram;
@@ -21,17 +21,17 @@ use crate::sys;
 pub use books::{Fetched, Flow, PccSums, Restart, Shared, State, Sums, MOST_FLOWS};
 pub use datagram::is_plain;
 
-/// The sending host of flow n listens or binds here + n.
+/// Port on which the sending host of flow n listens, or to which it binds: this number plus n.
 pub const SENDER_PORT: u16 = 10_000;
-/// The receiving host, if it is the one that listens.
+/// Port on which the receiving host of flow n listens, or to which it binds: this number plus n.
 pub const RECEIVER_PORT: u16 = 20_000;
 
-/// Let every flow wait for its start.
+/// Start the threads of every flow; each waits for the flow's start.
 pub fn launch(job: &Job, wiring: &Wiring, shared: &Arc<Shared>) -> Result<()> {
     for flow in &shared.flows {
         let spec = &job.scenario.flows[flow.group];
         if matches!(spec.workload, WorkloadConfig::Transactions(_) | WorkloadConfig::Conversation(_)) {
-            continue; // they need no threads
+            continue; // transactions and conversations need no threads
         }
         let end = End {
             id: flow.id,
@@ -88,7 +88,7 @@ fn thread(work: impl FnOnce() -> Result<()> + Send + 'static) -> Result<()> {
     std::thread::Builder::new().stack_size(STACK).spawn(run).map(drop)
 }
 
-/// Options of an application that decide when data leaves: TCP_NODELAY, TCP_CORK.
+/// Socket options that decide when data is sent: TCP_NODELAY, TCP_CORK.
 pub fn set_pushing(fd: RawFd, [nodelay, cork]: [bool; 2]) -> Result<()> {
     for (name, on) in [(libc::TCP_NODELAY, nodelay), (libc::TCP_CORK, cork)] {
         if on {
@@ -99,22 +99,22 @@ pub fn set_pushing(fd: RawFd, [nodelay, cork]: [bool; 2]) -> Result<()> {
 }
 
 const STACK: usize = 128 << 10;
-/// Bytes of one write of a sender that always has data.
+/// Size of one write of a sender that always has data, bytes.
 const WRITE: usize = 256 << 10;
 
-/// The ends of a flow.
+/// Both ends of a flow, as its threads need them.
 #[derive(Clone)]
 struct End {
     id: u32,
     group: usize,
     start: u64,
     stop: u64,
-    /// Within the run.
+    /// Whether `stop` lies within the run.
     stops: bool,
     controller: String,
     mss: u32,
     max_pacing_rate: u64,
-    /// TCP_NODELAY, TCP_CORK.
+    /// Values of TCP_NODELAY and TCP_CORK.
     pushing: [bool; 2],
     send_buffer: u32,
     namespace: [RawFd; 2],
@@ -122,9 +122,9 @@ struct End {
 }
 
 impl End {
-    /// A socket of the sending host (side 0) or of the receiving one. Google's BBRv3 asks its own end to acknowledge each
-    /// segment at once (`fast_ack_mode`), so a receiver keeps the controller of its host; DCTCP has to be at both ends,
-    /// as a user's module may have to.
+    /// Open a socket on the sending host (side 0) or the receiving host. With BBR the receiver keeps its host's
+    /// controller: Google's BBRv3 makes its own end acknowledge every segment at once (`fast_ack_mode`). DCTCP must run
+    /// at both ends, and a user's module may need that too.
     fn socket(&self, side: usize) -> Result<OwnedFd> {
         let fd = sys::socket(libc::AF_INET, libc::SOCK_STREAM, 0)?;
         let raw = fd.as_raw_fd();

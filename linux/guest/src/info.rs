@@ -1,11 +1,11 @@
-//! TCP_INFO: what the kernel tells of a connection.
+//! TCP_INFO: the kernel's view of a connection.
 
 use std::io::Result;
 use std::os::fd::RawFd;
 
 use crate::sys;
 
-/// The fields that the tables use.
+/// Fields of TCP_INFO that the tables use.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Info {
     pub ca_state: u8,
@@ -31,20 +31,20 @@ pub struct Info {
     pub snd_wnd: u32,
     pub mss: u32,
     pub notsent: u32,
-    /// Payload, each time that it was sent, and when again.
+    /// Payload sent, with every retransmission, and the retransmitted part of it, bytes.
     pub bytes_sent: u64,
     pub bytes_retrans: u64,
 }
 
 impl Info {
-    /// TCP_INFO of a connection now.
+    /// Read TCP_INFO of a connection.
     pub fn of(fd: RawFd) -> Result<Info> {
         let mut raw = [0; 280];
         sys::get_option(fd, libc::IPPROTO_TCP, libc::TCP_INFO, &mut raw)?;
         Ok(Info::parse(&raw))
     }
 
-    /// Offsets are those of `struct tcp_info` (include/uapi/linux/tcp.h), which only grows at its end.
+    /// Offsets follow `struct tcp_info` (include/uapi/linux/tcp.h), which only grows at its end.
     fn parse(raw: &[u8; 280]) -> Info {
         let u32_at =
             |at: usize| u32::from_ne_bytes(raw[at..at + 4].try_into().expect("invariant: four bytes"));
@@ -78,12 +78,12 @@ impl Info {
         }
     }
 
-    /// Payload acknowledged: the kernel counts the FIN as a byte, and the SYN of an end that `connected`.
+    /// Acknowledged payload, bytes. The kernel also counts the FIN as a byte, and at an end that `connected` the SYN.
     pub fn payload_acked(&self, connected: bool) -> u64 {
         self.bytes_acked.saturating_sub(connected.into()).min(self.bytes_new)
     }
 
-    /// Segments in flight as the sender sees it (RFC 6675's pipe).
+    /// Segments in flight as estimated by the sender (RFC 6675's pipe).
     pub fn in_flight(&self) -> u32 {
         (self.unacked + self.retrans).saturating_sub(self.sacked + self.lost)
     }

@@ -1,49 +1,49 @@
-//! The guest's job, as the host side writes it (`ackclock.linux._translate`): the scenario as the simulator reads it, and the
-//! settings for the kernel.
+//! The guest's job, as the host side writes it (`ackclock.linux._translate`): the scenario in the simulator's form, and
+//! the kernel's settings.
 
 use ackclock_sim::scenario::spec::Scenario;
 use serde::Deserialize;
 
-/// One run.
+/// A run.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
-    /// Network, flows, what to record.
+    /// The scenario: network, flows, and which records are kept.
     pub scenario: Scenario,
     /// Seed of the links' random streams.
     pub seed: u64,
     /// Monotonic time at which the run begins, ns.
     pub start_ns: u64,
-    /// Who plays the network.
+    /// Implementation of the network.
     pub network: Network,
-    /// Hosts, by group of flows.
+    /// Host settings, one per group of flows.
     pub hosts: Vec<Host>,
-    /// Write a capture.
+    /// Whether to write a capture.
     pub capture: bool,
-    /// A program in place of the flow's workload; then the capture is of three places, one interface each: the sending host above its card, a switch
-    /// behind the card, which cuts packets, and the receiving host.
+    /// Program that replaces the flow's workload. The capture then has three interfaces: the sending host above its
+    /// card, a switch behind the card, which cuts packets into segments, and the receiving host.
     #[serde(default)]
     pub program: Option<Program>,
-    /// Programs of the user's, on hosts behind those of the flows.
+    /// The user's programs, on hosts that follow those of the flows.
     #[serde(default)]
     pub live: Option<Live>,
 }
 
-/// Programs of the user's and their hosts.
+/// The user's programs and their hosts.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Live {
-    /// Whether no flow runs beside the programs: the scenario's flow is there only because a scenario needs one.
+    /// Whether only the programs run: the scenario's flow exists only because every scenario needs one.
     pub alone: bool,
-    /// Pairs of hosts, with the way between them.
+    /// Pairs of hosts, with the path between them.
     pub pairs: Vec<Pair>,
     /// Programs, in order of start.
     pub programs: Vec<Exec>,
     /// Folder of the machine that programs see as `/`.
     pub root: String,
-    /// Folder in which they begin.
+    /// Working directory in which programs start.
     pub folder: String,
-    /// The run is over when for so long no packet was sent and no program ran, ns.
+    /// Idle time after which the run ends, ns: no packet was sent and no program ran.
     pub quiet_ns: u64,
 }
 
@@ -54,13 +54,13 @@ impl Live {
     }
 }
 
-/// Two hosts that programs run on.
+/// Two hosts on which programs run.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pair {
-    /// From the first to the second leads the way forward.
+    /// Names of the two hosts; the forward path leads from the first to the second.
     pub names: [String; 2],
-    /// The way, in a graph.
+    /// Name of the path; `None` if the network is no graph.
     pub path: Option<String>,
 }
 
@@ -68,69 +68,69 @@ pub struct Pair {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exec {
-    /// Name of its files of output.
+    /// Name of its output files.
     pub name: String,
     /// Number of its host.
     pub host: usize,
-    /// Place of its file.
+    /// Path of the executable.
     pub file: String,
     /// Name and arguments.
     pub argv: Vec<String>,
-    /// NAME=VALUE.
+    /// Environment, entries NAME=VALUE.
     pub env: Vec<String>,
-    /// When it starts, ns of the run.
+    /// Start of the program, ns since the start of the run.
     pub start_ns: u64,
-    /// The run lasts until this program has ended.
+    /// Whether the run lasts until this program has ended.
     pub counts: bool,
 }
 
-/// A program that sends, and one that reads.
+/// A sending program and a reading program.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
-    /// Bytes in all.
+    /// Total size of the data, bytes.
     pub total: u64,
-    /// Bytes of a write, or of an answer.
+    /// Size of one write or one response, bytes.
     pub block: u64,
-    /// Between writes, or between an answer and the next request, ns.
+    /// Pause between writes, or between a response and the next request, ns.
     pub pause: u64,
-    /// Writes are due at a pace, whatever the connection takes.
+    /// Whether writes follow a fixed schedule, however fast the connection is.
     pub paced: bool,
-    /// Bytes of a request, for each of which a block is sent; 0 = blocks are sent unasked.
+    /// Size of a request, bytes; each request is answered by one block. 0 = blocks are sent without requests.
     pub request: u32,
-    /// Small writes wait for the ACK of the last one.
+    /// Whether Nagle's algorithm is on: small writes wait for the ACK of earlier data.
     pub nagle: bool,
-    /// SO_SNDBUF of the sender, bytes; 0 = it grows.
+    /// SO_SNDBUF of the sender, bytes; 0 = autotuned.
     pub send_buffer: i32,
-    /// SO_RCVBUF of the reader, bytes; 0 = it grows.
+    /// SO_RCVBUF of the reader, bytes; 0 = autotuned.
     pub receive_buffer: i32,
-    /// Bytes that are read at a time; 0 = as they come.
+    /// Size of one read, bytes; 0 = whatever has arrived.
     pub read: u64,
     /// Pause before each read, ns.
     pub read_pause: u64,
 }
 
-/// Who plays the network.
+/// Implementation of the network.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Network {
-    /// The simulator's links, between devices of the relay.
+    /// The simulator's links, between the relay's devices.
     Relay {
-        /// Whether the kernel may run ahead of the links; otherwise every event takes place when it is due.
+        /// Whether the kernel may run ahead of the links; otherwise every event is processed when it is due.
         ahead: bool,
     },
     /// The kernel's queueing disciplines, between routers.
     Qdisc {
         /// Names of the links.
         links: Vec<String>,
-        /// From the sending to the receiving hosts, in order.
+        /// Stages from the sending to the receiving hosts, in order.
         forward: Vec<Stage>,
-        /// And back.
+        /// Stages from the receiving to the sending hosts, in order.
         backward: Vec<Stage>,
     },
 }
 
-/// One queueing discipline on the way.
+/// A queueing discipline on the path.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stage {
@@ -138,98 +138,100 @@ pub struct Stage {
     pub link: u32,
     /// Discipline with its options.
     pub qdisc: Qdisc,
-    /// Drops count as losses of the link, not of its queue.
+    /// Whether drops count as losses of the link and not of its queue.
     pub loses: bool,
-    /// Packets that wait here are the link's queue.
+    /// Whether packets that wait here are the link's queue.
     pub queues: bool,
-    /// Card through which packets reach the interface, if it merges them.
+    /// Card through which packets reach the interface, if the card merges segments.
     #[serde(default)]
     pub merging: Option<Card>,
 }
 
-/// A queueing discipline of a device, below a shaper or alone.
+/// Queueing discipline of a device, below a shaper or alone.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Qdisc {
-    /// Shaper of the rate, if the rate is the limit.
+    /// Shaper that limits the rate; `None` if the rate is not limited here.
     pub shaper: Option<Shaper>,
-    /// The queue.
+    /// Discipline that queues the packets.
     pub leaf: Leaf,
 }
 
-/// A rate (HTB): packets leave at the start of their transmission, the leaf decides what waits.
+/// Rate limit (HTB): packets are dequeued at the start of their transmission, and the leaf holds the queue.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shaper {
-    /// Bytes per second.
+    /// Rate, bytes per second.
     pub rate: u64,
-    /// Bytes that may leave at once after an idle time; 0 = one packet.
+    /// Burst allowed after an idle time, bytes; 0 = one packet.
     pub burst: u32,
-    /// Bytes charged on top of the frame.
+    /// Bytes charged per frame in addition to its length.
     pub overhead: i32,
 }
 
-/// A discipline as `ackclock_net::qdisc` describes it, of which the words are for `tc`; the guest hands it to the kernel as it is.
+/// Discipline in the encoding of `ackclock_net::qdisc`, whose text form is for `tc`; the guest passes it to the kernel
+/// unchanged.
 #[derive(Clone, Deserialize)]
 pub struct Leaf {
-    /// The kernel's name.
+    /// Name of the discipline in the kernel.
     pub kind: String,
-    /// First bytes of its options.
+    /// Leading bytes of its options, before the attributes.
     pub head: Vec<u8>,
-    /// Number and value of each attribute.
+    /// Attributes: number and value.
     pub attributes: Vec<(u16, Vec<u8>)>,
-    /// The options are flagged as nested.
+    /// Whether the options carry the flag for nested attributes.
     pub nested: bool,
-    /// The discipline is set anew when the run begins.
+    /// Whether the discipline is set up again when the run begins.
     pub renews: bool,
 }
 
-/// Settings of the hosts of a group of flows.
+/// Settings of the hosts of one group of flows.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// Controller, by the kernel's name.
+    /// Congestion controller, by its name in the kernel.
     pub congestion_control: String,
-    /// File below /proc/sys -> value.
+    /// Kernel parameters: file below /proc/sys, and value.
     pub sysctl: Vec<(String, String)>,
-    /// Initial window of the route, segments; 0 = the kernel's.
+    /// Initial window of the route, segments; 0 = the kernel's default.
     pub initcwnd: u32,
-    /// Initial receive window of the route, segments; 0 = the kernel's.
+    /// Initial receive window of the route, segments; 0 = the kernel's default.
     pub initrwnd: u32,
     /// Minimum RTO of the route (`rto_min`), ms; 0 = the kernel's default.
     pub rto_min_ms: u32,
-    /// TCP_MAXSEG, bytes; 0 = none.
+    /// TCP_MAXSEG, bytes; 0 = not set.
     pub mss: u32,
-    /// MTU of the host's device.
+    /// MTU of the host's device, bytes.
     pub mtu: u32,
-    /// TCP makes packets of several segments.
+    /// Whether TCP builds packets of several segments.
     pub tso: bool,
-    /// Cards of the sending and of the receiving host.
+    /// Cards of the sending and the receiving host.
     pub cards: [Card; 2],
-    /// TCP_WINDOW_CLAMP of receivers, bytes; 0 = none.
+    /// TCP_WINDOW_CLAMP of receivers, bytes; 0 = not set.
     pub window_clamp: u32,
-    /// Memory that a sender's socket may take (SO_SNDBUF as the kernel keeps it, twice what is asked for), bytes; 0 = it grows.
+    /// Send buffer of a sender's socket, bytes (SO_SNDBUF as the kernel stores it, twice the requested value); 0 =
+    /// autotuned.
     pub send_buffer: u32,
-    /// SO_MAX_PACING_RATE of senders, bytes/s; 0 = none.
+    /// SO_MAX_PACING_RATE of senders, bytes/s; 0 = not set.
     pub max_pacing_rate: u64,
-    /// Options that applications set on every socket: TCP_NODELAY, TCP_CORK, and TCP_QUICKACK each time they have read.
+    /// Options that applications set on every socket: TCP_NODELAY, TCP_CORK, and TCP_QUICKACK after every read.
     pub nodelay: bool,
     pub cork: bool,
     pub quickack: bool,
 }
 
-/// Treatment of packets by a device.
+/// Offloads and queue of a network card.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Card {
-    /// Discipline of the packets that wait there.
+    /// Discipline for packets that wait at the card.
     pub device: Option<Qdisc>,
-    /// Whether packets of several segments leave it as segments; otherwise they cross the network whole.
+    /// Whether the card cuts packets into segments; otherwise packets of several segments cross the network whole.
     pub cuts: bool,
-    /// Segments that come together are merged.
+    /// Whether segments that arrive together are merged.
     pub gro: bool,
-    /// ns.
+    /// Value of the device's `gro_flush_timeout`, ns.
     pub gro_flush_timeout: u64,
-    /// Polls.
+    /// Value of the device's `napi_defer_hard_irqs`, polls.
     pub napi_defer_hard_irqs: u32,
 }

@@ -1,10 +1,9 @@
-//! PID 1 of the guest kernel, and its only program. It reads a job, builds hosts and network, lets the flows run in
-//! virtual time, writes the tables of the simulator, and switches the machine off.
+//! PID 1 of the guest kernel, and its only program. It reads a job, builds hosts and network, runs the flows in virtual
+//! time, writes the simulator's tables, and powers the machine off.
 //!
-//! The root of the guest is the folder of the run: `job.json` in; `tables.bin`, `capture.pcapng`, `report.json` out, and what programs of the user's
-//! leave (`programs`). Or a
-//! packet script is to be played: `script.json` in, `outcome.json` out. Or nothing is in: the report names the kernel's
-//! controllers.
+//! The root of the guest is the folder of the run. Input is `job.json`; output is `tables.bin`, `capture.pcapng`,
+//! `report.json`, and the files of the user's programs (`programs`). With `script.json` as input it plays a packet
+//! script and writes `outcome.json`. Without input it writes only the report, which names the kernel's controllers.
 
 mod acks;
 mod capture;
@@ -29,9 +28,9 @@ mod wire;
 
 use std::io::Result;
 
-/// Pages of memory that all connections together never need.
+/// Value of `tcp_mem`, pages: more than all connections together can use.
 const NO_BOUND: &str = "1000000000";
-/// Parameters from which our BBR draws (`linux/modules/ackclock_bbr.c`); absent in kernels without it.
+/// Parameters of our BBR's random stream (`linux/modules/ackclock_bbr.c`); absent in kernels without that module.
 const DRAWS: &str = "/sys/module/ackclock_bbr/parameters";
 
 fn main() {
@@ -42,29 +41,30 @@ fn main() {
         controllers.unwrap_or_default().split_whitespace().map(str::to_string).collect();
     let has = asked().then(features);
     let report = serde_json::json!({ "error": error, "release": sys::release(), "controllers": controllers, "has": has });
-    // The report says that the run came to its end; if it cannot be written, its absence says so.
+    // A report without an error says that the run completed. If it cannot be written, its absence says that the run did
+    // not.
     let _ = std::fs::write("/out/report.json", report.to_string());
     sys::power_off();
 }
 
-/// Nothing is to be run: the report is all that is wanted.
+/// Whether only the report is wanted: there is neither a script nor a job.
 fn asked() -> bool {
     !["/script.json", "/job.json"].iter().any(|file| std::path::Path::new(file).exists())
 }
 
-/// Features of this kernel in which kernels differ.
+/// Features that differ between kernels.
 fn features() -> serde_json::Value {
     let mut sysctls: Vec<String> = std::fs::read_dir("/proc/sys/net/ipv4")
         .map(|files| files.flatten().map(|file| file.file_name().to_string_lossy().into_owned()).collect())
         .unwrap_or_default();
     sysctls.sort();
-    // only a write shows whether the kernel has accurate ECN
+    // only a write shows whether the kernel supports accurate ECN
     let accecn = std::fs::write("/proc/sys/net/ipv4/tcp_ecn", "3").is_ok();
     serde_json::json!({ "sysctls": sysctls, "accecn": accecn, "events": trace::events() })
 }
 
 fn run() -> Result<()> {
-    // The kernel has mounted /dev by itself.
+    // The kernel itself has mounted /dev.
     for (kind, target) in [("proc", "/proc"), ("sysfs", "/sys"), ("tracefs", "/sys/kernel/tracing")] {
         sys::mount(kind, target)?;
     }
@@ -80,7 +80,8 @@ fn run() -> Result<()> {
     if job.live.as_ref().is_some_and(|live| live.alone) {
         job.scenario.flows.clear();
     }
-    // Hosts have separate memory: full buffers of one put no other under pressure (`tcp_under_memory_pressure`).
+    // No bound on TCP memory: in the model hosts do not share memory, so full buffers on one must not put another under
+    // pressure (`tcp_under_memory_pressure`).
     std::fs::write("/proc/sys/net/ipv4/tcp_mem", [NO_BOUND; 3].join(" "))?;
     if std::path::Path::new(DRAWS).exists() {
         std::fs::write(format!("{DRAWS}/seed"), job.seed.to_string())?;

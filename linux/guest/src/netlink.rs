@@ -1,4 +1,4 @@
-//! Just enough rtnetlink: messages with nested attributes, each answered before the next.
+//! Minimal rtnetlink: messages with nested attributes, each answered before the next is sent.
 
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -11,7 +11,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// A request of this kind, with the fixed part that follows the header.
+    /// Start a request of this kind, with the fixed part that follows the header.
     pub fn new(kind: u16, flags: i32, body: &[u8]) -> Message {
         let flags = (libc::NLM_F_REQUEST | flags) as u16;
         let mut bytes = vec![0; 4];
@@ -22,7 +22,7 @@ impl Message {
         Message { bytes }
     }
 
-    /// An attribute.
+    /// Append an attribute.
     pub fn attr(mut self, kind: u16, value: &[u8]) -> Message {
         self.bytes.extend_from_slice(&(4 + value.len() as u16).to_ne_bytes());
         self.bytes.extend_from_slice(&kind.to_ne_bytes());
@@ -30,23 +30,23 @@ impl Message {
         self.pad()
     }
 
-    /// An attribute that is a number.
+    /// Append a 32-bit attribute.
     pub fn u32(self, kind: u16, value: u32) -> Message {
         self.attr(kind, &value.to_ne_bytes())
     }
 
-    /// An attribute that is a long number.
+    /// Append a 64-bit attribute.
     pub fn u64(self, kind: u16, value: u64) -> Message {
         self.attr(kind, &value.to_ne_bytes())
     }
 
-    /// An attribute that is a name.
+    /// Append a string attribute.
     pub fn text(self, kind: u16, value: &str) -> Message {
         let bytes: Vec<u8> = value.bytes().chain([0]).collect();
         self.attr(kind, &bytes)
     }
 
-    /// An attribute that holds a fixed part and further attributes.
+    /// Append an attribute that contains a fixed part and further attributes.
     pub fn nest(mut self, kind: u16, body: &[u8], inner: impl FnOnce(Message) -> Message) -> Message {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&[0; 2]);
@@ -70,7 +70,7 @@ impl Message {
     }
 }
 
-/// A socket to the kernel's network configuration; it stays in the namespace in which it was made.
+/// A netlink socket for network configuration; it stays in the namespace in which it was opened.
 pub struct Netlink(OwnedFd);
 
 impl Netlink {
@@ -79,7 +79,7 @@ impl Netlink {
         Ok(Netlink(sys::socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE)?))
     }
 
-    /// Carry out a request; `what` names it in the error.
+    /// Perform a request; `what` names it in errors.
     pub fn request(&self, message: Message, what: &str) -> Result<()> {
         let mut bytes = message.finish();
         bytes[6] |= libc::NLM_F_ACK as u8;
@@ -93,7 +93,7 @@ impl Netlink {
         }
     }
 
-    /// Ask for a list; every entry's body is handed out.
+    /// Request a dump; `each` receives the body of every entry.
     pub fn dump(&self, message: Message, mut each: impl FnMut(&[u8])) -> Result<()> {
         let mut bytes = message.finish();
         bytes[7] |= (libc::NLM_F_DUMP >> 8) as u8;
@@ -115,23 +115,23 @@ impl Netlink {
     }
 }
 
-/// The attributes in `bytes`, in order.
+/// Attributes in `bytes`, in order.
 pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let len = u16::from_ne_bytes([*bytes.first()?, *bytes.get(1)?]) as usize;
-        let kind = u16::from_ne_bytes([*bytes.get(2)?, *bytes.get(3)?]) & 0x3fff; // flags off
+        let kind = u16::from_ne_bytes([*bytes.get(2)?, *bytes.get(3)?]) & 0x3fff; // without the flag bits
         let value = bytes.get(4..len)?;
         bytes = bytes.get(len.next_multiple_of(4)..).unwrap_or(&[]);
         Some((kind, value))
     })
 }
 
-/// The attribute of this kind.
+/// Find the attribute of this kind.
 pub fn attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     attributes(bytes).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
 }
 
-/// A number at an offset.
+/// 32-bit number at an offset.
 pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("invariant: four bytes"))
 }

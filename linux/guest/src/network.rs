@@ -1,9 +1,9 @@
 //! Namespaces and the wires between them.
 //!
-//! With the kernel's queueing disciplines: sender - r0 - r1 - ... - receiver, each stage of the way forward on the egress of a
-//! router towards the receiver, each stage back on one towards the sender. Hosts have no queue of their own, so that
-//! packets reach every stage one by one. Where groups differ in their hosts each has a pair of its own, and routers
-//! carry stages only between them. With the relay each host has a device of it instead, and no router.
+//! With the kernel's queueing disciplines: sender - r0 - r1 - ... - receiver, each forward stage on the egress of a
+//! router towards the receiver, each backward stage on one towards the sender. Hosts have no queue, so packets reach
+//! every stage one by one. With several groups of flows each group has a separate pair of hosts, and stages are carried
+//! only by the wires between routers. With the relay there are no routers: each host has a device of the relay.
 
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -16,15 +16,15 @@ use crate::netlink::{Message, Netlink};
 use crate::sys::relay::Device;
 use crate::{qdisc, sys};
 
-/// Name of the only device of a host.
+/// Name of a host's only device.
 pub const DEVICE: &str = "eth0";
-/// Device of the first router that leads on, if packets are cut there.
+/// Device of the first router towards the receivers, in runs where the router cuts packets into segments.
 pub const SWITCH: &str = "right";
 
-/// A namespace.
+/// A network namespace.
 pub struct Node {
     namespace: OwnedFd,
-    /// Connection that configures the namespace.
+    /// Netlink socket that configures the namespace.
     pub netlink: Netlink,
 }
 
@@ -37,7 +37,7 @@ impl Node {
         Ok(node)
     }
 
-    /// Descriptor to enter it by.
+    /// Descriptor with which a thread enters the namespace.
     pub fn fd(&self) -> RawFd {
         self.namespace.as_raw_fd()
     }
@@ -74,7 +74,7 @@ impl Node {
                 let m = if initcwnd > 0 { m.u32(RTAX_INITCWND, initcwnd) } else { m };
                 let m = if initrwnd > 0 { m.u32(RTAX_INITRWND, initrwnd) } else { m };
                 if rto_min_ms > 0 {
-                    // the metric's lock makes it hold against the destination's history
+                    // the lock makes this metric override the destination's cached RTT history
                     m.u32(RTAX_LOCK, 1 << RTAX_RTO_MIN).u32(RTAX_RTO_MIN, rto_min_ms)
                 } else {
                     m
@@ -91,7 +91,7 @@ impl Node {
         self.netlink.request(message.attr(IFA_LOCAL, &ip).attr(IFA_ADDRESS, &ip), "address")
     }
 
-    /// The peer of `device` answers to one address; no ARP.
+    /// Install the permanent neighbour entry of the peer of `device`; no ARP is needed.
     fn neighbour(&self, device: &str, mac: [u8; 6]) -> Result<()> {
         let mut body = vec![libc::AF_INET as u8, 0, 0, 0];
         body.extend_from_slice(&sys::interface_index(device)?.to_ne_bytes());
@@ -107,12 +107,13 @@ pub fn host_ip(side: usize, group: usize) -> [u8; 4] {
     [10, side as u8, group as u8, 1]
 }
 
-/// Address of a group's client that begins with the so-manieth initial window of a mix; without one, its host's.
+/// Address of a group's client whose connections start with initial window number `window` of a mix; the host's own
+/// address if there is none.
 pub fn client_ip(group: usize, window: Option<usize>) -> [u8; 4] {
     [10, 1, group as u8, 1 + window.map_or(0, |at| at as u8 + 1)]
 }
 
-/// Initial windows by share, if the workload has more than the host's one.
+/// Initial windows and their shares; empty unless the workload mixes several.
 fn mix(workload: &WorkloadConfig) -> &[InitialWindow] {
     match workload {
         WorkloadConfig::Transactions(params) => &params.initial_window_mix,
@@ -120,7 +121,7 @@ fn mix(workload: &WorkloadConfig) -> &[InitialWindow] {
     }
 }
 
-/// Metrics that a route gives to TCP; 0 = none.
+/// TCP metrics of a route; 0 = not set.
 #[derive(Clone, Copy, Default)]
 struct Metrics {
     initcwnd: u32,
@@ -128,20 +129,20 @@ struct Metrics {
     rto_min_ms: u32,
 }
 
-/// Everything between and including the hosts.
+/// Hosts, routers and everything between them.
 pub struct Wiring {
-    /// Sending and receiving host of each group.
+    /// Sending and receiving hosts of each group.
     pub hosts: Vec<[Node; 2]>,
-    /// Routers, from the senders to the receivers.
+    /// Routers, in order from the senders to the receivers.
     pub routers: Vec<Node>,
-    /// Stages with the router and device that carry them.
+    /// Stages, each with the number of its router and the index of the interface that carries it.
     pub stages: Vec<(Stage, usize, u32)>,
-    /// With the relay: the hosts' devices, those of a group in a row.
+    /// Relay device, on which the two hosts of a group have consecutive numbers; `None` without the relay.
     pub relay: Option<Device>,
 }
 
 impl Wiring {
-    /// Lay everything.
+    /// Create all namespaces, devices and routes.
     pub fn new(job: &Job) -> Result<Wiring> {
         let mut wiring = Wiring { hosts: Vec::new(), routers: Vec::new(), stages: Vec::new(), relay: None };
         for host in &job.hosts {
@@ -206,7 +207,10 @@ impl Wiring {
         let merge = forward.iter().chain(backward).any(|stage| stage.merging.is_some());
         let any = merge || job.hosts.iter().any(|h| h.cards.iter().any(|card| h.tso && !card.cuts));
         let alone = groups == 1;
-        let switch = usize::from(job.program.is_some());
+        // A switch stands before a card that merges, too: a router takes a packet from its sender's account, a card that lets
+        // packets wait does not, and TCP small queues would wait for the card.
+        let first_merges = forward.first().is_some_and(|stage| stage.merging.is_some());
+        let switch = usize::from(job.program.is_some() || first_merges);
         let routers = switch + if alone { stages } else { stages + 1 };
         for _ in 0..routers {
             self.routers.push(Node::new()?);
@@ -223,7 +227,7 @@ impl Wiring {
             {
                 set_card(node, &job.hosts[group], card)?;
                 if card.gro {
-                    // a veth merges only what comes from a device that cuts packets up
+                    // a veth merges only packets that come from a device without segmentation offload
                     sys::enter(self.routers[router].fd())?;
                     sys::no_segmentation_by_device(device)?;
                 }
@@ -265,8 +269,8 @@ impl Wiring {
         Ok(())
     }
 
-    /// Let the devices of a router merge packets from one side. Without a router `before`, packets come from hosts, whose
-    /// cards may cut them. A veth merges only packets of a device that merges.
+    /// Make the devices of a router merge packets that arrive from one side. Without `before`, packets come from hosts,
+    /// whose cards have the setting already. A veth merges only packets from a device without segmentation offload.
     fn merge_before(
         &self,
         router: usize,
@@ -294,7 +298,7 @@ impl Wiring {
     }
 }
 
-/// A wire between two namespaces, up at both ends; with `tso` packets of several segments cross it whole.
+/// Create a veth pair between two namespaces, up at both ends; with `tso` packets of several segments cross it uncut.
 fn veth(a: &Node, a_name: &str, b: &Node, b_name: &str, mtu: u32, tso: bool) -> Result<()> {
     sys::enter(a.fd())?;
     let create = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
@@ -320,7 +324,7 @@ fn veth(a: &Node, a_name: &str, b: &Node, b_name: &str, mtu: u32, tso: bool) -> 
     Ok(())
 }
 
-/// Set how a host's card treats packets of several segments: the wire is laid as if there were none.
+/// Apply the segmentation settings of a host's card; the wire was created without any.
 fn set_card(node: &Node, host: &Host, card: &Card) -> Result<()> {
     sys::enter(node.fd())?;
     sys::set_segmentation(DEVICE, host.tso)?;
@@ -334,7 +338,7 @@ fn set_card(node: &Node, host: &Host, card: &Card) -> Result<()> {
     set_polls(node, DEVICE, card)
 }
 
-/// How the kernel takes packets out of a device.
+/// Set whether the kernel merges segments at a device, and when it takes packets out of it.
 fn set_polls(node: &Node, device: &str, card: &Card) -> Result<()> {
     sys::enter(node.fd())?;
     sys::set_aggregation(device, card.gro)?;
@@ -368,12 +372,12 @@ fn write_sysctl(name: &str, value: &str) -> Result<()> {
         .map_err(|error| std::io::Error::new(error.kind(), format!("{name} = {value}: {error}")))
 }
 
-/// Two addresses serve every wire: no frame ever meets a third station.
+/// Same two MAC addresses on every wire: each wire has only two stations.
 const LEFT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const RIGHT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
-/// Packets that a device holds in front of its discipline: more than one instant brings.
+/// Transmit queue length of a device in front of its discipline, packets: more than one instant can bring.
 const TX_QUEUE: u32 = 32_767;
-/// Linux GSO_MAX_SEGS, what a device has by itself.
+/// Linux GSO_MAX_SEGS, the default of a device.
 const MOST_SEGMENTS: u32 = 65_535;
 const NEIGHBOUR: [u8; 4] = [169, 254, 0, 1];
 

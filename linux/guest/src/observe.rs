@@ -1,4 +1,4 @@
-//! The run: one loop that waits for the next sample, the next event of the relay, or the next packet for it.
+//! The run: one loop that waits for the next sample, for the relay's next event, or for a new packet.
 
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, RawFd};
@@ -21,7 +21,7 @@ use crate::trace::Trace;
 use crate::transactions::Clients;
 use crate::{acks, qdisc, tables};
 
-/// A sample of an open flow.
+/// Sample of a flow whose connection is open.
 pub struct Sample {
     pub t: u64,
     pub flow: u32,
@@ -30,17 +30,17 @@ pub struct Sample {
     pub retransmissions: u64,
 }
 
-/// Notes of the loop.
+/// Records that the loop collects.
 #[derive(Default)]
 pub struct Notes {
     pub samples: Vec<Sample>,
-    /// (time, link, packets).
+    /// Queue lengths: (time, link, packets).
     pub queues: Vec<(u64, u32, u32)>,
-    /// (time, flow, bit/s).
+    /// Goodput: (time, flow, bit/s).
     pub goodput: Vec<(u64, u32, f64)>,
 }
 
-/// Run the job; its tables.
+/// Run the job; returns its tables.
 pub fn run(job: &Job) -> Result<Vec<Table>> {
     let mut wiring = Wiring::new(job)?;
     let shared = Arc::new(Shared::new(job)?);
@@ -53,7 +53,7 @@ pub fn run(job: &Job) -> Result<Vec<Table>> {
         (None, Network::Qdisc { links, .. }) => links.clone(),
         _ => unreachable!("invariant: one of them"),
     };
-    // first, while there is no other thread
+    // programs come first, while there is no other thread
     let programs = job.live.as_ref().map(|live| Programs::new(job, live, &wiring)).transpose()?;
     let trace = Trace::new(job.scenario.record.trace)?;
     let capture = Capture::new(job, &wiring, shared.wall, "/out/capture.pcapng")?;
@@ -100,11 +100,11 @@ struct World<'a> {
     capture: Capture,
     notes: Notes,
     measured: Option<Performance>,
-    /// Counters of the disciplines at the end of the warm-up.
+    /// Counters of the disciplines at the end of the warm-up, which are subtracted from the final ones.
     before: Vec<qdisc::Stats>,
-    /// Start of the interval of goodput, and the bytes that each flow had acknowledged then.
+    /// Start of the current goodput interval, ns, and each flow's acknowledged bytes at that time.
     goodput: (u64, Vec<u64>),
-    /// Programs of the user's, if there are any.
+    /// The user's programs; `None` if the job has none.
     programs: Option<Programs<'a>>,
 }
 
@@ -113,15 +113,15 @@ const RING: u64 = 1;
 const CLIENTS: u64 = 2;
 const RELAY: u64 = 3;
 const CHILDREN: u64 = 4;
-/// Time before the start, so that a discipline that is set up again sees the last tick before it, ns.
+/// Time before the start at which disciplines are set up again, ns, so that they see the last tick before the start.
 const HALF_A_TICK: u64 = 500_000;
 /// Interval between two reads of the trace's buffer, ns.
 const TRACE_INTERVAL: u64 = 50_000_000;
-/// Time after the end, so that its instant has passed completely.
+/// Time that the loop continues after the end, ns, so that everything at the last instant is processed.
 const LINGER: u64 = 1_000;
 
 impl World<'_> {
-    /// End of the run, ns.
+    /// Run until the end; returns the time of the end, ns.
     fn loop_to_the_end(&mut self) -> Result<u64> {
         let mut end = self.job.scenario.duration_ns;
         let record = &self.job.scenario.record;
@@ -163,7 +163,7 @@ impl World<'_> {
             let due = due.into_iter().min().expect("invariant: not empty");
             let relay = match &mut self.relay {
                 Some(relay) => {
-                    relay.tell_ahead(due)?; // and no further: counters are read then
+                    relay.tell_ahead(due)?; // not beyond: counters are read at that time
                     relay.next_event()
                 }
                 None => u64::MAX,
@@ -225,7 +225,7 @@ impl World<'_> {
         }
     }
 
-    /// Descriptors that the loop waits for.
+    /// Register the descriptors that the loop waits for.
     fn poll(&self, timer: RawFd) -> Result<Poll> {
         let poll = Poll::new()?;
         poll.add(timer, TIMER)?;
@@ -242,7 +242,7 @@ impl World<'_> {
         Ok(poll)
     }
 
-    /// A flow whose time is over.
+    /// Stop a flow: note its acknowledged bytes and shut the connection that it is writing to.
     fn stop(&self, flow: u32) {
         let acked = self.acked(flow);
         let mut state = self.shared.state(flow);
@@ -252,7 +252,7 @@ impl World<'_> {
         }
     }
 
-    /// Record RTTs and acknowledged bytes, for the table of performance.
+    /// Record RTTs and acknowledged bytes for the table `performance`.
     fn measure(&mut self, look: bool, slice: bool, now: u64) {
         let acked: Vec<u64> = match slice && self.measured.is_some() {
             true => (0..self.shared.flows.len() as u32).map(|flow| self.acked(flow)).collect(),
@@ -267,7 +267,7 @@ impl World<'_> {
         }
     }
 
-    /// End of the warm-up: links and flows restart counting.
+    /// End the warm-up: counters of links and flows restart.
     fn count_from(&mut self, now: u64) -> Result<()> {
         if let Some(measured) = &mut self.measured {
             let shared = &self.shared;
@@ -314,7 +314,7 @@ impl World<'_> {
         let held = self.qdisc_stats()?;
         for ((stage, _, _), stats) in self.wiring.stages.iter().zip(held) {
             if stage.queues {
-                // netem holds the packet in transmission, too
+                // netem's queue includes the packet in transmission
                 let own = u32::from(stage.qdisc.shaper.is_none() && stage.qdisc.leaf.kind == "netem");
                 self.notes.queues.push((t, stage.link, stats.held.saturating_sub(own)));
             }
@@ -322,7 +322,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Counters of the stages, in their order.
+    /// Counters of the stages, in stage order.
     fn qdisc_stats(&self) -> Result<Vec<qdisc::Stats>> {
         let mut by_router = Vec::new();
         for router in &self.wiring.routers {
@@ -356,7 +356,7 @@ impl World<'_> {
             self.measure_goodput(end);
         }
         self.clients.finish(end, &self.shared);
-        // Counters first: the linger is not part of the run.
+        // Counters are read first: the linger time is not part of the run.
         let (mut datagrams, mut intervals) = (Vec::new(), Vec::new());
         for flow in &self.shared.flows {
             let mut state = self.shared.state(flow.id);
@@ -366,10 +366,11 @@ impl World<'_> {
                 intervals.push((flow.id, ends.intervals()));
                 continue;
             }
-            if let Some(info) = state.open.and_then(|fd| state.close(fd)) {
+            if let Some(mut info) = state.open.and_then(|fd| state.close(fd)) {
                 let mut fetches = self.shared.fetches();
                 if let Some(row) = fetches.iter_mut().rev().find(|f| f.flow == flow.id && f.server.is_none())
                 {
+                    info.total_retrans -= row.synack_retransmissions;
                     row.server = Some(info);
                 }
             }
@@ -413,7 +414,7 @@ impl World<'_> {
         Ok(made)
     }
 
-    /// Counters of each link, from its stages.
+    /// Counters of each link, summed over its stages.
     fn link_counters(&self, links: usize) -> Result<Vec<Counters>> {
         let mut counters = vec![Counters::default(); links];
         let mut seen = vec![false; links];
@@ -450,7 +451,7 @@ struct Recurring {
 }
 
 impl Recurring {
-    /// Whether the sample is due; if so, the next one is planned.
+    /// Whether the event is due; if so, the next one is scheduled.
     fn take(&mut self, now: u64) -> bool {
         let due = self.due <= now;
         if due {

@@ -1,9 +1,9 @@
-//! Headers of IPv4 and TCP packets, as far as they are used.
+//! Headers of IPv4 and TCP packets, limited to the fields that are used.
 
 use ackclock_core::packet::{Ecn, SackBlock};
 use ackclock_core::{AccEcnOption, Flags, Segment};
 
-/// Fields that are read of a packet.
+/// Fields read from a TCP packet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     pub source: u16,
@@ -11,17 +11,17 @@ pub struct Header {
     pub seq: u32,
     pub ack: u32,
     pub syn: bool,
-    /// Control bits, AE included.
+    /// Control bits, including AE.
     pub flags: u16,
     pub window: u16,
-    /// Shift of the sender's windows, from its SYN.
+    /// Window scale of the sender, present only on its SYN.
     pub scale: Option<u8>,
     /// Payload, bytes.
     pub len: u32,
     pub ecn: Ecn,
     /// SACK blocks, in order.
     pub sack: Vec<(u32, u32)>,
-    /// SACK permitted, as a SYN says it.
+    /// SACK-permitted option of a SYN.
     pub sack_permitted: bool,
     /// Timestamps.
     pub has_ts: bool,
@@ -30,7 +30,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Header of an IPv4 packet that carries TCP, of which at least the headers are present.
+    /// Parse an IPv4 packet that carries TCP; its headers must be complete.
     pub fn parse(bytes: &[u8]) -> Option<Header> {
         if bytes.len() < 40 || bytes[0] >> 4 != 4 || bytes[9] != libc::IPPROTO_TCP as u8 {
             return None;
@@ -62,7 +62,7 @@ impl Header {
 }
 
 impl Header {
-    /// Fields that links see of the segment; its numbers are left to those who count.
+    /// Segment with the fields that links read; the caller sets the sequence numbers.
     pub fn segment(&self) -> Segment {
         let mut seg = Segment {
             len: self.len,
@@ -88,12 +88,12 @@ pub struct Udp<'a> {
     pub target: u16,
     /// ECN bits.
     pub ecn: Ecn,
-    /// Payload, as far as it was captured.
+    /// Captured part of the payload.
     pub payload: &'a [u8],
 }
 
 impl Udp<'_> {
-    /// Datagram of a packet of which at least the headers are present.
+    /// Parse an IPv4 packet that carries UDP; its headers must be complete.
     pub fn parse(bytes: &[u8]) -> Option<Udp<'_>> {
         if bytes.len() < 28 || bytes[0] >> 4 != 4 || bytes[9] != libc::IPPROTO_UDP as u8 {
             return None;
@@ -104,23 +104,23 @@ impl Udp<'_> {
     }
 }
 
-/// Addresses that distinguish the packets of programs.
+/// Fields that identify the flow of a program's packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ends {
-    /// Number of the protocol above IP.
+    /// Protocol number in the IP header.
     pub protocol: u8,
-    /// Port of the sender, or 0.
+    /// Sender's port, or 0.
     pub source: u16,
-    /// Port of the receiver, or 0.
+    /// Receiver's port, or 0.
     pub target: u16,
     /// ECN bits.
     pub ecn: Ecn,
-    /// Whether the packet is whole, not a fragment.
+    /// Whether the packet is complete and not a fragment.
     pub whole: bool,
 }
 
 impl Ends {
-    /// Ends of any IP packet; zeros for fields that cannot be read.
+    /// Parse any IP packet; fields that cannot be read are zero.
     pub fn of(bytes: &[u8]) -> Ends {
         let v6 = bytes.first().is_some_and(|first| first >> 4 == 6);
         if bytes.len() < if v6 { 40 } else { 20 } {
@@ -136,7 +136,7 @@ impl Ends {
     }
 }
 
-/// Number of IPv6's fragment header.
+/// Protocol number of IPv6's fragment header.
 const FRAGMENT: u8 = 44;
 
 fn ecn(ip: &[u8]) -> Ecn {

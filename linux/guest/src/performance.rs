@@ -1,8 +1,9 @@
-//! Table `performance`, as the simulator makes it. Counts are those of the kernel's sockets; connections of clients count when they
-//! close. Delays and drops are those of the relay; where the kernel's own disciplines carry the packets, they are null, as a flow's
-//! packets cannot be seen there.
+//! Table `performance`, as the simulator makes it. Counts come from the kernel's sockets; a client's connection is
+//! counted when it closes. Delays and drops come from the relay. With the kernel's own disciplines they are null,
+//! because packets cannot be told apart by flow there.
 //!
-//! Differs: round-trip times are the kernel's smoothed ones, read every [`LOOK`] ns, where the simulator has every sample.
+//! Differs: round-trip times are the kernel's smoothed ones, read every [`LOOK`] ns, while the simulator records every
+//! sample.
 
 use ackclock_core::{Span, Time};
 use ackclock_sim::report::performance::{table, Counts, Meter, Whole};
@@ -16,16 +17,16 @@ use crate::job::Job;
 /// Interval between two reads of the sockets, ns.
 pub const LOOK: u64 = 10_000_000;
 
-/// Measurements during the run.
+/// Measurements made during the run.
 pub struct Performance {
-    /// Counters of the sockets.
+    /// Meter of the sockets' counters.
     pub meter: Meter,
-    /// RTTs, and delays that no other part measures.
+    /// Gauges of RTTs, and of delays if the relay does not keep them.
     pub gauges: Gauges,
 }
 
 impl Performance {
-    /// Return measurements if the job requests them.
+    /// Create the measurements if the job requests them.
     pub fn new(job: &Job, flows: usize) -> Option<Performance> {
         let from = Time(job.scenario.record.warm_up_ns);
         job.scenario.record.measures().then(|| Performance {
@@ -34,7 +35,7 @@ impl Performance {
         })
     }
 
-    /// Take the RTT of every flow that has one.
+    /// Sample the RTT of every flow that has one.
     pub fn look(&mut self, now: u64, shared: &Shared, gauges: Option<&mut Gauges>) {
         let gauges = gauges.unwrap_or(&mut self.gauges);
         for flow in &shared.flows {
@@ -45,14 +46,14 @@ impl Performance {
         }
     }
 
-    /// The table, at the end; `relay` has the delays.
+    /// Build the table at the end of the run; `relay` holds the delays.
     pub fn table(&self, shared: &Shared, relay: Option<&Gauges>) -> Table {
         let flows: Vec<Whole> = shared
             .flows
             .iter()
             .map(|flow| {
                 let state = shared.state(flow.id);
-                let counts = sums(&state.closed); // everything is closed by now
+                let counts = sums(&state.closed); // all connections are closed by now
                 Whole {
                     id: flow.id,
                     group: flow.group as u32,
@@ -71,7 +72,7 @@ impl Performance {
     }
 }
 
-/// Sums of a flow so far, without its open clients.
+/// Sums of a flow so far, without its open client connections.
 pub fn counts(state: &State) -> Counts {
     let open = state.open.and_then(|fd| Info::of(fd).ok());
     let mut sums = open.map_or(state.closed, |info| state.with(&info));

@@ -1,7 +1,6 @@
-//! Programs of the user's, unmodified, as processes on hosts of their own: `ackclock live`.
-//!
-//! A host sees the machine's files, or a folder in their place, read-only; what it writes into the folders for that ([`INNER`]) goes into memory and
-//! is copied into the run's folder at the end. Its programs are root there, without what leads out of it.
+//! The user's unmodified programs as processes on separate hosts: `ackclock live`. A host sees the machine's files, or
+//! another folder in their place, read-only. Writes to the folders in [`INNER`] go to memory and are copied into the
+//! run's folder at the end. Programs run as root of their host, without the capabilities that lead out of it.
 
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -17,19 +16,19 @@ use crate::network::{host_ip, Wiring};
 use crate::sys::process::{self, Command, Ended, View, Waiting};
 use crate::sys::{self};
 
-/// Folder in memory in which hosts keep their output.
+/// Folder in memory for the hosts' output.
 const STORE: &str = "/tmp";
 /// The machine's files, or the folder that replaces them.
 const BASE: &str = "/tmp/base";
-/// Bytes that hosts may write in all.
+/// Mount options of that folder: total size that hosts may write, and its mode.
 const ROOM: &str = "size=512m,mode=755";
-/// Processes and threads of all programs together.
+/// Maximum number of processes and threads of all programs together.
 const MOST_PROCESSES: &str = "1200";
-/// Time for packets in flight after the end of the last program that counts, and for the others to end on
-/// request, ns.
+/// Time after the end of the last program that counts, ns: packets in flight arrive, and the remaining programs may
+/// exit on request.
 const GRACE: u64 = 1_000_000_000;
 
-/// All programs of the run.
+/// All programs of a run.
 pub struct Programs<'a> {
     live: &'a Live,
     children: OwnedFd,
@@ -49,7 +48,7 @@ struct Running<'a> {
     process: Option<i32>,
     started: Option<u64>,
     ended: Option<(u64, Ended)>,
-    /// We asked the program to end, or killed it.
+    /// Whether the run asked the program to end, or killed it.
     asked: bool,
     failed: Option<String>,
 }
@@ -57,14 +56,14 @@ struct Running<'a> {
 #[derive(Clone, Copy, PartialEq)]
 enum Phase {
     Running,
-    /// All programs that count have ended.
+    /// All programs that count have ended; packets in flight arrive until this time, ns.
     Draining(u64),
-    /// Since this time, the others are asked to end.
+    /// Remaining programs have been asked to end; killed at this time, ns.
     Ending(u64),
     Over(u64),
 }
 
-/// Since when nothing has happened.
+/// Detector of idle time: since when no packet was sent and no program ran.
 struct Quiet {
     look: u64,
     due: u64,
@@ -73,7 +72,8 @@ struct Quiet {
 }
 
 impl<'a> Programs<'a> {
-    /// Hosts with their files; no program runs yet. There must be no other thread yet.
+    /// Set up the hosts and their files, and prepare the programs; none is started. The process must have no other
+    /// thread yet.
     pub fn new(job: &'a Job, live: &'a Live, wiring: &Wiring) -> Result<Programs<'a>> {
         let groups = job.scenario.flows.len();
         fs::write("/proc/sys/kernel/randomize_va_space", "0")?;
@@ -101,12 +101,12 @@ impl<'a> Programs<'a> {
         Ok(Programs { live, children: process::children()?, list, phase: Phase::Running, quiet })
     }
 
-    /// Readable when a process has ended.
+    /// Descriptor that is readable when a process has ended.
     pub fn fd(&self) -> RawFd {
         self.children.as_raw_fd()
     }
 
-    /// The next instant at which [`Programs::advance`] must be called.
+    /// Time by which [`Programs::advance`] must be called next, ns.
     pub fn next_event(&self) -> u64 {
         let starts = self.list.iter().filter(|one| one.waits()).map(|one| one.spec.start_ns);
         let phase = match self.phase {
@@ -116,7 +116,7 @@ impl<'a> Programs<'a> {
         starts.chain([phase, self.quiet.due]).min().unwrap_or(u64::MAX)
     }
 
-    /// End of the run, if known.
+    /// End of the run, ns, once it is known.
     pub fn over(&self) -> Option<u64> {
         match self.phase {
             Phase::Over(t) => Some(t),
@@ -124,7 +124,7 @@ impl<'a> Programs<'a> {
         }
     }
 
-    /// Start due programs, and end those whose time is over. `packets` is the number of packets that hosts
+    /// Start programs that are due, and end those whose time is over. `packets` is the number of packets that hosts
     /// have sent so far.
     pub fn advance(&mut self, now: u64, packets: u64) -> Result<()> {
         for i in 0..self.list.len() {
@@ -156,7 +156,7 @@ impl<'a> Programs<'a> {
         Ok(())
     }
 
-    /// Take note of processes that have ended.
+    /// Collect the exit status of ended processes.
     pub fn collect(&mut self, now: u64) -> Result<()> {
         let mut signals = [0; 1024];
         while sys::read(self.fd(), &mut signals)?.is_some() {}
@@ -169,12 +169,12 @@ impl<'a> Programs<'a> {
         Ok(())
     }
 
-    /// The run continues until every program that counts has ended.
+    /// Update the phase of the run: it continues until every program that counts has ended.
     fn settle(&mut self, now: u64) {
         let over = |one: &Running<'_>| one.ended.is_some() || one.failed.is_some();
         if self.list.iter().all(over) {
             if matches!(self.phase, Phase::Running) {
-                self.phase = Phase::Over(now + GRACE); // packets under way arrive
+                self.phase = Phase::Over(now + GRACE); // packets in flight arrive
             } else if matches!(self.phase, Phase::Ending(_)) {
                 self.phase = Phase::Over(now);
             }
@@ -194,7 +194,7 @@ impl<'a> Programs<'a> {
         self.tell(now)
     }
 
-    /// Write the state of the programs into the run's folder, to be read from outside.
+    /// Write the programs' state to the run's folder, where the host side reads it.
     fn tell(&self, end: u64) -> Result<()> {
         let of = |one: &Running<'_>| {
             let (code, signal) = match one.ended {
@@ -215,7 +215,7 @@ impl<'a> Programs<'a> {
         )
     }
 
-    /// End running programs, and copy their output.
+    /// Kill running programs, and copy their output.
     pub fn finish(&mut self, end: u64) -> Result<()> {
         let still = |one: &&mut Running<'_>| one.ended.is_none() && one.failed.is_none();
         for one in self.list.iter_mut().filter(still) {
@@ -236,7 +236,7 @@ impl Running<'_> {
     }
 }
 
-/// A program that waits for its start.
+/// Prepare a program that waits for its start.
 fn prepared<'a>(live: &Live, spec: &'a Exec, hosts: &[Host]) -> Result<Running<'a>> {
     let host = &hosts[spec.host];
     let name = live.names().nth(spec.host).expect("invariant: hosts are named");
@@ -252,13 +252,12 @@ fn prepared<'a>(live: &Live, spec: &'a Exec, hosts: &[Host]) -> Result<Running<'
     Ok(Running { spec, waiting, process: None, started: None, ended: None, asked: false, failed: None })
 }
 
-/// Folders into which a host writes: it sees the names of the machine's folders there, but none of their
-/// contents.
+/// Folders that a host may write to. Existing subfolders appear there by name, but empty.
 const INNER: [&str; 6] = ["tmp", "run", "var/tmp", "var/log", "var/cache", "var/lib/nginx"];
-/// Folders below those with kept names.
+/// Depth of the subfolders that keep their names.
 const DEPTH: u32 = 3;
 
-/// Mount a host's view at `root`. The folder in which programs begin is visible wherever it is.
+/// Mount a host's view at `root`. The working directory of the programs is visible wherever it lies.
 fn lay(name: &str, place: &str, root: &str, table: &str, folder: &str) -> Result<()> {
     for folder in ["files", "low", "root"] {
         fs::create_dir_all(format!("{place}/{folder}"))?;
@@ -280,7 +279,7 @@ fn lay(name: &str, place: &str, root: &str, table: &str, folder: &str) -> Result
     for inner in INNER {
         let (kept, seen) = (format!("{place}/files/{inner}"), format!("{root}/{inner}"));
         if !fs::symlink_metadata(&seen).is_ok_and(|what| what.is_dir()) {
-            continue; // a link leads into one of the others
+            continue; // a link that leads into another folder of the list
         }
         fs::create_dir_all(&kept)?;
         if inner.starts_with("var") {
@@ -322,7 +321,7 @@ fn lay(name: &str, place: &str, root: &str, table: &str, folder: &str) -> Result
     Ok(())
 }
 
-/// Show a file in place of one of the machine's, if there is one.
+/// Replace one of the machine's files by another, if it exists.
 fn put(place: &str, seen: &str, name: &str, text: &str) -> Result<()> {
     if !fs::symlink_metadata(seen).is_ok_and(|what| what.is_file()) {
         return Ok(());
@@ -332,7 +331,7 @@ fn put(place: &str, seen: &str, name: &str, text: &str) -> Result<()> {
     process::mount_with(&ours, seen, "", libc::MS_BIND, "")
 }
 
-/// Create the existing folders without their contents; unreadable ones are left out.
+/// Recreate the existing folders without their contents; unreadable ones are left out.
 fn skeleton(from: &Path, to: &Path, depth: u32) -> Result<()> {
     let Ok(entries) = fs::read_dir(from) else { return Ok(()) };
     for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
@@ -346,9 +345,9 @@ fn skeleton(from: &Path, to: &Path, depth: u32) -> Result<()> {
     Ok(())
 }
 
-/// Folders searched for names.
+/// Name service: only local files are searched.
 const NAMES: &str = "passwd: files\ngroup: files\nhosts: files\n";
-/// The processor that a program sees: nothing of the machine's.
+/// Contents of /proc/cpuinfo for programs: nothing of the real machine.
 const PROCESSOR: &str =
     "processor\t: 0\nvendor_id\t: ackclock\nmodel name\t: one core that takes no time\n\n";
 
@@ -369,7 +368,7 @@ fn keep(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Number of waits of the programs' threads, in total.
+/// Context switches of all program threads so far.
 fn switches() -> u64 {
     let Ok(processes) = fs::read_dir("/proc") else { return 0 };
     let number = |name: std::ffi::OsString| name.to_string_lossy().parse::<u32>().ok();
@@ -379,7 +378,7 @@ fn switches() -> u64 {
     threads.map(|one| fs::read_to_string(one.path().join("status")).map_or(0, |text| of_status(&text))).sum()
 }
 
-/// Context switches of a process, from its status; 0 for a process of the kernel's own.
+/// Context switches in the status of a process; 0 for a kernel thread.
 fn of_status(text: &str) -> u64 {
     if !text.contains("VmSize:") {
         return 0;

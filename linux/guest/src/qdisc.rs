@@ -1,17 +1,17 @@
-//! Queueing disciplines by netlink.
+//! Queueing disciplines, set up and read over netlink.
 
 use std::io::Result;
 
 use crate::job::{Leaf, Qdisc, Shaper};
 use crate::netlink::{attribute, u32_at, Message, Netlink};
 
-/// Put a discipline at the root of an interface's egress.
+/// Install a discipline at the root of an interface's egress.
 pub fn install(netlink: &Netlink, interface: u32, qdisc: &Qdisc) -> Result<()> {
     let Some(Shaper { rate, burst, overhead }) = &qdisc.shaper else {
         return netlink.request(with(add(libc::RTM_NEWQDISC, interface, ROOT, HTB), &qdisc.leaf), "queue");
     };
     let root = add(libc::RTM_NEWQDISC, interface, ROOT, HTB).text(TCA_KIND, "htb");
-    // A size table would charge a packet of several segments with one header; without it Linux charges all.
+    // A size table would charge one header for a packet of several segments; without it Linux charges all of them.
     let root = match overhead {
         0 => root,
         overhead => root.nest(TCA_STAB, &[], |m| m.attr(TCA_STAB_BASE, &size_spec(*overhead))),
@@ -23,8 +23,8 @@ pub fn install(netlink: &Netlink, interface: u32, qdisc: &Qdisc) -> Result<()> {
     netlink.request(with(add(libc::RTM_NEWQDISC, interface, CLASS, LEAF), &qdisc.leaf), "leaf")
 }
 
-/// Set up a discipline again if its clock runs while it is idle: RED adapts from the start of the run on, not
-/// from some moment of the set-up.
+/// Set up a discipline again if its clock runs while it is idle: RED must adapt from the start of the run, not from
+/// some moment during set-up.
 pub fn renew(netlink: &Netlink, interface: u32, qdisc: &Qdisc) -> Result<()> {
     if qdisc.shaper.is_none() || !qdisc.leaf.renews {
         return Ok(());
@@ -33,7 +33,7 @@ pub fn renew(netlink: &Netlink, interface: u32, qdisc: &Qdisc) -> Result<()> {
     netlink.request(with(change, &qdisc.leaf), "leaf, set anew")
 }
 
-/// A request with the name and the options of a discipline.
+/// Append the name and the options of a discipline to a request.
 fn with(m: Message, leaf: &Leaf) -> Message {
     let options = if leaf.nested { TCA_OPTIONS | NLA_F_NESTED } else { TCA_OPTIONS };
     m.text(TCA_KIND, &leaf.kind).nest(options, &leaf.head, |m| {
@@ -43,10 +43,10 @@ fn with(m: Message, leaf: &Leaf) -> Message {
 
 fn htb_class(m: Message, rate: u64, burst: u32) -> Message {
     let slow = rate.min(u32::MAX as u64) as u32;
-    let spec = words(&[0, 0, slow]); // struct tc_ratespec: all zero but the rate
+    let spec = words(&[0, 0, slow]); // struct tc_ratespec: only the rate is set
     let mut body = [spec.clone(), spec].concat();
-    // Without a burst a packet may start when the one before it has ended. With one, `tc` gives the ceiling one of a
-    // packet, and the smaller of the two decides.
+    // Without a burst a packet may start when the previous one has ended. With one, the ceiling gets a burst of one
+    // packet, as `tc` sets it, and the smaller of the two applies.
     let ticks = |bytes: u32| ((bytes as u64 * 1_000_000_000 / rate.max(1)) >> 6).max(1) as u32; // ticks of 64 ns
     let bursts = if burst == 0 { [1, 1] } else { [ticks(burst), ticks(CEILING_BURST)] };
     body.extend(words(&[bursts[0], bursts[1], 1514, 0, 0]));
@@ -61,20 +61,20 @@ fn htb_class(m: Message, rate: u64, burst: u32) -> Message {
 /// Counters of a discipline and its children.
 #[derive(Clone, Copy, Default, Debug, PartialEq)]
 pub struct Stats {
-    /// Bytes sent on.
+    /// Bytes dequeued.
     pub bytes: u64,
-    /// Packets sent on.
+    /// Packets dequeued.
     pub packets: u64,
     /// Packets dropped.
     pub drops: u32,
-    /// Number of held packets.
+    /// Packets in the queue now.
     pub held: u32,
-    /// Packets marked.
+    /// Packets marked with CE.
     pub marked: u32,
 }
 
 impl Stats {
-    /// Counts after `before`; held packets are the present ones.
+    /// Counts since `before`; the queue is the present one.
     pub fn since(&self, before: &Stats) -> Stats {
         Stats {
             bytes: self.bytes - before.bytes,
@@ -86,7 +86,7 @@ impl Stats {
     }
 }
 
-/// Counters of the roots of all interfaces of a namespace: (interface, counters).
+/// Counters of the root disciplines of a namespace: (interface, counters).
 pub fn stats(netlink: &Netlink) -> Result<Vec<(u32, Stats)>> {
     let mut found: Vec<(u32, Stats)> = Vec::new();
     let mut marks = Vec::new();
@@ -119,7 +119,8 @@ pub fn stats(netlink: &Netlink) -> Result<Vec<(u32, Stats)>> {
     Ok(found)
 }
 
-/// Packets marked, in a discipline's own counters (tc_codel_xstats, tc_fq_codel_xstats, tc_red_xstats, tc_dualpi2_xstats).
+/// Packets marked, read from the discipline's own statistics (tc_codel_xstats, tc_fq_codel_xstats, tc_red_xstats,
+/// tc_dualpi2_xstats).
 fn marked(kind: &[u8], own: &[u8]) -> u32 {
     let at: &[usize] = match kind.split(|&b| b == 0).next() {
         Some(b"codel") => &[24, 32], // ecn_mark, ce_mark
@@ -137,23 +138,23 @@ fn add(kind: u16, interface: u32, parent: u32, handle: u32) -> Message {
     Message::new(kind, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &body)
 }
 
-/// struct tc_sizespec that only adds to each packet's length.
+/// struct tc_sizespec that only adds a constant to each packet's length.
 fn size_spec(overhead: i32) -> Vec<u8> {
-    words(&[0, overhead as u32, 1, 0, 0, 0]) // linklayer 1: as it is
+    words(&[0, overhead as u32, 1, 0, 0, 0]) // linklayer 1 (Ethernet): no conversion
 }
 
 fn words(values: &[u32]) -> Vec<u8> {
     values.iter().flat_map(|v| v.to_ne_bytes()).collect()
 }
 
-/// `cburst` that tc chooses: its guess of an MTU, bytes.
+/// Bytes of the `cburst` that tc chooses: its guess of an MTU.
 const CEILING_BURST: u32 = 1600;
 const ROOT: u32 = 0xffff_ffff;
 const HTB: u32 = 1 << 16;
 const CLASS: u32 = 1 << 16 | 1;
 const LEAF: u32 = 2 << 16;
 
-/// Disciplines of recent kernels require nests flagged as such.
+/// Flag that recent kernels require on nested attributes of a discipline.
 const NLA_F_NESTED: u16 = 1 << 15;
 const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;

@@ -1,10 +1,11 @@
 //! The simulator's own links between the hosts of a relay: a scenario's network bit for bit, with its random streams, so
 //! that only the TCP differs.
 //!
-//! The kernel runs ahead of the links. It notes when hosts send, and is told when packets arrive; the links hear of what was
-//! sent in order of time, and later, but before the first packet that hangs on it is due. What a host sends takes at least the
-//! delays of its way (`least`), and so long it may be left alone. Deliveries that nothing can change any more are told
-//! ahead of time ([`Relay::tell_ahead`]). Links see the times of packets and never the clock, so lateness changes nothing.
+//! The kernel runs ahead of the links. It records when hosts send, and is told when packets arrive. The links process
+//! sent packets in time order and late, but before the first delivery that depends on them is due. A sent packet needs
+//! at least the delays of its path (`least`), which is the lookahead: it may stay unprocessed that long. Deliveries
+//! that no other packet can change any more are reported ahead of time ([`Relay::tell_ahead`]). Links read the
+//! timestamps of packets and never the clock, so late processing does not change results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Result;
@@ -26,7 +27,7 @@ use crate::packet::{self, Header, Udp};
 use crate::sys::relay::{Device, Fate, Sent, Verdict};
 use crate::wire;
 
-/// A packet that a link refused.
+/// A packet that a link dropped.
 pub struct Dropped {
     pub t: u64,
     pub link: u32,
@@ -34,15 +35,17 @@ pub struct Dropped {
     pub reason: Refused,
 }
 
-/// Links, ways, and the device that holds the packets under way.
+/// The links, the paths, and the device that holds the packets in flight.
 pub struct Relay {
     device: Device,
     zero: u64,
     links: Vec<SoleLink>,
-    /// By link: what a packet needs at least once its transmission is over, and from the far end to its host, ns.
+    /// Minimum delays of each link, ns: from the end of a transmission to the link's far end, and from there to the
+    /// host.
     least: Vec<(u64, u64)>,
     ahead: bool,
-    /// Whether packets may be offered to each link ahead of time: they come from one link only, and nothing looks at the clock.
+    /// Whether packets may be offered to a link ahead of time: they come from a single other link, and the link does
+    /// not read the clock.
     told_ahead: Vec<bool>,
     /// Names of the links, by number.
     pub names: Vec<String>,
@@ -50,36 +53,36 @@ pub struct Relay {
     plain: Vec<bool>,
     sent: Vec<Sent>,
     verdicts: Vec<Verdict>,
-    /// Hosts of flows, in pairs; other senders are unknown.
+    /// Number of host pairs that belong to flows; hosts beyond them run the user's programs.
     pairs: usize,
     connections: BTreeMap<Key, Connection>,
     numbered: u32,
-    /// The ordinals of segments are needed.
+    /// Whether a loss model needs the ordinals of segments.
     counts: bool,
     seed: u64,
     framing: u32,
-    /// Packets that hosts have sent.
+    /// Packets that hosts have sent so far.
     pub entered: u64,
-    /// Dropped packets, if requested.
+    /// Dropped packets, if the job records them.
     pub drops: Option<Vec<Dropped>>,
-    /// Delays and drops of each flow, if they are recorded.
+    /// Delays and drops of each flow, if the job records them.
     pub gauges: Option<Gauges>,
 }
 
-/// Flow and peer's port; for unknown packets also the other port and the protocol.
+/// Flow and peer's port; for a program's packets also the other port and the protocol.
 type Key = (u32, u16, u16, u8);
 
-/// A connection, from its SYN to the next one between these ports.
+/// A connection: from a SYN to the next SYN between the same ports.
 #[derive(Default)]
 struct Connection {
     number: u32,
-    /// Forward and back.
+    /// Segment counts, forward and backward.
     counts: [Count; 2],
-    /// Offers and ACKs of the ends of the two directions.
+    /// Latest ACK and window of each end.
     offers: [Offer; 2],
 }
 
-/// ACK and window of one end, in numbers that do not wrap.
+/// ACK number and window of one end; the numbers do not wrap.
 #[derive(Clone, Copy)]
 struct Offer {
     ack: u64,
@@ -93,7 +96,7 @@ impl Default for Offer {
 }
 
 impl Offer {
-    /// ACK number and window, bytes, of a packet's header.
+    /// ACK number and window (bytes) in a packet's header.
     fn read(&mut self, header: &Header) -> (u64, u32) {
         if header.flags & Flags::ACK.0 != 0 {
             let distance = header.ack.wrapping_sub(self.ack as u32) as i32;
@@ -107,7 +110,7 @@ impl Offer {
     }
 }
 
-/// Segments of one direction of a connection, in order of first transmission.
+/// Data segments of one direction of a connection, in order of first transmission.
 #[derive(Default)]
 struct Count {
     next: u32,
@@ -115,8 +118,8 @@ struct Count {
 }
 
 impl Relay {
-    /// The scenario's network, empty. Without `ahead` every event takes place when it is due: it changes nothing but the time that
-    /// a run takes.
+    /// Build the scenario's network, empty. Without `ahead` every event is processed when it is due, which changes only
+    /// the duration of a run.
     pub fn new(job: &Job, wiring: &mut Wiring, shared: &Shared, ahead: bool) -> Result<Relay> {
         let mut layout = Layout::default();
         let mut builder = Builder::new(&job.scenario.network);
@@ -162,7 +165,7 @@ impl Relay {
         }
         let one_link = |from: &BTreeSet<Option<u32>>| from.len() == 1 && !from.contains(&None);
         let told_ahead = links.iter().zip(&sources).map(|(link, from)| {
-            link.takes_ahead() && one_link(from) && !job.scenario.record.drops // which are recorded in order
+            link.takes_ahead() && one_link(from) && !job.scenario.record.drops // drops are recorded in order
         });
         let told_ahead = told_ahead.collect();
         let by_number = layout.kinds().any(|kind| kind.loss.looks_at_ordinals());
@@ -190,12 +193,12 @@ impl Relay {
         })
     }
 
-    /// Readable when the links have to process new packets.
+    /// Descriptor that is readable when the links have to process new packets.
     pub fn fd(&self) -> RawFd {
         self.device.fd()
     }
 
-    /// The latest instant by which [`Relay::advance`] must be called for what the links do by themselves.
+    /// Time by which [`Relay::advance`] must be called next for the links' own events, ns.
     pub fn next_event(&self) -> u64 {
         let due = self.links.iter().zip(&self.least).map(|(link, &(own, rest))| {
             let next = link.next_event();
@@ -206,8 +209,8 @@ impl Relay {
         due.chain(held).min().unwrap_or(u64::MAX)
     }
 
-    /// Hear of everything that was sent, and of fetches that begin with losses of their own. What answers a delivery of the
-    /// instant `reading`, at which counters are read, waits for the next call.
+    /// Take all packets that hosts have sent, and the restarts of loss processes. Packets sent in answer to a delivery
+    /// at the instant `reading`, when counters are read, wait for the next call.
     pub fn collect(&mut self, shared: &Shared, reading: u64) -> Result<()> {
         let mut sent = std::mem::take(&mut self.sent);
         let held = sent.len();
@@ -219,7 +222,8 @@ impl Relay {
             at += 1;
             at <= held || !answers(sent)
         });
-        // within a nanosecond first the packets of timers, in the order of hosts; then the answers to deliveries, in their order
+        // within one nanosecond, packets sent by timers come first, in host order, then answers to deliveries, in their
+        // order
         sent.sort_by_key(|sent| (sent.t, sent.after, if sent.after > 0 { 0 } else { sent.host }));
         let mut restarts = shared.take_restarts().into_iter().peekable();
         for sent in &sent {
@@ -238,13 +242,13 @@ impl Relay {
         Ok(())
     }
 
-    /// Process every event up to `now`, in order of time, and report the results.
+    /// Process every event up to `now` in time order, and report the results to the device.
     pub fn advance(&mut self, now: u64) -> Result<()> {
         self.advance_before(now + 1);
         self.tell()
     }
 
-    /// Report the deliveries up to `until` that nothing can change any more.
+    /// Report deliveries up to `until` that can no longer change.
     pub fn tell_ahead(&mut self, until: u64) -> Result<()> {
         let mut moved = self.ahead;
         while std::mem::take(&mut moved) {
@@ -266,7 +270,7 @@ impl Relay {
         self.tell()
     }
 
-    /// The link that follows on a packet's way.
+    /// Next link on a packet's path; `None` after the last one.
     fn after(&self, link: u32, packet: &Packet) -> Option<u32> {
         let way = &self.routes[packet.flow as usize][usize::from(!packet.forward)];
         let at = way.iter().position(|&l| l == link).expect("invariant: it came this way");
@@ -279,7 +283,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Every event before `limit`, in order of time.
+    /// Process every event before `limit` in time order.
     fn advance_before(&mut self, limit: u64) {
         loop {
             let Some((t, link)) = self.links.iter().zip(0..).map(|(l, i)| (l.next_event(), i)).min() else {
@@ -299,7 +303,7 @@ impl Relay {
         }
     }
 
-    /// Packets that wait at a link, and its counters.
+    /// A link: its queue and its counters.
     pub fn link(&mut self, link: usize) -> &mut SoleLink {
         &mut self.links[link]
     }
@@ -329,12 +333,12 @@ impl Relay {
         self.offer(Time(now), self.routes[flow as usize][usize::from(!forward)][0], packet);
     }
 
-    /// Gauges of this flow, if they are recorded.
+    /// Gauges of delays, if they are recorded and the flow is not a program's.
     fn gauges_of(&mut self, flow: u32) -> Option<&mut Gauges> {
         self.gauges.as_mut().filter(|_| (flow as usize) < self.plain.len())
     }
 
-    /// Flow, number of the connection, and the fields of a packet that links use.
+    /// Flow, connection number, and the packet's fields that links read.
     fn read(&mut self, forward: bool, sent: &Sent) -> Option<(u32, u32, Content, Ecn)> {
         let flows = self.plain.len();
         if let Some(pair) = usize::from(sent.host / 2).checked_sub(self.pairs) {
@@ -345,7 +349,8 @@ impl Relay {
             let flow = ours.checked_sub(SENDER_PORT).filter(|flow| (*flow as usize) < flows)?;
             Some((flow as u32, peer))
         };
-        // Links ignore offsets and times of data, which only identify the packet.
+        // Links do not read the times of datagrams or the sequence numbers of segments; these fields carry the packet's
+        // name in the kernel.
         if let Some(udp) = Udp::parse(sent.head()) {
             let (flow, peer) = ends(udp.source, udp.target)?;
             let len = sent.len as usize - UDP_IP_BYTES as usize;
@@ -353,7 +358,7 @@ impl Relay {
             match &mut datagram {
                 Datagram::Data(data) => data.sent = Time(sent.packet),
                 Datagram::Report(report) => report.held = Span(sent.packet),
-                Datagram::Opaque(_) => return None, // no packet decodes to it
+                Datagram::Opaque(_) => return None, // decode() returns no opaque packet
             }
             let conn = self.connection((flow, peer, 0, 0), false).number;
             return Some((flow, conn, Content::Datagram(datagram), udp.ecn));
@@ -364,7 +369,7 @@ impl Relay {
         Some((flow, conn, segment, header.ecn))
     }
 
-    /// Read a packet of a program: TCP shows its header, all else is opaque.
+    /// Read a program's packet: TCP headers are parsed, any other content is opaque.
     fn read_unknown(&mut self, flow: u32, forward: bool, sent: &Sent) -> (u32, u32, Content, Ecn) {
         let seen = packet::Ends::of(sent.head());
         let (ours, peer) = if forward { (seen.source, seen.target) } else { (seen.target, seen.source) };
@@ -385,7 +390,7 @@ impl Relay {
         (flow, conn, Content::Datagram(Datagram::Opaque(opaque)), seen.ecn)
     }
 
-    /// Number of the connection, and the segment as links see it.
+    /// Connection number, and the segment as links see it.
     fn segment(&mut self, key: Key, forward: bool, header: &Header, sent: &Sent) -> (u32, Content) {
         let (conn, seg_no, rexmit) = self.count(key, forward, header);
         let (ack, wnd) = self.connection(key, false).offers[usize::from(!forward)].read(header);
@@ -393,7 +398,7 @@ impl Relay {
         (conn, seg.into())
     }
 
-    /// The connection between these ends; with `opens` a new one.
+    /// Connection between these ends; with `opens` a new one replaces it.
     fn connection(&mut self, key: Key, opens: bool) -> &mut Connection {
         let connection = self.connections.entry(key).or_default();
         if opens || connection.number == 0 {
@@ -403,7 +408,7 @@ impl Relay {
         connection
     }
 
-    /// Number of the connection; ordinal of a data segment and its transmission, as the simulator counts them.
+    /// Connection number, segment ordinal, and transmission count of a data segment, as the simulator counts them.
     fn count(&mut self, key: Key, forward: bool, header: &Header) -> (u32, u32, u8) {
         let counts = self.counts;
         let opens = header.syn && header.flags & Flags::ACK.0 == 0;
@@ -420,7 +425,7 @@ impl Relay {
             (*next, 0)
         });
         if count.seen.len() > REMEMBERED {
-            // By number, not by time, because sequence numbers wrap: the older half is removed.
+            // The older half is removed by ordinal: sequence numbers wrap.
             let least = *next - REMEMBERED as u32 / 2;
             count.seen.retain(|_, (number, _)| *number > least);
         }
@@ -463,7 +468,7 @@ impl Relay {
     }
 }
 
-/// Minimum time of a packet between its transmission and the far end of a link, ns.
+/// Minimum delay of a link after the end of a transmission, ns.
 fn least_delay(link: &LinkConfig) -> u64 {
     let varies = link.capacity.is_some() || link.reorder.is_some();
     if varies {
@@ -473,7 +478,7 @@ fn least_delay(link: &LinkConfig) -> u64 {
     }
 }
 
-/// The kernel's name of a packet.
+/// Name of a packet in the kernel.
 fn name(packet: &Packet) -> u64 {
     match packet.header {
         Content::Tcp(segment) => segment.seq,
@@ -483,5 +488,5 @@ fn name(packet: &Packet) -> u64 {
     }
 }
 
-/// Segments of a direction that are remembered: more than any window.
+/// Segments remembered per direction: more than any window.
 const REMEMBERED: usize = 1 << 17;

@@ -1,4 +1,4 @@
-//! A packet script against this kernel: the player is the simulator's, the host is real.
+//! A packet script played against this kernel: the player is the simulator's, the host is the real stack.
 
 mod call;
 mod host;
@@ -12,8 +12,8 @@ use ackclock_core::Span;
 use ackclock_script::{Limits, Outcome, Profile, Verdict};
 use serde::Deserialize;
 
-/// When scripts begin, CLOCK_MONOTONIC, ns: between two ticks, and where the tick's number (300 s before 2^32 at boot) is
-/// a multiple of the timer wheel's coarsest buckets.
+/// Start of every script on CLOCK_MONOTONIC, ns: between two ticks, and at a tick whose number (which is 300 s below
+/// 2^32 at boot) is a multiple of the timer wheel's coarsest buckets.
 const FIRST: u64 = 1_348_576_500_000;
 
 /// Script to play, as the host side writes it (`ackclock.linux._script`).
@@ -27,7 +27,7 @@ struct Job {
     strict: bool,
 }
 
-/// Play `/script.json`; the result is in `/out/outcome.json`.
+/// Play `/script.json`; the result is written to `/out/outcome.json`.
 pub fn run() -> Result<()> {
     let job: Job = serde_json::from_slice(&std::fs::read("/script.json")?)?;
     crate::sys::mount("tmpfs", "/tmp")?;
@@ -58,7 +58,7 @@ fn play(job: &Job) -> Result<Played> {
         .and_then(|script| ackclock_script::play_on(&mut machine, &script, &profile)))
 }
 
-/// Outcome in the form that the binding passes to Python.
+/// Outcome in the form in which the binding passes it to Python.
 fn told(outcome: Outcome) -> serde_json::Value {
     let (verdict, line, expected, actual, unsupported) = match outcome.verdict {
         Verdict::Pass => ("pass", 0, None, None, None),

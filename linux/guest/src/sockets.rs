@@ -1,5 +1,5 @@
-//! Connections with both their ends, none of which ever blocks: what is written waits here for room, and what arrives is
-//! thrown away inside the kernel and counted.
+//! Connections with both their ends, none of which ever blocks: data to be written waits here until the socket accepts
+//! it, and arriving data is discarded inside the kernel and counted.
 
 use std::collections::BTreeMap;
 use std::io::Result;
@@ -11,7 +11,7 @@ use crate::flows::Sums;
 use crate::info::Info;
 use crate::sys::{self, Poll};
 
-/// An open connection: its slot, and a number that distinguishes it from earlier users of the slot.
+/// Identity of an open connection: its slot, and a serial number that distinguishes it from earlier users of the slot.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Id {
     at: u32,
@@ -19,31 +19,31 @@ pub struct Id {
 }
 
 impl Id {
-    /// Numbered through over all connections of the run.
+    /// Serial number, unique among all connections of the run.
     pub fn serial(self) -> u32 {
         self.serial
     }
 
-    /// Token of an end in the poll.
+    /// Token of an end in the event poll.
     fn token(self, host: usize) -> u64 {
         (self.serial as u64) << 32 | (self.at as u64) << 1 | host as u64
     }
 }
 
-/// Owner of a connection, and its index there.
+/// Owner of a connection, and the connection's index at the owner.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner {
     pub driver: usize,
     pub flow: u32,
-    /// Place among the workload's connections.
+    /// Index among the workload's connections.
     pub place: u32,
-    /// The applications set TCP_QUICKACK each time they have read.
+    /// Whether the applications set TCP_QUICKACK after every read.
     pub quickack: bool,
 }
 
-/// The sending host's end, which accepts.
+/// Index of the sending host's end, which accepts.
 pub const SERVER: usize = 0;
-/// The receiving host's end, which connects.
+/// Index of the receiving host's end, which connects.
 pub const CLIENT: usize = 1;
 
 struct Pair {
@@ -51,20 +51,21 @@ struct Pair {
     owner: Owner,
     peer: Peer,
     ends: [Option<Socket>; 2],
-    /// Retransmissions of the client's SYN; none until the SYN-ACK has arrived.
+    /// Retransmissions of the client's SYN; `None` until the SYN-ACK has arrived.
     syns: Option<u64>,
-    /// Counters of the server's socket when it was accepted, so that SYN-ACK retransmissions can be subtracted.
+    /// Counters of the server's socket when it was accepted, subtracted later so that SYN-ACK retransmissions do not
+    /// count.
     base: Info,
 }
 
-/// Address by which the server knows the client: flow, last byte of the address, port.
+/// Client as the server sees it: flow, last byte of the address, port.
 type Peer = (u32, u8, u16);
 
 struct Socket {
     fd: OwnedFd,
     seen: End,
     unsent: u64,
-    /// TCP_CORK has to be cleared after the unsent data.
+    /// Whether to clear TCP_CORK once the unsent data is written.
     uncork: bool,
     shut: bool,
 }
@@ -79,16 +80,16 @@ pub struct Sockets {
     block: Vec<u8>,
 }
 
-/// Kind of an event.
+/// Event of a listener or an end.
 pub enum Event {
-    /// A client knocks at the listener of this number.
+    /// A client's connection waits at the listener of this number.
     Listener(usize),
-    /// Something happened at an end of a connection.
+    /// State of one end of a connection has changed.
     End(Id, usize),
 }
 
 impl Sockets {
-    /// No connections yet.
+    /// Create an empty set of connections.
     pub fn new() -> Result<Sockets> {
         Ok(Sockets {
             poll: Poll::new()?,
@@ -100,17 +101,17 @@ impl Sockets {
         })
     }
 
-    /// Readable when anything has happened.
+    /// Descriptor that is readable when an event is pending.
     pub fn fd(&self) -> RawFd {
         self.poll.fd()
     }
 
-    /// Watch a listener.
+    /// Register a listener with the poll.
     pub fn listen(&self, fd: RawFd, number: usize) -> Result<()> {
         self.poll.add(fd, LISTENERS + number as u64)
     }
 
-    /// Events so far, with the state of the ends updated. True if there may be more.
+    /// Take the pending events, after updating the state of the ends. True if there may be more.
     pub fn events(&mut self) -> Result<(Vec<Event>, bool)> {
         let mut raw = Vec::new();
         let more = self.poll.ready(&mut raw)?;
@@ -129,7 +130,7 @@ impl Sockets {
         Ok((found, more))
     }
 
-    /// Bring one end up to date; false if the connection is gone.
+    /// Update the state of one end; false if the connection is gone.
     fn look(&mut self, id: Id, host: usize, events: u32) -> Result<bool> {
         let Some(pair) = self.pairs[id.at as usize].as_mut().filter(|p| p.serial == id.serial) else {
             return Ok(false);
@@ -159,7 +160,7 @@ impl Sockets {
                     }
                 }
                 if events & sys::CLOSED == 0 {
-                    break; // emptied; the next arrival is another event
+                    break; // the receive buffer is empty; the next arrival raises another event
                 }
             }
             if pair.owner.quickack {
@@ -170,7 +171,7 @@ impl Sockets {
         Ok(true)
     }
 
-    /// A client connects from its host's address `from`, whose namespace the calling thread has entered.
+    /// Connect a client from address `from` of its host; the calling thread must be in that host's namespace.
     pub fn connect(
         &mut self,
         owner: Owner,
@@ -193,12 +194,12 @@ impl Sockets {
         Ok(id)
     }
 
-    /// The client's port.
+    /// Port of the client.
     pub fn client_port(&self, id: Id) -> u16 {
         self.pair(id).peer.2
     }
 
-    /// A connection that has no ends.
+    /// Create a connection without ends.
     pub fn nothing(&mut self) -> Id {
         let id = self.seat();
         let owner = Owner { driver: 0, flow: u32::MAX, place: 0, quickack: false };
@@ -222,10 +223,10 @@ impl Sockets {
         Id { at, serial: self.serial }
     }
 
-    /// Accept one connection that waits at the listener of a flow; further ones raise another event.
+    /// Accept one pending connection of a flow's listener; further ones raise another event.
     pub fn accept(&mut self, listener: RawFd, flow: u32) -> Result<Option<Id>> {
         if let Some((fd, ip, port)) = sys::accept_now(listener)? {
-            let Some(&id) = self.by_peer.get(&(flow, ip[3], port)) else { return Ok(None) }; // has given up
+            let Some(&id) = self.by_peer.get(&(flow, ip[3], port)) else { return Ok(None) }; // the client has given up
             let pair = self.pairs[id.at as usize].as_mut().expect("invariant: known by its address");
             pair.base = Info::of(fd.as_raw_fd())?;
             self.poll.watch(fd.as_raw_fd(), id.token(SERVER))?;
@@ -244,24 +245,24 @@ impl Sockets {
         self.pairs[id.at as usize].as_mut()?.ends[host].as_mut()
     }
 
-    /// Owner.
+    /// Owner of a connection.
     pub fn owner(&self, id: Id) -> Option<Owner> {
         self.pairs[id.at as usize].as_ref().filter(|p| p.serial == id.serial).map(|p| p.owner)
     }
 
-    /// Note its place among the workload's connections.
+    /// Store the connection's index among the workload's connections.
     pub fn set_place(&mut self, id: Id, place: u32) {
         let pair = self.pairs[id.at as usize].as_mut().expect("invariant: open");
         pair.owner.place = place;
     }
 
-    /// An end of a connection, as the application sees it.
+    /// State of one end as the application sees it.
     pub fn end(&self, id: Id, host: usize) -> End {
         let Some(socket) = &self.pair(id).ends[host] else { return End::default() };
         End { done: socket.shut && socket.seen.peer_closed, ..socket.seen }
     }
 
-    /// Write this many bytes as soon as there is room.
+    /// Queue `bytes` bytes for writing, and write what the socket accepts.
     pub fn write(&mut self, id: Id, host: usize, bytes: u64) {
         if let Some(socket) = self.socket(id, host) {
             socket.unsent += bytes;
@@ -269,7 +270,7 @@ impl Sockets {
         self.flush(id, host);
     }
 
-    /// Set or clear TCP_CORK, after the written data.
+    /// Set TCP_CORK, or clear it after the queued data is written.
     pub fn cork(&mut self, id: Id, host: usize, on: bool) -> Result<()> {
         let Some(socket) = self.socket(id, host) else { return Ok(()) };
         socket.uncork = !on && socket.unsent > 0;
@@ -279,7 +280,7 @@ impl Sockets {
         }
     }
 
-    /// Close after the written data.
+    /// Shut down the sending side after the queued data is written.
     pub fn close(&mut self, id: Id, host: usize) {
         if let Some(socket) = self.socket(id, host) {
             socket.seen.closing = true;
@@ -304,17 +305,17 @@ impl Sockets {
             }
         }
         if std::mem::take(&mut socket.uncork) {
-            // an error says that it was reset, which the next event says, too
+            // an error means that the connection was reset, which the next event reports too
             let _ = sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_CORK, &0i32);
         }
         if socket.seen.closing && !socket.shut {
             socket.shut = true;
-            sys::shut(fd); // an error says that it was reset, which the next event says, too
+            sys::shut(fd); // an error means that the connection was reset, which the next event reports too
         }
     }
 
-    /// Counters of a connection: the server's without those of its SYN-ACK, retransmissions of the SYN-ACK and of the
-    /// SYN.
+    /// Counters of a connection: the server's without its SYN-ACK, retransmissions of the SYN-ACK, retransmissions of
+    /// the SYN.
     pub fn counts(&self, id: Id) -> (Info, u64, u64) {
         let pair = self.pair(id);
         let of = |host: usize| pair.ends[host].as_ref().and_then(|s| Info::of(s.fd.as_raw_fd()).ok());
@@ -326,7 +327,7 @@ impl Sockets {
         (server, synacks as u64, syns)
     }
 
-    /// Remove a connection; its counters are added to `sums`.
+    /// Remove a connection, adding its counters to `sums`.
     pub fn retire(&mut self, id: Id, sums: &mut Sums) {
         let (server, synacks, syns) = self.counts(id);
         sums.add(&server, false);
@@ -335,23 +336,23 @@ impl Sockets {
         self.by_peer.remove(&pair.peer);
         self.free.push(id.at);
         if pair.ends.iter().flatten().any(|s| s.seen.failed) {
-            // the remaining end gives up at once, too
+            // the other end is aborted at the same time
             for socket in pair.ends.iter().flatten() {
                 sys::abort_on_close(socket.fd.as_raw_fd());
             }
         }
     }
 
-    /// Connections of a flow that are open.
+    /// Open connections of a flow.
     pub fn open(&self, flow: u32) -> Vec<Id> {
         let pairs = self.pairs.iter().zip(0..).filter_map(|(pair, at)| Some((pair.as_ref()?, at)));
         pairs.filter(|(p, _)| p.owner.flow == flow).map(|(p, at)| Id { at, serial: p.serial }).collect()
     }
 }
 
-/// Bytes of one write, as those of streams are: the last segment of a write may be a small one.
+/// Size of one write, bytes, as for streams: the last segment of a write may be a short one.
 const WRITE: usize = 256 << 10;
-/// Tokens from here on are listeners'.
+/// First token of listeners; smaller tokens belong to ends of connections.
 const LISTENERS: u64 = 1 << 63;
-/// The port is chosen when the peer is known.
+/// Socket option that defers the choice of the port until the peer is known.
 const IP_BIND_ADDRESS_NO_PORT: i32 = 24;

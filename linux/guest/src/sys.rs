@@ -1,4 +1,4 @@
-//! System calls, wrapped: everything unsafe of this program. Errors name the attempted call.
+//! Wrapped system calls: all unsafe code of this program. Errors name the call.
 #![allow(unsafe_code, reason = "system calls; every other module is free of it")]
 
 mod now;
@@ -29,7 +29,7 @@ fn text(s: &str) -> CString {
     CString::new(s).expect("invariant: no zero byte in names of ours")
 }
 
-/// Mount `kind` at `target`.
+/// Mount a filesystem of type `kind` at `target`.
 pub fn mount(kind: &str, target: &str) -> Result<()> {
     let (kind_c, target_c) = (text(kind), text(target));
     let done =
@@ -43,7 +43,7 @@ pub fn unmount(target: &str) -> Result<()> {
     check(unsafe { libc::umount2(target_c.as_ptr(), 0) }, &format!("unmount {target}")).map(drop)
 }
 
-/// Flush files and switch the machine off.
+/// Flush files and power the machine off.
 pub fn power_off() -> ! {
     unsafe {
         libc::sync();
@@ -52,17 +52,17 @@ pub fn power_off() -> ! {
     unreachable!("invariant: reboot does not return to PID 1")
 }
 
-/// Timers of this thread fire at their nanosecond, not up to 50 us later.
+/// Make timers of this thread expire at their nanosecond instead of up to 50 us later.
 pub fn exact_timers() -> Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) }, "prctl").map(drop)
 }
 
 thread_local! {
-    /// The namespace of this thread, if it was entered by these functions.
+    /// Namespace of this thread, if it was entered through these functions.
     static INSIDE: Cell<RawFd> = const { Cell::new(-1) };
 }
 
-/// A new network namespace, which the calling thread enters.
+/// Create a network namespace, which the calling thread enters.
 pub fn new_namespace() -> Result<OwnedFd> {
     check(unsafe { libc::unshare(libc::CLONE_NEWNET) }, "unshare")?;
     let path = text("/proc/thread-self/ns/net");
@@ -71,7 +71,7 @@ pub fn new_namespace() -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The calling thread enters a network namespace, unless it is there.
+/// Enter a network namespace with the calling thread, unless it is there already.
 pub fn enter(namespace: RawFd) -> Result<()> {
     if INSIDE.get() != namespace {
         check(unsafe { libc::setns(namespace, libc::CLONE_NEWNET) }, "setns")?;
@@ -86,12 +86,12 @@ fn clock(id: libc::clockid_t) -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// CLOCK_MONOTONIC, ns. Virtual time stands still while it is read.
+/// CLOCK_MONOTONIC, ns. Reading it takes no virtual time.
 pub fn monotonic() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
 }
 
-/// CLOCK_REALTIME, ns; virtual time stands still as well.
+/// CLOCK_REALTIME, ns. Reading it takes no virtual time.
 pub fn realtime() -> u64 {
     clock(libc::CLOCK_REALTIME)
 }
@@ -100,7 +100,7 @@ fn timespec(ns: u64) -> libc::timespec {
     libc::timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
 }
 
-/// Sleep until CLOCK_MONOTONIC shows `ns`: the slack of 1 ns is the least there is, and the kernel uses all of it.
+/// Sleep until CLOCK_MONOTONIC shows `ns`. The minimum timer slack is 1 ns, and the kernel always uses it.
 pub fn sleep_until(ns: u64) {
     let t = timespec(ns.saturating_sub(1));
     unsafe {
@@ -108,13 +108,13 @@ pub fn sleep_until(ns: u64) {
     }
 }
 
-/// A timer on CLOCK_MONOTONIC.
+/// Create a timer on CLOCK_MONOTONIC.
 pub fn timer() -> Result<OwnedFd> {
     let fd = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC) };
     Ok(unsafe { OwnedFd::from_raw_fd(check(fd, "timerfd")?) })
 }
 
-/// Arm a timer for the instant `ns`; this also takes back an expiry that was not read.
+/// Arm a timer for the instant `ns`; an expiry that was not read is discarded.
 pub fn arm(timer: RawFd, ns: u64) -> Result<()> {
     let value = libc::itimerspec { it_interval: timespec(0), it_value: timespec(ns) };
     let done = unsafe { libc::timerfd_settime(timer, libc::TFD_TIMER_ABSTIME, &value, std::ptr::null_mut()) };
@@ -125,20 +125,20 @@ pub fn arm(timer: RawFd, ns: u64) -> Result<()> {
 pub struct Poll(OwnedFd);
 
 impl Poll {
-    /// An empty set.
+    /// Create an empty set.
     pub fn new() -> Result<Poll> {
         let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }, "epoll")?;
         Ok(Poll(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Wait for `fd` to become readable, too; it is reported as `token`.
+    /// Add `fd` to the set; it is reported as `token` when it is readable.
     pub fn add(&self, fd: RawFd, token: u64) -> Result<()> {
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: token };
         let done = unsafe { libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) };
         check(done, "epoll_ctl").map(drop)
     }
 
-    /// Readable itself while something in it is.
+    /// Descriptor of the set itself, readable while a member is.
     pub fn fd(&self) -> RawFd {
         self.0.as_raw_fd()
     }
@@ -154,7 +154,7 @@ impl Poll {
     }
 }
 
-/// Read available data; `None` if nothing is there.
+/// Read available data; `None` if there is none.
 pub fn read(fd: RawFd, buffer: &mut [u8]) -> Result<Option<usize>> {
     let n = unsafe { libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len()) };
     if n >= 0 {
@@ -167,24 +167,24 @@ pub fn read(fd: RawFd, buffer: &mut [u8]) -> Result<Option<usize>> {
     }
 }
 
-/// Write all at once: a packet to a TUN device.
+/// Write `bytes` in one call, as one packet of a TUN device.
 pub fn write(fd: RawFd, bytes: &[u8]) -> Result<()> {
     let n = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
     check(n as libc::c_int, "write").map(drop)
 }
 
-/// A socket.
+/// Open a socket.
 pub fn socket(domain: i32, kind: i32, protocol: i32) -> Result<OwnedFd> {
     let fd = check(unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol) }, "socket")?;
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Set an option of a socket.
+/// Set a socket option.
 pub fn set_option<T>(fd: RawFd, level: i32, name: i32, value: &T) -> Result<()> {
     set_option_bytes(fd, level, name, std::ptr::from_ref(value).cast(), size_of::<T>())
 }
 
-/// Set an option of a socket that is a text.
+/// Set a socket option whose value is a string.
 pub fn set_option_text(fd: RawFd, level: i32, name: i32, value: &str) -> Result<()> {
     set_option_bytes(fd, level, name, value.as_ptr(), value.len())
 }
@@ -194,14 +194,14 @@ fn set_option_bytes(fd: RawFd, level: i32, name: i32, value: *const u8, len: usi
     check(done, &format!("setsockopt {level}/{name}")).map(drop)
 }
 
-/// Longest that a blocking receive (or send) may take, ns.
+/// Limit how long a blocking receive or send may take, ns.
 pub fn set_timeout(fd: RawFd, sending: bool, ns: u64) -> Result<()> {
     let us = ns.div_ceil(1000).max(1) as i64;
     let value = libc::timeval { tv_sec: us / 1_000_000, tv_usec: us % 1_000_000 };
     set_option(fd, libc::SOL_SOCKET, if sending { libc::SO_SNDTIMEO } else { libc::SO_RCVTIMEO }, &value)
 }
 
-/// Read an option of a socket into `buffer`; returns its length.
+/// Read a socket option into `buffer`; returns its length.
 pub fn get_option(fd: RawFd, level: i32, name: i32, buffer: &mut [u8]) -> Result<usize> {
     let mut len = buffer.len() as u32;
     let done = unsafe { libc::getsockopt(fd, level, name, buffer.as_mut_ptr().cast(), &mut len) };
@@ -224,36 +224,36 @@ pub fn bind(fd: RawFd, ip: [u8; 4], port: u16) -> Result<()> {
     check(unsafe { libc::bind(fd, std::ptr::from_ref(&a).cast(), ADDRESS_LEN) }, "bind").map(drop)
 }
 
-/// Connect, and wait for it.
+/// Connect, blocking until the connection is established or fails.
 pub fn connect(fd: RawFd, ip: [u8; 4], port: u16) -> Result<()> {
     let a = address(ip, port);
     check(unsafe { libc::connect(fd, std::ptr::from_ref(&a).cast(), ADDRESS_LEN) }, "connect").map(drop)
 }
 
-/// Listen.
+/// Listen on a bound socket.
 pub fn listen(fd: RawFd) -> Result<()> {
     check(unsafe { libc::listen(fd, 4096) }, "listen").map(drop)
 }
 
-/// Wait for a connection.
+/// Accept a connection, blocking until there is one.
 pub fn accept(fd: RawFd) -> Result<OwnedFd> {
     let fd = unsafe { libc::accept4(fd, std::ptr::null_mut(), std::ptr::null_mut(), libc::SOCK_CLOEXEC) };
     Ok(unsafe { OwnedFd::from_raw_fd(check(fd, "accept")?) })
 }
 
-/// Let this program open this many files.
+/// Raise this process's limit on open files.
 pub fn allow_files(count: u64) -> Result<()> {
     let limit = libc::rlimit { rlim_cur: count, rlim_max: count };
     check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, "setrlimit").map(drop)
 }
 
-/// Send; returns how much was taken, which is less than all only at the timeout, and 0 if nothing was.
+/// Send; returns the bytes accepted: fewer than requested, or 0, only after the timeout.
 pub fn send(fd: RawFd, bytes: &[u8]) -> Result<usize> {
     let n = unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
     none_at_timeout(n)
 }
 
-/// Send a datagram. If it cannot be sent (a full queue, a missing peer) it is lost, as in a network.
+/// Send a datagram. A datagram that cannot be sent (full queue, missing peer) is lost, as in a network.
 pub fn send_datagram(fd: RawFd, bytes: &[u8]) -> Result<()> {
     let n = unsafe {
         libc::send(fd, bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT)
@@ -268,7 +268,7 @@ pub fn send_datagram(fd: RawFd, bytes: &[u8]) -> Result<()> {
     }
 }
 
-/// Receive `len` bytes and throw them away, inside the kernel; fewer at the end of the stream or the timeout.
+/// Receive and discard `len` bytes inside the kernel; fewer at the end of the stream or after the timeout.
 pub fn swallow(fd: RawFd, len: usize) -> Result<usize> {
     let n = unsafe { libc::recv(fd, std::ptr::null_mut(), len, libc::MSG_TRUNC | libc::MSG_WAITALL) };
     none_at_timeout(n)
@@ -285,7 +285,7 @@ fn none_at_timeout(n: isize) -> Result<usize> {
     }
 }
 
-/// Number of the interface called `name` in this namespace.
+/// Index of the interface called `name` in this namespace.
 pub fn interface_index(name: &str) -> Result<u32> {
     let name_c = text(name);
     match unsafe { libc::if_nametoindex(name_c.as_ptr()) } {
@@ -294,7 +294,7 @@ pub fn interface_index(name: &str) -> Result<u32> {
     }
 }
 
-/// Aggregation by the device off, and segmentation unless `tso`: a packet is a packet.
+/// Turn off aggregation by the device, and segmentation offload unless `tso`, so that every packet is one segment.
 pub fn no_offloads(name: &str, tso: bool) -> Result<()> {
     for command in [ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO] {
         if !tso || command == ETHTOOL_SGRO {
@@ -304,17 +304,17 @@ pub fn no_offloads(name: &str, tso: bool) -> Result<()> {
     Ok(())
 }
 
-/// Segmentation by the kernel itself, in front of the device.
+/// Set whether the kernel itself cuts packets into segments, in front of the device.
 pub fn set_segmentation(name: &str, on: bool) -> Result<()> {
     set_offload(name, ETHTOOL_SGSO, on)
 }
 
-/// Aggregation by the kernel itself, after the device.
+/// Set whether the kernel itself merges segments, behind the device.
 pub fn set_aggregation(name: &str, on: bool) -> Result<()> {
     set_offload(name, ETHTOOL_SGRO, on)
 }
 
-/// Packets of several segments are cut up before they reach the device.
+/// Turn off segmentation offload: packets of several segments are cut before they reach the device.
 pub fn no_segmentation_by_device(name: &str) -> Result<()> {
     set_offload(name, ETHTOOL_STSO, false)
 }
@@ -343,40 +343,40 @@ fn name_into(request: &mut libc::ifreq, name: &str) {
     }
 }
 
-/// A packet socket that sees every IP packet of an interface, truncated after its headers, in a ring shared
-/// with the kernel: no system call per packet.
+/// Packet socket that captures every IP packet of an interface, truncated after its headers, into a ring shared with
+/// the kernel, without a system call per packet.
 pub struct Ring {
     fd: OwnedFd,
     memory: *const u8,
     block: usize,
 }
 
-/// Packet in a ring.
+/// A captured packet in the ring.
 pub struct Seen<'a> {
-    /// CLOCK_REALTIME, ns.
+    /// Time of capture, CLOCK_REALTIME, ns.
     pub t: u64,
-    /// Leaves this host.
+    /// Whether the packet is outgoing.
     pub outgoing: bool,
-    /// Bytes of the IP packet.
+    /// Length of the IP packet, bytes.
     pub len: u32,
-    /// Beginning of the packet.
+    /// Captured beginning of the packet.
     pub head: &'a [u8],
 }
 
 const BLOCK: usize = 1 << 20;
 const BLOCKS: usize = 16;
 const KEPT: u32 = 160;
-/// Timeout after which the kernel hands out a partly filled block, ms: never. Its soft timer would fire all other soft timers within
-/// its slack, such as that of compressed SACKs.
+/// Timeout after which the kernel releases a partly filled block, ms: effectively never. The kernel's timer for it
+/// would make other soft timers within its slack expire too, such as that of compressed SACKs.
 const RETIRED_AFTER: u32 = 1 << 30;
 
 impl Ring {
-    /// A ring on the interface with this number, in the namespace of the calling thread.
+    /// Create a ring on the interface with this index, in the namespace of the calling thread.
     pub fn new(interface: u32) -> Result<Ring> {
-        let protocol = (libc::ETH_P_ALL as u16).to_be(); // a single protocol would show arrivals only
+        let protocol = (libc::ETH_P_ALL as u16).to_be(); // with a single protocol the socket would see only arriving packets
         let fd = socket(libc::AF_PACKET, libc::SOCK_DGRAM, 0)?;
         let raw = fd.as_raw_fd();
-        let mut keep = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: KEPT }; // BPF_RET
+        let mut keep = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: KEPT }; // BPF_RET: accept the packet, truncated
         set_option(
             raw,
             libc::SOL_SOCKET,
@@ -413,15 +413,15 @@ impl Ring {
         Ok(Ring { fd, memory: memory.cast_const().cast(), block: 0 })
     }
 
-    /// Readable when a block is full.
+    /// Descriptor that is readable when a block is full.
     pub fn fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
 
-    /// Hand out every packet of the blocks that the kernel has finished.
+    /// Pass every packet of the released blocks to `each`.
     pub fn drain(&mut self, mut each: impl FnMut(Seen<'_>)) {
         loop {
-            // The kernel gave us the block while its status has this bit; we give it back by clearing it.
+            // A block belongs to this process while its status has this bit; clearing the bit returns it to the kernel.
             let block = unsafe { self.memory.add(self.block * BLOCK) };
             let header = unsafe { block.add(8).cast::<libc::tpacket_hdr_v1>().cast_mut() };
             if unsafe { (&raw const (*header).block_status).read_volatile() } & libc::TP_STATUS_USER == 0 {
@@ -433,14 +433,14 @@ impl Ring {
         }
     }
 
-    /// Hand out the remaining blocks at the end, the one being filled included. With a single CPU the kernel is not filling
-    /// it now.
+    /// Pass on the remaining blocks at the end, including the one being filled. With a single CPU the kernel is not
+    /// filling it now.
     pub fn drain_all(&mut self, mut each: impl FnMut(Seen<'_>)) {
         self.drain(&mut each);
         self.read(&mut each);
     }
 
-    /// Hand out the packets of the present block.
+    /// Pass on the packets of the current block.
     fn read(&self, each: &mut impl FnMut(Seen<'_>)) {
         let block = unsafe { self.memory.add(self.block * BLOCK) };
         let header = unsafe { &*block.add(8).cast::<libc::tpacket_hdr_v1>() };
@@ -462,7 +462,7 @@ impl Ring {
         }
     }
 
-    /// Packets that found the ring full.
+    /// Packets dropped because the ring was full.
     pub fn lost(&self) -> Result<u32> {
         let mut stats = [0u8; 12];
         get_option(self.fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut stats)?;
@@ -470,7 +470,7 @@ impl Ring {
     }
 }
 
-/// Release of the kernel.
+/// Release string of the kernel.
 pub fn release() -> String {
     let mut name: libc::utsname = unsafe { zeroed() };
     unsafe { libc::uname(&mut name) };
@@ -484,12 +484,12 @@ fn port_of(fd: RawFd, ask: unsafe extern "C" fn(i32, *mut libc::sockaddr, *mut u
     Ok(u16::from_be(a.sin_port))
 }
 
-/// Our port.
+/// Local port.
 pub fn local_port(fd: RawFd) -> Result<u16> {
     port_of(fd, libc::getsockname)
 }
 
-/// The peer's port.
+/// Port of the peer.
 pub fn peer_port(fd: RawFd) -> Result<u16> {
     port_of(fd, libc::getpeername)
 }

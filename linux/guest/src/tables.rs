@@ -1,5 +1,5 @@
-//! The tables, with the simulator's names and columns as far as the kernel tells; and the file that holds them: the length of a
-//! JSON index, the index (table -> columns: name, type, offset, bytes), the columns as raw numbers.
+//! The tables, with the simulator's names and the columns that the kernel can fill, and the file that stores them: the
+//! length of a JSON index, the index (table -> columns: name, type, offset, bytes), the columns as raw numbers.
 
 use std::collections::BTreeMap;
 use std::io::Result;
@@ -16,7 +16,7 @@ use crate::observe::{Notes, Sample};
 use crate::relay::Dropped;
 use crate::trace::Growth;
 
-/// The tables of a run that this program makes by itself, without those of links and transactions.
+/// Build the tables that come from the kernel alone; those of links and transactions are made elsewhere.
 pub fn all(shared: &Shared, notes: &Notes, drops: &[Dropped], acks: &Acks, end: u64) -> Vec<Table> {
     vec![
         flows(shared, notes, &acks.changes, end),
@@ -30,11 +30,11 @@ pub fn all(shared: &Shared, notes: &Notes, drops: &[Dropped], acks: &Acks, end: 
     ]
 }
 
-/// Changes of state of one flow or connection, counted.
+/// Number of state changes of one flow or connection.
 #[derive(Clone, Copy, Default)]
 struct Changes {
     recoveries: u64,
-    /// Timeouts by the state in which they struck: Open (CWR too), Disorder, Recovery.
+    /// Timeouts by the state before them: Open (or CWR), Disorder, Recovery.
     timeouts: [u64; 3],
 }
 
@@ -53,7 +53,7 @@ impl Changes {
         counted
     }
 
-    /// Timeouts beyond those: while already in Loss.
+    /// Remaining timeouts: those in state Loss.
     fn in_loss(&self, all: u64) -> u64 {
         all.saturating_sub(self.timeouts.iter().sum())
     }
@@ -65,7 +65,7 @@ const CWR: u8 = CaState::Cwr as u8;
 const RECOVERY: u8 = CaState::Recovery as u8;
 const LOSS: u8 = CaState::Loss as u8;
 
-/// Timeouts of a SYN are of no data.
+/// Whether a change belongs to a timeout of the SYN, which carries no data.
 fn of_handshake(state: &State, change: &Change) -> bool {
     state.connects && state.established.is_none_or(|at| change.t < at)
 }
@@ -203,7 +203,7 @@ fn fetches(fetches: &[Fetched], changes: &[Change]) -> Table {
         .ssthresh("ssthresh_end", server().map(|i| i.ssthresh))
 }
 
-/// Traffic of the kernel's disciplines.
+/// Table `links` from the counters of the kernel's disciplines.
 pub fn links(names: &[String], counters: &[Counters]) -> Table {
     let rows = || counters.iter();
     Table::new("links")
@@ -254,7 +254,7 @@ fn samples(samples: &[Sample]) -> Table {
         .span("sndbuf_limited_s", rows().map(|r| Span::from_us(r.info.sndbuf_limited_us)))
 }
 
-/// The kernel's stopwatches of a program's limits, at each sample.
+/// Table of the kernel's stopwatches for a flow's limits, one row per sample.
 pub fn clocks(samples: &[Sample]) -> Table {
     let rows = || samples.iter();
     Table::new("clocks")
@@ -278,7 +278,7 @@ pub fn clocks(samples: &[Sample]) -> Table {
         .i8("sndbuf_limited_us", rows().map(|r| r.info.sndbuf_limited_us))
 }
 
-/// Growth of receive buffers; `zero` is the monotonic time of the start of the run, ns.
+/// Table of receive buffer growth; `zero` is the monotonic time at the start of the run, ns.
 pub fn growths(growths: &[Growth], zero: u64) -> Table {
     let rows = || growths.iter();
     Table::new("receive_buffers")

@@ -1,5 +1,6 @@
-//! The kernel's own tracepoints: cwnd on every ACK (tcp_probe), changes of the congestion state (tcp_cong_state_set), and what a reader
-//! drains in one RTT whenever it is more than before (tcp_rcvbuf_grow; the simulator's `ReceiveWindow::widen`).
+//! The kernel's own tracepoints: cwnd on every ACK (tcp_probe), changes of the congestion state (tcp_cong_state_set),
+//! and the bytes that a reader drains in one RTT whenever they reach a new maximum (tcp_rcvbuf_grow; the simulator's
+//! `ReceiveWindow::widen`).
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -13,57 +14,58 @@ use crate::flows::{MOST_FLOWS, SENDER_PORT};
 /// Report of a tracepoint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
-    /// An ACK is about to be processed.
+    /// tcp_probe: an ACK is about to be processed.
     Probe { snd_una: u32, snd_nxt: u32, cwnd: u32, ssthresh: u32, rwnd: u32, srtt_us: u32 },
     /// The congestion state changed.
     State(u8),
 }
 
-/// A reader drained more in one RTT than ever before: the receiver's values before its buffer grew. Bytes.
+/// A reader drained more in one RTT than ever before: the receiver's values before its buffer grows, bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Growth {
-    /// CLOCK_MONOTONIC, us.
+    /// Time of the event, CLOCK_MONOTONIC, us.
     pub us: u64,
     pub flow: u32,
-    /// Since the last measure, us; and the receiver's own view of the RTT.
+    /// Time since the last measurement, and the receiver's estimate of the RTT, us.
     pub took_us: u32,
     pub rtt_us: u32,
-    /// Read since then; received in order and not read; what was read in an RTT before; up to the end of what waits out of order.
+    /// Bytes read since then; received in order and unread; read in the previous RTT; and up to the end of the
+    /// out-of-order data.
     pub copied: u32,
     pub queued: u32,
     pub space: u32,
     pub beyond: u32,
-    /// Memory that packets may take, and its 256ths that are payload.
+    /// Buffer size in memory, bytes, and the part of it that is payload, in 256ths.
     pub memory: u32,
     pub share: u32,
-    /// The offer, its bound, and the window of the last ACK.
+    /// Advertised window, its upper bound, and the window of the last ACK.
     pub offered: u32,
     pub bound: u32,
     pub told: u32,
 }
 
-/// Time and place.
+/// Line of the trace: time, connection and event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
-    /// CLOCK_MONOTONIC, us: the trace's text has no more digits.
+    /// Time of the line, CLOCK_MONOTONIC, us: the trace's text has no finer resolution.
     pub us: u64,
     pub flow: u32,
     pub peer: u16,
     pub event: Event,
 }
 
-/// An open trace.
+/// An open trace instance.
 pub struct Trace {
     pipe: File,
     rest: Vec<u8>,
-    /// All events so far, in order.
+    /// Events so far, in order.
     pub lines: Vec<Line>,
     pub growths: Vec<Growth>,
 }
 
 const ROOT: &str = "/sys/kernel/tracing";
 
-/// The tracepoints that are used, with what each must print: `parse` and `parse_growth` read it.
+/// Tracepoints in use, and the fields that each must print for `parse` and `parse_growth`.
 const USED: [(&str, &[&str]); 3] = [
     ("tcp_cong_state_set", &["sport", "dport", "cong_state"]),
     ("tcp_probe", &["src", "dest", "snd_una", "snd_nxt", "snd_cwnd", "ssthresh", "snd_wnd", "srtt"]),
@@ -85,10 +87,11 @@ const USED: [(&str, &[&str]); 3] = [
         ],
     ),
 ];
-/// Linux has it since 6.15; without it no growth is reported.
+/// Tracepoint that Linux has had since 6.15; without it no growth is reported.
 const GROWTH: &str = "tcp_rcvbuf_grow";
 
-/// Fields that each of these tracepoints prints, by the kernel's own description; a tracepoint that it lacks is absent.
+/// Fields that each of these tracepoints prints, according to the kernel's own description. A tracepoint that the
+/// kernel lacks is absent.
 pub fn events() -> BTreeMap<String, Vec<String>> {
     let of = |name: &str| {
         let text = fs::read_to_string(format!("{ROOT}/events/tcp/{name}/format")).ok()?;
@@ -97,14 +100,14 @@ pub fn events() -> BTreeMap<String, Vec<String>> {
     USED.iter().filter_map(|(name, _)| of(name)).collect()
 }
 
-/// Names before a "=" in the description of a tracepoint.
+/// Field names in the description of a tracepoint: the words before "=".
 fn printed(description: &str) -> Vec<String> {
     let form = description.lines().find_map(|line| line.strip_prefix("print fmt: \"")).unwrap_or_default();
     let form = form.split('"').next().unwrap_or_default();
     form.split_whitespace().filter_map(|pair| Some(pair.split_once('=')?.0.to_string())).collect()
 }
 
-/// Refuse, by name, a kernel whose tracepoints lack a needed field.
+/// Fail, with the name, if a tracepoint of this kernel lacks a required field.
 fn check(level: TraceLevel) -> Result<bool> {
     let found = events();
     for (name, wanted) in &USED[..if level == TraceLevel::None { 1 } else { 3 }] {
@@ -122,14 +125,14 @@ fn check(level: TraceLevel) -> Result<bool> {
 }
 
 impl Trace {
-    /// Switch the tracepoints on; that of every ACK only at the requested level.
+    /// Turn the tracepoints on; tcp_probe only at the requested level.
     pub fn new(level: TraceLevel) -> Result<Trace> {
         let set = |file: &str, value: &str| {
             fs::write(format!("{ROOT}/{file}"), value)
                 .map_err(|e| Error::new(e.kind(), format!("{file} = {value}: {e}")))
         };
         let grows = check(level)?;
-        set("trace_clock", "mono")?; // the default one steps with the tick
+        set("trace_clock", "mono")?; // the default clock advances only with the tick
         let last = SENDER_PORT as usize + MOST_FLOWS;
         let all = format!("sport >= {SENDER_PORT} && sport < {last}");
         set("events/tcp/tcp_cong_state_set/filter", &all)?;
@@ -140,7 +143,7 @@ impl Trace {
             set("events/tcp/tcp_probe/filter", if level == TraceLevel::Flow { &one } else { &all })?;
             set("events/tcp/tcp_probe/enable", "1")?;
             if grows {
-                let theirs = |ours: &str| ours.replace("sport", "dport"); // the receiver's socket
+                let theirs = |ours: &str| ours.replace("sport", "dport"); // the receiver's socket has the ports swapped
                 set(
                     &format!("events/tcp/{GROWTH}/filter"),
                     &theirs(if level == TraceLevel::Flow { &one } else { &all }),
@@ -155,7 +158,7 @@ impl Trace {
         Ok(Trace { pipe, rest: Vec::new(), lines: Vec::new(), growths: Vec::new() })
     }
 
-    /// Read the contents of the buffer.
+    /// Read the trace buffer.
     pub fn drain(&mut self) -> Result<()> {
         let mut buffer = vec![0; 65536];
         loop {
@@ -179,7 +182,7 @@ impl Trace {
     }
 }
 
-/// A line as the kernel prints it: time, TCP tracepoint, content.
+/// Split a line as the kernel prints it: time, TCP tracepoint, content.
 fn split(text: &str) -> Option<(u64, &str, &str)> {
     let (head, tail) = text.split_once(": tcp_")?;
     let (seconds, micros) = head.rsplit_once(' ')?.1.split_once('.')?;

@@ -1,8 +1,8 @@
-//! Clients who come and go, and conversations: the simulator's own (what clients do, when they come, what they draw) over sockets
-//! of this kernel. All of them live in the one loop of the run; no thread waits for anything.
+//! Transactions and conversations: the simulator's own workloads (arrival times, sizes, behaviour of clients) over
+//! sockets of this kernel. All of them run in the run's one loop, without threads.
 //!
-//! The initial window that a connection begins with is a metric of the server's route to the client: each window of a
-//! mix has an address of the client's host of its own.
+//! The initial window of a connection is a metric of the server's route to the client, so each window of a mix has a
+//! separate address on the client's host.
 
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -23,16 +23,16 @@ use crate::network::{client_ip, host_ip, Wiring};
 use crate::sockets::{Event, Id, Owner, Sockets, CLIENT, SERVER};
 use crate::{sys, DRAWS};
 
-/// Everything about transactions and conversations.
+/// State of all transactions and conversations.
 pub struct Clients {
     pairs: Vec<Pair>,
     sockets: Sockets,
-    /// Records of the transactions.
+    /// Log of the transactions.
     pub log: TransactionLog,
     error: Option<Error>,
 }
 
-/// One flow: a client's host and its server.
+/// A flow of this kind: a client's host and its server.
 struct Pair {
     work: Work,
     side: Side,
@@ -71,7 +71,7 @@ impl Work {
     }
 }
 
-/// Place of a pair in the run: flow, group, stop and next wake-up.
+/// Fixed properties of a pair: flow, group, stop and next wake-up.
 struct Side {
     flow: FlowId,
     group: usize,
@@ -81,16 +81,16 @@ struct Side {
     namespaces: [RawFd; 2],
     controller: String,
     mss: u32,
-    /// TCP_NODELAY, TCP_CORK.
+    /// Values of TCP_NODELAY and TCP_CORK.
     pushing: [bool; 2],
     quickack: bool,
-    /// Initial windows of the mix, in the order of the clients' addresses.
+    /// Initial windows of the mix, in the order of the client's addresses.
     windows: Vec<u32>,
     listener: OwnedFd,
 }
 
 impl Clients {
-    /// Return clients before the first arrival.
+    /// Set up the clients; none has arrived yet.
     pub fn new(job: &Job, wiring: &Wiring, shared: &Shared) -> Result<Clients> {
         let refused = |e: ackclock_sim::Error| Error::other(e.to_string());
         let record = &job.scenario.record;
@@ -164,12 +164,12 @@ impl Clients {
         Ok(clients)
     }
 
-    /// Readable when something has happened.
+    /// Descriptor that is readable when a socket has an event.
     pub fn fd(&self) -> RawFd {
         self.sockets.fd()
     }
 
-    /// Time of the next client's arrival, or of the end of the next wait.
+    /// Time of the next arrival or of the end of the next wait, ns.
     pub fn next_event(&self) -> u64 {
         self.pairs.iter().map(|pair| pair.side.wake_at).min().unwrap_or(u64::MAX)
     }
@@ -189,7 +189,7 @@ impl Clients {
         self.error.take().map_or(Ok(()), Err)
     }
 
-    /// Handle ends with new events.
+    /// Handle the ends that have new events.
     pub fn collect(&mut self, shared: &Shared) -> Result<()> {
         let now = Time(shared.now());
         loop {
@@ -201,7 +201,7 @@ impl Clients {
                         let Pair { work, side, .. } = &mut pairs[number];
                         let taken = sockets.accept(side.listener.as_raw_fd(), side.flow)?;
                         if let (Some(id), Work::Conversation(_)) = (taken, &work) {
-                            // the server may be the first to speak
+                            // the server may send first
                             work.progress(&mut Now { now, side, sockets, log, shared, error }, id, SERVER);
                         }
                     }
@@ -219,13 +219,13 @@ impl Clients {
         }
     }
 
-    /// Bytes acknowledged on connections of a flow that are open.
+    /// Bytes acknowledged on a flow's open connections.
     pub fn acked(&self, flow: FlowId) -> u64 {
         let acked = |id| self.sockets.counts(id).0.payload_acked(false);
         self.sockets.open(flow).into_iter().map(acked).sum()
     }
 
-    /// End of the run.
+    /// End every transaction and connection at the end of the run.
     pub fn finish(&mut self, end: u64, shared: &Shared) {
         let Clients { pairs, sockets, log, error } = self;
         for Pair { work, side, .. } in pairs {
@@ -238,7 +238,7 @@ impl Clients {
     }
 }
 
-/// Return a socket with the settings of a group's connections, in the namespace of the calling thread.
+/// Create a socket with the settings of a group's connections, in the namespace of the calling thread.
 fn socket(controller: &str, mss: u32, pushing: [bool; 2]) -> Result<OwnedFd> {
     let fd = sys::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_NONBLOCK, 0)?;
     sys::set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, &1i32)?;
@@ -258,7 +258,7 @@ fn listener(host: &Host, namespace: RawFd, group: usize, flow: FlowId) -> Result
     Ok(fd)
 }
 
-/// Hosts of a flow at a time.
+/// Hosts of a flow at one instant, as the simulator's workload sees them.
 struct Now<'a> {
     now: Time,
     side: &'a mut Side,
@@ -307,7 +307,7 @@ impl Carrier for Now<'_> {
         match self.open(start.config.iw, idx) {
             Ok(id) => id,
             Err(error) => {
-                self.error.get_or_insert(error); // ends the run
+                self.error.get_or_insert(error); // the error ends the run
                 self.sockets.nothing()
             }
         }

@@ -1,4 +1,4 @@
-//! Datagrams as bytes behind the UDP header, as long as the simulator counts them. Numbers are big-endian.
+//! Datagrams as bytes behind the UDP header, with the lengths that the simulator assumes. Numbers are big-endian.
 //!
 //! | bytes | data of PCC | report of PCC | plain traffic |
 //! | --- | --- | --- | --- |
@@ -8,27 +8,27 @@
 //! | 4 | | | time of sending, ns, 8 |
 //! | 6 | | next piece, 5 | |
 //! | 7 | piece, 5 | | |
-//! | 11 | | ns that it was held, 4 | |
+//! | 11 | | delay of the report, ns, 4 | |
 //! | 12 | time of sending, us, 4 | | payload |
-//! | 15 | | what arrived below the largest, 17 | |
+//! | 15 | | bitmap of arrivals below the largest, 17 | |
 //! | 16 | payload | | |
 //!
-//! Differs: a report has room for 136 of the 256 numbers that the simulator's covers; more would have to be lost in a
-//! row, or be joined in one report, before that makes a difference.
+//! Differs: a report covers 136 numbers, the simulator's 256. The difference shows only if more than 136 datagrams are
+//! lost in a row or joined in one report.
 
 use ackclock_core::datagram::{Data, DataKind, Datagram, Report, UDP_IP_BYTES};
 use ackclock_core::{Span, Time};
 
-/// Bytes of the header of PCC's data.
+/// Size of the header of PCC's data, bytes.
 pub const HEADER: usize = 16;
-/// Bytes of plain traffic that carry number and time.
+/// Size of the number and time in plain traffic, bytes.
 pub const PLAIN: usize = 12;
-/// Bytes of a report.
+/// Size of a report, bytes.
 const REPORT: usize = 32;
 /// First byte of a report.
 const IS_REPORT: u8 = 0x80;
 
-/// Write a datagram; returns its length. `out` holds zeros wherever payload lies.
+/// Encode a datagram; returns its length. `out` must be zero wherever payload lies.
 pub fn encode(datagram: &Datagram, out: &mut [u8]) -> usize {
     let bytes = (datagram.ip_bytes() - UDP_IP_BYTES) as usize;
     match datagram {
@@ -52,13 +52,13 @@ pub fn encode(datagram: &Datagram, out: &mut [u8]) -> usize {
                 *byte = (report.received[i / 8] >> (8 * (i % 8))) as u8;
             }
         }
-        Datagram::Opaque(_) => {} // the kernel's ends send none
+        Datagram::Opaque(_) => {} // the kernel's endpoints send none
     }
     bytes
 }
 
-/// Read a datagram of PCC, or of plain traffic, of `len` bytes, of which at least the header is there; `None` if it is
-/// neither.
+/// Decode a datagram of PCC or of plain traffic of `len` bytes, of which at least the header is present; `None` if it
+/// is neither.
 pub fn decode(bytes: &[u8], len: usize, plain: bool) -> Option<Datagram> {
     if plain {
         let number = get(bytes.get(..4)?);
@@ -96,7 +96,7 @@ pub fn decode(bytes: &[u8], len: usize, plain: bool) -> Option<Datagram> {
 const KINDS: [DataKind; 5] =
     [DataKind::Payload, DataKind::Last, DataKind::Hello, DataKind::Close, DataKind::Request];
 
-/// The low bytes of a number.
+/// Low bytes of a number.
 fn put(out: &mut [u8], value: u64) {
     let bytes = value.to_be_bytes();
     out.copy_from_slice(&bytes[8 - out.len()..]);
@@ -115,7 +115,7 @@ mod tests {
         let n = encode(datagram, &mut bytes);
         assert_eq!(n as u32 + UDP_IP_BYTES, datagram.ip_bytes());
         for cut in 0..n {
-            // a packet truncated inside the payload is a shorter one; inside the header it is unreadable
+            // a packet truncated in the payload decodes as a shorter one; one truncated in the header does not decode
             if let Some(Datagram::Data(data)) = decode(&bytes[..cut], cut, plain) {
                 assert!(cut >= if plain { PLAIN } else { HEADER }, "{cut} {data:?}");
             }

@@ -1,4 +1,4 @@
 """Window decisions in Python: users' controllers, and agents that learn.
 
-Public by shorter names: `ackclock.controllers`, `ackclock.gym`.
+Public under shorter names: `ackclock.controllers`, `ackclock.gym`.
 """

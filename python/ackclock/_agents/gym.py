@@ -1,4 +1,4 @@
-"""A sender whose window an agent sets step by step: a Gymnasium environment (`pip install 'ackclock[gym]'`)."""
+"""A Gymnasium environment with a sender whose window an agent sets step by step (`pip install 'ackclock[gym]'`)."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ except ImportError as error:
 __all__ = ["Env", "Step", "power"]
 
 AGENT = "agent"
-"""Name of the controller that the flow gets: custom:agent."""
+"""Name of the flow's controller in the scenario: custom:agent."""
 
 LARGEST = 2.0**20
-"""Segments; the window stays between 2 and this."""
+"""Largest window, segments. The window stays between `LEAST` and this."""
 
 LEAST = 2.0
 
 HIGHEST = (1.0, 100.0, 1.0, 100.0, 1.0)
-"""Upper bounds of the observation; larger values are clipped here, and complete in `info`."""
+"""Upper bounds of the observation. Larger values are clipped; `info` has them unclipped."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,17 +46,17 @@ class Step:
     Parameters
     ----------
     now_s
-        Its end.
+        End of the step.
     seconds
-        Its length: from ACK to ACK, so a little more than was asked for, and much more after a timeout.
+        Length of the step, from ACK to ACK: slightly longer than requested, and much longer after a timeout.
     throughput_bps
-        Payload delivered.
+        Rate of delivered payload.
     rtt_s, min_rtt_s
-        Mean of the samples (the smoothed RTT if there was none), and the least of the connection.
+        Mean of the RTT samples (the smoothed RTT if there was none), and minimum RTT of the connection.
     delivered, lost
         Segments delivered, and segments that the sender marked lost.
     cwnd, in_flight
-        Segments, at its end.
+        Congestion window and segments in flight at the end of the step.
     timeouts
         Retransmission timeouts.
     """
@@ -74,28 +74,28 @@ class Step:
 
     @property
     def loss(self) -> float:
-        """Share of the segments that were lost."""
+        """Share of segments that were marked lost."""
         return self.lost / max(self.lost + self.delivered, 1)
 
 
 def power(step: Step, best_bps: float) -> float:
     """The default reward: Kleinrock's power relative to the best, minus the share of losses.
 
-    Throughput as part of the greatest that was seen, divided by RTT as a multiple of the least, minus the share lost.
+    Power is the throughput over its highest value so far, times the minimum RTT over the RTT.
     """
     return step.throughput_bps / max(best_bps, 1.0) * step.min_rtt_s / max(step.rtt_s, 1e-9) - step.loss
 
 
 class _EndedError(Exception):
-    """Raised if the episode ends before its run."""
+    """Raised in the run's thread if the episode ends before the run."""
 
 
 class _Channel:
-    """Between the agent's thread and the run's."""
+    """Connection between the agent's thread and the run's thread."""
 
     def __init__(self) -> None:
         self.rest: Callable[[], Step | None] = lambda: None
-        """Report of the ACKs since the last step."""
+        """Function that returns the report of the ACKs since the last step; None if there were none."""
         self.out: queue.SimpleQueue[Step | Run | BaseException] = queue.SimpleQueue()
         self.actions: queue.SimpleQueue[float | None] = queue.SimpleQueue()
 
@@ -109,7 +109,7 @@ class _Channel:
 
 
 def _controller(channel: _Channel, step_s: float | None, paced: bool) -> type:
-    """The class of the flow's controller; `step_s` None: a step is a round trip."""
+    """Return the class of the flow's controller. `step_s` is the length of a step in seconds; None: one round trip."""
 
     class Agent:
         wants_pacing = paced
@@ -140,14 +140,14 @@ def _controller(channel: _Channel, step_s: float | None, paced: bool) -> type:
                 return
             told = self.rest()
             assert told is not None
-            channel.rest = self.rest  # the end that sends: the other has a controller as well
+            channel.rest = self.rest  # the end that sends; the controller of the other end never gets here
             action = channel.ask(told)
             window.cwnd = min(max(window.cwnd * 2.0**action, LEAST), LARGEST)
             self.begin = ack.now
             self._clear()
 
         def rest(self) -> Step | None:
-            """Report of the ACKs since the last step; None if there was none."""
+            """Return the report of the ACKs since the last step; None if there were none."""
             if self.newest is None or self.begin is None:
                 return None
             now, srtt, min_rtt, cwnd, in_flight = self.newest
@@ -176,33 +176,34 @@ def _controller(channel: _Channel, step_s: float | None, paced: bool) -> type:
 class Env(gymnasium.Env[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, np.dtype[np.float32]]]):
     """One flow of a scenario, controlled by an agent.
 
-    The action is one number from -1 to 1: the window is multiplied by 2 to its power, so -1 halves and 1 doubles it.
+    The action is a number from -1 to 1. The window is multiplied by 2 to the power of it, so that -1 halves and 1
+    doubles the window.
 
-    The observation is five numbers: throughput as part of the greatest seen in the episode; RTT as a multiple of the least, less one;
-    share lost; data in flight as part of the window; the window's logarithm to base 2, divided by 20. `info` holds the fields of
-    `Step`. The second and the fourth number end at 100.
+    The observation is five numbers: throughput relative to the highest of the episode; RTT as a multiple of the minimum, minus one;
+    share of segments lost; data in flight relative to the window; base-2 logarithm of the window, divided by 20. `info` holds the
+    fields of `Step`. The second and the fourth number end at 100.
 
-    An episode is truncated when the run is over; the last step tells what came since the one before, and `info["run"]` is the `Run`,
-    with whatever the scenario records. It is terminated
-    when the flow has nothing more to send (a transfer that is complete).
+    An episode is truncated when the run is over. The last step reports the ACKs since the previous one, and `info["run"]` is the
+    `Run`, with everything that the scenario records. An episode is terminated when the flow has nothing more to send (a complete
+    transfer).
 
     Parameters
     ----------
     scenario
-        What happens around the agent: a scenario, or the name of one that comes with the package.
+        Environment of the agent: a scenario, or the name of one of the package.
     group
         The group of flows that the agent controls; it must have one flow.
     step
         Length of a step: a duration, or "rtt" for the smoothed round-trip time.
     reward
-        Of a step, given the greatest throughput of the episode so far (bit/s).
+        Function that returns the reward of a step, given the highest throughput of the episode so far (bit/s).
     paced
-        Let the sender pace its packets.
+        Whether the sender paces its packets.
 
     Raises
     ------
     ScenarioError
-        If the group has more than one flow, or none that a controller governs.
+        If the group has more than one flow, or no congestion controller.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012, as Gymnasium declares it
@@ -259,14 +260,14 @@ class Env(gymnasium.Env[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, n
         Parameters
         ----------
         seed
-            Of the run; None: the next one of the environment's own random numbers.
+            Seed of the run; None: the next one from the environment's random numbers.
         options
-            None are known.
+            Ignored.
 
         Returns
         -------
         tuple
-            What the first step told, and its fields.
+            Observation of the first step, and its fields.
         """
         super().reset(seed=seed)
         self.close()
@@ -317,7 +318,7 @@ class Env(gymnasium.Env[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, n
         return observation, float(self._reward(rest, self._best)), done, not done, {**asdict(rest), "run": told}
 
     def close(self) -> None:
-        """End the episode, if one is under way."""
+        """End the episode, if one is in progress."""
         if self._channel is not None:
             self._channel.actions.put(None)
             self._channel = None

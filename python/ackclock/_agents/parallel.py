@@ -27,18 +27,18 @@ Floats = NDArray[np.float32]
 
 
 class ParallelEnv(pettingzoo.ParallelEnv[str, Floats, Floats]):  # type: ignore[misc]  # it has no types
-    """Several flows of one run, each controlled by an agent of its own.
+    """Several flows of one run, each controlled by its own agent.
 
-    Agents are called `flow_0`, `flow_1`, ..., by the number of their group of flows. Actions, observations and rewards are those of `VectorEnv`;
-    `reward` and `observe` are given the steps of all agents, entries of shape (agents,), in the order of `possible_agents`. An agent
-    is terminated when its flow has nothing more to send, and truncated when the run is over.
+    Agents are called `flow_0`, `flow_1`, ..., by the number of their group of flows. Actions, observations and rewards are those of `VectorEnv`.
+    `reward` and `observe` receive the steps of all agents, with entries of shape (agents,) in the order of `possible_agents`. An agent is
+    terminated when its flow has nothing more to send, and truncated when the run is over.
 
     Parameters
     ----------
     scenario
-        What happens: a scenario, or the name of one that comes with the package.
+        Environment of the agents: a scenario, or the name of one of the package.
     groups
-        The groups of flows that have an agent; None: all. Each must have one flow.
+        Groups of flows that are controlled by an agent; None: all. Each must have one flow.
     step
         Length of a step, a duration.
     reward, observe, paced
@@ -47,7 +47,7 @@ class ParallelEnv(pettingzoo.ParallelEnv[str, Floats, Floats]):  # type: ignore[
     Raises
     ------
     ScenarioError
-        If a group has more than one flow, or none that a controller governs.
+        If a group has more than one flow, or no congestion controller.
     """
 
     metadata: dict[str, Any] = {"name": "ackclock_flows_v0", "render_modes": []}  # noqa: RUF012, as PettingZoo declares it
@@ -89,12 +89,12 @@ class ParallelEnv(pettingzoo.ParallelEnv[str, Floats, Floats]):  # type: ignore[
         seed: int | None = None,
         options: dict[str, Any] | None = None,  # noqa: ARG002
     ) -> tuple[dict[str, Floats], dict[str, Any]]:
-        """Begin the run anew; `seed` is its seed, None: the next one of the environment's own random numbers.
+        """Start the run again. `seed` is its seed; None: the next one from the environment's random numbers.
 
         Returns
         -------
         tuple
-            What the first step told, and its fields, by agent.
+            Observations of the first step, and its fields, by agent.
         """
         drawn = int(self._random.integers(0, 2**31)) if seed is None else seed
         self._bank.begin([(0, self.scenario, drawn)])
@@ -105,7 +105,7 @@ class ParallelEnv(pettingzoo.ParallelEnv[str, Floats, Floats]):  # type: ignore[
     def step(
         self, actions: dict[str, Floats]
     ) -> tuple[dict[str, Floats], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]:
-        """Do what the agents decided, and simulate one step.
+        """Apply the agents' actions, and simulate one step.
 
         Returns
         -------
@@ -119,7 +119,7 @@ class ParallelEnv(pettingzoo.ParallelEnv[str, Floats, Floats]):  # type: ignore[
         return seen_now, rewards, complete, over, infos
 
     def digest(self) -> str | None:
-        """Digest of the packets so far: equal seeds and actions give equal ones."""
+        """Return the digest of the packets so far: equal seeds and actions give equal digests."""
         return self._bank.digest()
 
     def _play(self, actions: dict[str, Floats]) -> Any:

@@ -1,4 +1,4 @@
-"""Many runs in parallel, a step at a time: the basis of environments for many runs or many agents."""
+"""Many runs stepped in parallel: the basis of environments with many runs or many agents."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ if TYPE_CHECKING:
 Array: TypeAlias = NDArray[np.float64]
 
 HIGHEST = (1.0, 100.0, 1.0, 100.0, 1.0)
-"""Upper bounds of the observation; larger values are clipped here, and complete in the step."""
+"""Upper bounds of the observation. Larger values are clipped; the step has them unclipped."""
 
 _FIELDS = {name: at for at, name in enumerate(_engine.Steering.fields())}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Steps:
-    """Report of one step, an entry for each run, or for each agent.
+    """Report of one step, with one entry for each run or agent.
 
     Parameters
     ----------
     now_s
-        Its end, time of the run.
+        End of the step, in the run's time.
     seconds
-        Its length; the last one of a run may be shorter.
+        Length of the step; the last step of a run may be shorter.
     throughput_bps
-        Payload acknowledged.
+        Rate of acknowledged payload.
     rtt_s, min_rtt_s
-        Mean of the samples (the smoothed RTT if there was none; 0 before the first), and the least of the connection (infinite before
-        the first).
+        Mean of the RTT samples (the smoothed RTT if there was none; 0 before the first), and minimum RTT of the
+        connection (infinite before the first).
     delivered, lost
         Segments delivered, and segments that the sender marked lost.
     cwnd, in_flight
-        Segments, at the last ACK; 0 before the first.
+        Congestion window and segments in flight at the last ACK; 0 before the first.
     timeouts
         Retransmission timeouts.
     complete
-        1 where the flow has nothing more to send.
+        1 if the flow has nothing more to send.
     best_bps
-        The greatest throughput of a step of the episode so far, this one included.
+        Highest throughput of a step in the episode so far, this step included.
     """
 
     now_s: Array
@@ -67,21 +67,21 @@ class Steps:
 
     @property
     def loss(self) -> Array:
-        """Share of the segments that were lost."""
+        """Share of segments that were marked lost."""
         return self.lost / np.maximum(self.lost + self.delivered, 1.0)
 
 
 def power(steps: Steps) -> Array:
     """The default reward: Kleinrock's power relative to the best, minus the share of losses.
 
-    Throughput as part of the greatest that was seen, divided by RTT as a multiple of the least, minus the share lost.
+    Power is the throughput over its highest value so far, times the minimum RTT over the RTT.
     """
     ratio = np.where(np.isfinite(steps.min_rtt_s), steps.min_rtt_s, 0.0) / np.maximum(steps.rtt_s, 1e-9)
     return steps.throughput_bps / np.maximum(steps.best_bps, 1.0) * ratio - steps.loss
 
 
 def seen(steps: Steps) -> Array:
-    """The default observation, shape (entries, 5): as `Env` gives it."""
+    """The default observation, shape (entries, 5), with the values of `Env`."""
     least = np.where(np.isfinite(steps.min_rtt_s), steps.min_rtt_s, np.inf)
     values = [
         steps.throughput_bps / np.maximum(steps.best_bps, 1.0),
@@ -95,12 +95,12 @@ def seen(steps: Steps) -> Array:
 
 
 def prepared(scenario: Scenario | str, groups: Sequence[int]) -> Scenario:
-    """The scenario, if its groups can have agents.
+    """Return the scenario if its groups of flows can have agents.
 
     Raises
     ------
     ScenarioError
-        If a group has more than one flow, or none that a controller governs.
+        If a group has more than one flow, or no congestion controller.
     """
     if isinstance(scenario, str):
         from ackclock.scenario import load
@@ -118,20 +118,20 @@ def prepared(scenario: Scenario | str, groups: Sequence[int]) -> Scenario:
 
 
 class Bank:
-    """Runs with agents, stepped together on threads.
+    """Runs with agents, stepped together on several threads.
 
     Parameters
     ----------
     runs
-        How many.
+        Number of runs.
     groups
-        The groups of flows that have an agent each, in every run.
+        Groups of flows that are controlled by an agent each, in every run.
     step
         Length of a step, a duration.
     paced
-        Agents pace, too.
+        Whether agents set the pacing rate as well.
     jobs
-        Threads; None: one for each core.
+        Number of threads; None: one per core.
     """
 
     def __init__(self, runs: int, groups: Sequence[int], *, step: str, paced: bool, jobs: int | None) -> None:
@@ -150,25 +150,25 @@ class Bank:
         self._best = np.zeros((runs, len(groups)))
 
     def begin(self, runs: Sequence[tuple[int, Scenario, int]]) -> None:
-        """Start these runs: index, scenario, seed."""
+        """Start runs, given as (index, scenario, seed)."""
         given = [(at, prepared(scenario, self.groups).to_engine_json(), seed) for at, scenario, seed in runs]
         engine_call(lambda: self._engine.begin(given))
         self._best[[at for at, *_ in runs]] = 0.0
 
     def play(self, widen: Array, pace: Array | None = None) -> tuple[Steps, NDArray[np.bool_]]:
-        """Play one step.
+        """Simulate one step of all runs.
 
         Parameters
         ----------
         widen
-            Shape (runs, groups): how many times as wide each window is to be, from the flow's next ACK on.
+            Factor for each window from the flow's next ACK, shape (runs, groups).
         pace
-            As many: how many times as fast as a window in a smoothed RTT each sender is to pace.
+            Pacing rate of each sender in windows per smoothed RTT, same shape.
 
         Returns
         -------
         tuple
-            Steps, of shape (runs, groups), and which runs are over; what is of runs that were over before is 0.
+            Steps, of shape (runs, groups), and which runs are over. Values of runs that were over before are 0.
         """
         actions = np.stack([widen, np.ones_like(widen) if pace is None else pace], axis=-1)
         rows, over = self._engine.step(np.ascontiguousarray(actions, dtype=np.float64).tobytes())

@@ -23,40 +23,41 @@ Floats = NDArray[np.float32]
 
 
 class VectorEnv(gymnasium.vector.VectorEnv[Floats, Floats, NDArray[Any]]):
-    """One flow in each of many runs, each controlled by the agent.
+    """One flow in each of many runs, all controlled by the same agent.
 
-    A step is a fixed time. The action is a number from -1 to 1: the window is multiplied by 2 to its power, on the flow's next ACK. With
-    `paced` there is a second one: the sender paces at 2 to its power times a window in a smoothed RTT. The observation is that of
-    `Env`, or yours. A run that is over begins anew at the next step, whose action for it does nothing (`AutoresetMode.NEXT_STEP`).
+    A step lasts a fixed time. The action is a number from -1 to 1, and the window is multiplied by 2 to the power of it on the flow's
+    next ACK. With `paced` there is a second number: the sender paces at 2 to the power of it times a window per smoothed RTT. The
+    observation is that of `Env`, or `observe`. A run that is over is restarted at the next step, whose action for it has no effect
+    (`AutoresetMode.NEXT_STEP`).
 
     Parameters
     ----------
     scenario
-        What happens around the agent: a scenario, or its name; several, one for each run in turn; or a function that draws one for each
-        episode, given a `numpy.random.Generator`.
+        Environment of the agent: a scenario, or its name; several, used by the runs in turn; or a function that draws
+        one for each episode, given a `numpy.random.Generator`.
     num_envs
-        How many runs.
+        Number of runs.
     group
         The group of flows that the agent controls; it must have one flow.
     step
         Length of a step, a duration.
     reward
-        Of a step: entries of `Steps` have the shape (num_envs,).
+        Function that returns the rewards of a step. Entries of `Steps` have the shape (num_envs,).
     observe
-        Of a step: numbers of shape (num_envs, k).
+        Function that returns the observations of a step, shape (num_envs, k).
     bounds
         Minimum and maximum of what `observe` returns; values outside are clipped.
     history
-        How many steps an observation tells of, the newest last; before the first of an episode they are 0.
+        Number of steps in an observation, the newest last. Steps before the beginning of an episode are 0.
     paced
-        Let the agent pace the packets, too.
+        Whether the agent sets the pacing rate as well.
     jobs
-        Threads; None: one for each core.
+        Number of threads; None: one per core.
 
     Raises
     ------
     ScenarioError
-        If the group has more than one flow, or none that a controller governs.
+        If the group has more than one flow, or no congestion controller.
     """
 
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012, as Gymnasium declares it
@@ -101,19 +102,19 @@ class VectorEnv(gymnasium.vector.VectorEnv[Floats, Floats, NDArray[Any]]):
         seed: int | None = None,
         options: dict[str, Any] | None = None,  # noqa: ARG002
     ) -> tuple[Floats, dict[str, Any]]:
-        """Begin all runs anew.
+        """Start all runs again.
 
         Parameters
         ----------
         seed
-            Of the numbers from which the seeds of all episodes and drawn scenarios come.
+            Seed of the random numbers for all episodes and drawn scenarios.
         options
-            None are known.
+            Ignored.
 
         Returns
         -------
         tuple
-            What the first step told, and its fields.
+            Observations of the first step, and its fields.
         """
         super().reset(seed=seed)
         self._over = np.ones(self.num_envs, dtype=np.bool_)
@@ -121,7 +122,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Floats, Floats, NDArray[Any]]):
         return observation, info
 
     def step(self, actions: Floats) -> tuple[Floats, Array, NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """Do what the agent decided, and simulate one step of every run.
+        """Apply the agent's actions, and simulate one step of every run.
 
         Returns
         -------
@@ -152,7 +153,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Floats, Floats, NDArray[Any]]):
         return observation, rewards, complete, over & ~complete, info
 
     def digest(self, at: int) -> str | None:
-        """Digest of the packets of a run so far: equal seeds, scenarios and actions give equal ones."""
+        """Return the digest of a run's packets so far: equal seeds, scenarios and actions give equal digests."""
         return self._bank.digest(at)
 
     def _begin(self, places: NDArray[np.intp]) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Answers of students: links of the lab, and notebooks. All of it is read as data; no code of a notebook is executed."""
+"""Answers of students: links of the lab, and notebooks. Both are only read; no code of a notebook is executed."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ackclock._course.lesson import LARGEST, Lesson
 from ackclock.errors import InputError, one_of, quote
 
 LARGEST_FILE = 2**24
-"""Largest size of a submitted file in bytes, which allows for pictures in notebooks."""
+"""Largest size of a submitted file, bytes. Notebooks may contain pictures."""
 MOST_FILES = 10_000
 MOST_LINKS = 200
-"""Links in a file."""
+"""Largest number of links in a file."""
 ENDINGS = (".ipynb", ".txt", ".csv", ".md", ".url")
-"""Suffixes of files that are read in a folder."""
+"""Suffixes of the files that are read from a folder."""
 
 _FOUND_LINK = re.compile(r'[^\s,;"\'<>#]*#s=[^\s,;"\'<>]*')
 _ANSWER = re.compile(r"(?P<lesson>[a-z0-9-]+)-answer-(?P<task>[0-9]{1,3})")
@@ -56,7 +56,7 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Unread:
-    """Submission that cannot be read.
+    """Submission that could not be read.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Unread:
 def collect(places: Sequence[str], taught: Sequence[Lesson]) -> Iterator[Answer | Unread]:
     """Read the answers in files, folders and links.
 
-    In a folder each file is a student's, and each folder in it, as nbgrader's folder `submitted` has them.
+    In a folder each file belongs to a student, and so does each subfolder, as in nbgrader's folder `submitted`.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def collect(places: Sequence[str], taught: Sequence[Lesson]) -> Iterator[Answer 
 
 
 def _in_folder(folder: Path) -> Iterator[Path]:
-    """Files below a folder that are not hidden; links to elsewhere are not followed."""
+    """Return the files below a folder that are not hidden; links that lead out of it are not followed."""
     count = 0
     for where, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -264,7 +264,7 @@ def _of_notebook(text: str, student: str, source: str, known: Mapping[str, Lesso
 
 
 def _cells(text: str) -> list[tuple[str, str]]:
-    """Name and source of each cell of code. The name is nbgrader's, which a cell keeps where its id is lost, or the id."""
+    """Return name and source of each code cell. The name is nbgrader's, which survives where the cell's id is lost, else the id."""
     allowed = "a whole notebook of Jupyter, nbformat 4"
     try:
         whole = json.loads(text)
@@ -308,10 +308,10 @@ def _texts_of(code: str, names: dict[str, str]) -> dict[str, str]:
     """
     plain = "\n".join("" if re.match(r"\s*[%!?]", line) else line for line in code.split("\n"))
     if "'''" in code or '"""' in code:
-        plain = code if _parses(code) else plain  # a line of a scenario may begin like this
+        plain = code if _parses(code) else plain  # in a multi-line string such a line may belong to a scenario
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # warnings about the student's spelling are for the student alone
+            warnings.simplefilter("ignore")  # spelling warnings are shown to the student only
             body = _parsed(plain).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         why = f"{error.msg}, line {error.lineno}" if isinstance(error, SyntaxError) else "too deep, or with a null byte"
@@ -351,8 +351,8 @@ def _parses(code: str) -> bool:
 
 
 def _told(value: ast.expr, names: Mapping[str, str], deep: int = 0) -> str | None:
-    """Return the text of an expression: a literal, a name of one, concatenated texts, `replace` and `strip` of one;
-    None for anything else, or if it is too long.
+    """Return the text of an expression: a literal, a name for one, concatenated texts, or `replace` and `strip` of one.
+    None for anything else, or if the text is too long.
     """
     if deep > DEEPEST:
         return None

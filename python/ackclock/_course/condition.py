@@ -1,6 +1,7 @@
-"""Conditions of tasks: what the run of an answer has to show, such as `flows.0.goodput_bps > 3 * flows.1.goodput_bps`.
+"""Conditions of tasks: requirements on the run of an answer, such as `flows.0.goodput_bps > 3 * flows.1.goodput_bps`.
 
-They are data, so that a lesson of a stranger's runs nothing. `web/lessons.js` judges by the same ones in the page.
+Conditions are data, so that lessons from strangers execute no code. The page evaluates the same conditions in
+`web/lessons.js`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ackclock._results.result import Run
 
 FORM = 'TABLE.ROW.COLUMN, TABLE.max.COLUMN (or min, mean, sum) or a number, "<", "<=", ">", ">=" or "==", and another; a factor before it, as in "3 * flows.1.goodput_bps"'
-"""The form of a condition, for messages."""
+"""Form of a condition, for messages."""
 
 COMPARED: Mapping[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
@@ -29,9 +30,9 @@ COMPARED: Mapping[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
 }
 TABLES = ("flows", "links", "recoveries", "conversations", "fetches", "chunks", "datagrams", "transaction_summary")
-"""Tables that the page, too, gives to its lessons (`web/worker.js`); those that grow with every packet are excluded."""
+"""Tables that the page also offers to its lessons (`web/worker.js`). Tables that grow with every packet are excluded."""
 OVER: Mapping[str, Callable[[list[Any]], float]] = {"max": max, "min": min, "mean": statistics.fmean, "sum": math.fsum}
-"""Words in place of a row: a function of all rows, in which missing values are skipped."""
+"""Words allowed in place of a row index: a function over all rows, which skips missing values."""
 
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:e[0-9]+)?"
 _TERM = re.compile(
@@ -41,7 +42,7 @@ _TERM = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One side: a number, if it names no table, or that multiple of a value of the run."""
+    """One side of a condition: a number if no table is named, else that multiple of a value of the run."""
 
     factor: float
     table: str = ""
@@ -61,7 +62,7 @@ class Term:
         return math.nan if value is None else self.factor * float(value)
 
     def in_python(self) -> str:
-        """The expression in a notebook that has the run."""
+        """Return the expression for a notebook in which the run is a variable."""
         if not self.table:
             return f"{self.factor:.12g}"
         row = f"[{self.row}]" if isinstance(self.row, int) else f".{self.row}()"
@@ -70,7 +71,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Two terms, compared."""
+    """Comparison of two terms."""
 
     text: str
     left: Term
@@ -78,20 +79,20 @@ class Condition:
     right: Term
 
     def holds(self, run: Run) -> bool:
-        """Whether the run shows it; a value that is missing shows nothing."""
+        """Return whether the run meets the condition; a missing value never does."""
         return COMPARED[self.sign](self.left.of(run), self.right.of(run))
 
     def found(self, run: Run) -> str:
-        """Return the condition with the run's values."""
+        """Return the condition in words, with the run's values."""
         values = [f"{side.of(run) / side.factor:.6g}" for side in (self.left, self.right) if side.table]
         return f"{self.text} (found {' and '.join('no value' if value == 'nan' else value for value in values)})"
 
     def in_python(self) -> str:
-        """The expression in a notebook that has the run."""
+        """Return the expression for a notebook in which the run is a variable."""
         return f"{self.left.in_python()} {self.sign} {self.right.in_python()}"
 
     def for_page(self) -> list[Any]:
-        """Return the form that `web/lessons.js` reads."""
+        """Return the condition in the form that `web/lessons.js` reads."""
         sides = [[side.factor, side.table, side.row, side.column] for side in (self.left, self.right)]
         return [sides[0], self.sign, sides[1]]
 

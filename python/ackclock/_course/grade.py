@@ -10,7 +10,7 @@ from ackclock._course.lesson import Judged, Lesson, Task
 from ackclock.errors import AckclockError
 
 MOST_ANSWERS = 20
-"""Answers of a student to a lesson that are run."""
+"""Largest number of answers of a student to one lesson that are run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +44,8 @@ def grade(
     *,
     progress: Callable[[str, float], None] = lambda _, __: None,
 ) -> tuple[list[Mark], list[Unread]]:
-    """Return marks of every student for every task, the best of the submissions for it; and submissions that belong to
-    no task or cannot be read.
+    """Return the best mark of every student for every task, and the submissions that belong to no task or cannot be
+    read.
     """
     done: dict[tuple[str, str, int], Mark] = {}
     loose: list[Unread] = []
@@ -113,7 +113,7 @@ def _marks(answer: Answer) -> list[Mark]:
 
 
 def _keep(done: dict[tuple[str, str, int], Mark], mark: Mark) -> None:
-    """Keep the best mark, and the last one of equal marks."""
+    """Keep the best mark; of equal marks, the last one."""
     key = (mark.student, mark.lesson, mark.task)
     known = done.get(key)
     if known is None or mark.points >= known.points:

@@ -1,4 +1,4 @@
-"""Reads files of lessons, and judges them before a student sees them."""
+"""Reads lesson files, and checks them before students see them."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from ackclock.scenario._toml import read_toml
 
 FOLDER = Path(__file__).parent.parent / "_lessons"
 LARGEST = 2**20
-"""Bytes of a file, and of an answer."""
+"""Largest size of a lesson file and of an answer, bytes."""
 CPU_LIMIT_S = 20.0
 MEMORY_LIMIT = 2**30
-"""Limits of a run of a lesson, as in the page."""
+"""Limits of a lesson's run, as in the page."""
 
 _ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _KEYS = ("title", "text", "scenario", "sliders", "draw", "tasks")
 _TASK_KEYS = ("ask", "holds", "change", "keep", "answer", "points")
 UNCHANGED = "left as it is in the lesson"
 DRAWN = ("cubic",)
-"""Curves that a lesson may draw beside the windows."""
+"""Curves that a lesson may show next to the windows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """State of the run that a student has to produce.
+    """Task: a condition that the student's run has to meet.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Lesson:
-    """A text, a scenario, and tasks.
+    """Lesson: a text, a scenario, and tasks.
 
     Parameters
     ----------
@@ -94,14 +94,14 @@ class Lesson:
     source: str
 
     def answered(self, task: Task) -> str:
-        """The scenario of the answer that the lesson gives."""
+        """Return the scenario of the lesson's own answer."""
         text = self.scenario
         for old, new in task.answer:
             text = text.replace(old, new)
         return text
 
     def wrong(self, task: Task, text: str, seed: int = 1) -> str:
-        """Return why an answer is wrong; empty if it is right.
+        """Return the reason why an answer is wrong; empty if it is right.
 
         Raises
         ------
@@ -112,7 +112,7 @@ class Lesson:
 
 
 class Judged:
-    """Answer: the lesson's scenario as changed by a student, run once for all tasks.
+    """Answer of a student: the lesson's scenario with changes, run once for all tasks.
 
     Raises
     ------
@@ -144,7 +144,7 @@ class Judged:
             raise error.read_from("", places) from None
 
     def wrong(self, task: Task) -> str:
-        """Why the task is not done; empty if it is."""
+        """Return the reason why the task is not done; empty if it is done."""
         if not self._changed:
             return UNCHANGED
         for key in self._changed:
@@ -167,7 +167,7 @@ class Judged:
 
 
 def changed(known: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
-    """Keys of values that are others than in the lesson, or in one of the two only.
+    """Return the keys whose values differ between two scenarios, or that only one of them has.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def changed(known: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
 
 
 def leaves(value: Any, key: str = "") -> dict[str, Any]:
-    """Values by dotted key."""
+    """Return the values by dotted key."""
     if isinstance(value, Mapping):
         inner: list[tuple[str, Any]] = list(value.items())
     elif isinstance(value, list):
@@ -201,7 +201,7 @@ def _within(key: str, whole: str) -> bool:
 
 
 def _outside(values: Mapping[str, Any]) -> set[str]:
-    """Files and programs that a scenario names."""
+    """Return the files and programs that a scenario names."""
     found = set()
     for key, value in leaves(values).items():
         name = key.rpartition(".")[2]
@@ -212,13 +212,13 @@ def _outside(values: Mapping[str, Any]) -> set[str]:
 
 
 def shipped() -> list[Lesson]:
-    """Return the lessons of the package, in their order."""
+    """Return the lessons of the package, in order."""
     found = [read(path) for path in sorted(FOLDER.glob("*.toml"))]
     return sorted(found, key=lambda lesson: int(re.match(r"[0-9]*", lesson.title)[0] or 0))  # type: ignore[index]
 
 
 def lessons(names: Sequence[str]) -> list[Lesson]:
-    """Return the lessons of these files or names; all lessons of the package by default.
+    """Return the lessons of these files or names; by default all lessons of the package.
 
     Raises
     ------
@@ -246,7 +246,7 @@ def _file(name: str) -> Path:
 
 
 def read(path: Path) -> Lesson:
-    """Read a lesson from its file. Nothing is executed.
+    """Read a lesson from its file. No code is executed.
 
     Raises
     ------
@@ -280,7 +280,7 @@ def read(path: Path) -> Lesson:
 
 
 def _line(text: str, place: Placed | None) -> int:
-    """Return the line of a file before the first line of its scenario."""
+    """Return the number of the line before the first line of the scenario."""
     if place is None:
         return 0
     line, column, _ = place.value
@@ -289,7 +289,7 @@ def _line(text: str, place: Placed | None) -> int:
 
 
 class _Reader:
-    """Values of a file, each checked."""
+    """Reader of a file's values, which checks each of them."""
 
     def __init__(self, source: str, before: int) -> None:
         self._source = source
@@ -337,7 +337,7 @@ class _Reader:
         for name in ("change", "keep"):
             limits[name] = self._texts(f"{key}.{name}", task.get(name, []))
             for n, part in enumerate(limits[name]):
-                # a key to be changed may be missing in the scenario, in a table that exists
+                # a key to be changed may be missing from the scenario if its table exists
                 if part not in places and not (name == "change" and part.rpartition(".")[0] in {"", *places}):
                     self._no(f"{key}.{name}.{n}", quote(part), one_of(part, places))
         points = task.get("points", 1)
@@ -410,7 +410,7 @@ class _Reader:
 
 
 def check(lesson: Lesson) -> list[str]:
-    """Find the faults of a lesson's tasks, a line each: its answers have to do them, and its scenario alone must not."""
+    """Return the faults of a lesson's tasks, one line each: the lesson's answers must do the tasks, and the unchanged scenario must not."""
     found = []
     for n, task in enumerate(lesson.tasks):
         where = f"{lesson.source}: tasks.{n}"
@@ -429,7 +429,7 @@ def check(lesson: Lesson) -> list[str]:
 
 
 def for_page(taught: Sequence[Lesson]) -> list[dict[str, Any]]:
-    """Lessons as the lab's page reads them (`web/lessons.js`)."""
+    """Return lessons in the form that the lab's page reads (`web/lessons.js`)."""
     return [
         {
             "id": lesson.id,

@@ -1,5 +1,5 @@
-"""Lessons as a notebook: for the teacher with an answer below each task, for students without. The cells carry
-nbgrader's metadata, but nbgrader is not needed.
+"""Lessons as notebooks: with an answer below each task for the teacher, without for students. The cells carry nbgrader's
+metadata, but nbgrader is not needed.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def only(lesson, text, change=(), keep=()):
 
 
 def notebook(taught: Sequence[Lesson], *, student: bool = False, title: str = "Lessons on TCP") -> str:
-    """The file."""
+    """Return the notebook as the contents of an `.ipynb` file."""
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
     whole = {"cells": _cells(taught, student, title), "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
@@ -109,7 +109,7 @@ def _cells(taught: Sequence[Lesson], student: bool, title: str) -> list[dict[str
 
 
 def _answer(lesson: Lesson, task: Task, student: bool) -> str:
-    """The cell of an answer."""
+    """Return the cell for an answer."""
     shows = f"run = play(text)\n{_drawn(lesson)};"
     if student:
         return f'text = lesson  # your answer: lesson.replace("what stands there", "what you want")\n{shows}'
@@ -125,7 +125,7 @@ def _drawn(lesson: Lesson) -> str:
 
 
 def _check(task: Task) -> str:
-    """The cell that fails until a task is done."""
+    """Return the cell that fails until a task is done."""
     limits = "".join(
         f", {name}={json.dumps(list(keys))}" for name, keys in (("change", task.change), ("keep", task.keep)) if keys
     )
@@ -134,7 +134,7 @@ def _check(task: Task) -> str:
 
 
 def _literal(text: str) -> str:
-    """A text as Python spells it, over several lines where that is safe."""
+    """Return a text as a Python literal, over several lines where that is safe."""
     body = text.strip("\n")
     if "'''" in body or "\\" in body or body.endswith("'"):
         return repr(f"\n{body}\n")

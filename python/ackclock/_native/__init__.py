@@ -1,17 +1,17 @@
-"""Controllers in C and Rust: compiled by the user's compiler, with an interface of ours, and loaded.
+"""Controllers in C and Rust, compiled with the user's compiler against our interface, and loaded as libraries.
 
-A file of C is a module of Linux (`struct tcp_congestion_ops`):
+A C file is a Linux module (`struct tcp_congestion_ops`):
 
-| file here | what it is |
+| file | content |
 | --- | --- |
 | `include/ackclock_controller.h` | the interface between the engine and any controller in a library |
-| `include/ackclock_kernel.h` | what such a module includes: every header that it names stands for this one |
-| `ackclock_kernel.c` | the interface over the module's operations; the helpers that modules call |
+| `include/ackclock_kernel.h` | the kernel interface for such a module; every header that it includes resolves to this file |
+| `ackclock_kernel.c` | hooks of the interface, mapped to the module's operations, and the helpers that modules call |
 
-A file of Rust implements a trait of `ackclock_controller.rs` (`_rust`).
+A Rust file implements the trait of `ackclock_controller.rs` (see `_rust`).
 
-Compiling executes nothing of the user's; loading does. A file that the module includes as `"NAME.h"` is taken from its folder, and so is
-`NAME.c` beside that, whose functions it may call.
+Compiling does not execute the user's code; loading does. Includes of the form `"NAME.h"` are taken from the module's folder. If there is
+a `NAME.c` next to such a header, it is compiled as well, and the module may call its functions.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = ["depends", "digest", "files", "is_rust", "listening", "load", "operat
 
 HERE = Path(__file__).parent
 LARGEST = 2**20
-"""Bytes of a file."""
+"""Largest size of a file, bytes."""
 SECONDS = 60
 """Largest compile time of a file, seconds."""
 MEMORY = 4 * 2**30
@@ -57,30 +57,28 @@ _WORDS = {
     "in_flight": 2, "SK_PACING_NEEDED": 4, "tcp_enter_cwr": 32,
     **dict.fromkeys(("data_segs_out", "segs_out", "total_retrans", "bytes_sent", "bytes_retrans", "lost"), 2),
 }  # fmt: skip
-"""Words of a file -> state that the connection has to keep for them: bits of `ACKCLOCK_NEEDS`."""
+"""Identifiers in a file -> state that the connection keeps for it, as bits of `ACKCLOCK_NEEDS`."""
 _INCBIN = re.compile(r'\.incbin\s+\\?"([^"\\\n]+)')
 _READS = re.compile(r"ackclock-reads:[ \t]*([^\s*][^\n*]*)")
 _FLAG = re.compile(r"-D[A-Za-z_]\w*(?:\([\w, .]*\))?(?:=[^\s'\"`$;|&<>\\]*)?")
-"""Macro that a module's own Makefile would set."""
+"""Macro definition that a module's own Makefile would set."""
 _FLAGS = re.compile(r"/\*\s*ackclock:((?:\s+-D\S+)+)\s*\*/")
-"""A remark that names them."""
+"""Comment in a module that lists such definitions."""
 _FORMS = (
     (),
     ("-DACKCLOCK_BARE_CONTROL",),
     ("-DACKCLOCK_BARE_ACKED",),
     ("-DACKCLOCK_BARE_CONTROL", "-DACKCLOCK_BARE_ACKED"),
 )
-"""Forms of operations that changed between kernels: as in the newest; before Linux 6.10; before 4.7."""
+"""Compiler options for operations whose signature changed between kernels: newest, before Linux 6.10, before 4.7, both."""
 IN_TREE = {"tcp_dctcp.h": "ackclock_dctcp.h"}
-"""Headers of the kernel's own folder -> ours, used if there is none beside the file."""
+"""Headers from the kernel's own folder -> our replacement, used if the module's folder has no such file."""
 _NAME = re.compile(r"\.name\s*=\s*\"([^\"]+)\"")
 
 
 @contextmanager
 def listening() -> Iterator[Callable[[], list[tuple[float, str]]]]:
-    """Receive what C modules print (`printk`) in this thread: the listener gets the simulated time in s, and the
-    line.
-    """
+    """Collect the lines that C modules print (`printk`) in this thread, each with the simulated time in seconds."""
     with _said.listening() as told:
         yield told
 
@@ -89,7 +87,7 @@ def digest(file: str) -> str:
     """Return the identity of the code: the file, its includes from the same folder, our headers and helpers, and the
     compiler's version.
 
-    Without the user's permission to run it no compiler is started; the digest is then one that no run has.
+    No compiler is started without the user's permission to run it; the digest then matches no recorded run.
 
     Raises
     ------
@@ -106,24 +104,24 @@ def digest(file: str) -> str:
 
 
 def files(file: str) -> list[Path]:
-    """Return the file and its parts: its includes from its folder, and the C files of these headers."""
+    """Return the file and its parts: the headers that it includes from its folder, and the C files next to these headers."""
     return [Path(file)] if is_rust(file) else list(_sources(file))
 
 
 def is_rust(file: str) -> bool:
-    """Whether it is a file of Rust."""
+    """Return whether the file is a Rust source."""
     return file.endswith(".rs")
 
 
 def operations(file: str) -> str:
-    """Return the name under which the file registers its controller, according to its text; "" without one."""
+    """Return the name under which the file registers its controller, according to its text; "" if there is none."""
     found = _NAME.findall(_text(Path(file)))
     return found[-1] if found else ""
 
 
 @lru_cache(maxsize=64)
 def load(file: str, options: str, expected: str) -> Any:
-    """Compile a file and load it, once for each state of it and its options.
+    """Compile and load a file, once for each digest and set of options.
 
     Parameters
     ----------
@@ -132,12 +130,12 @@ def load(file: str, options: str, expected: str) -> Any:
     options
         Parameters of the module (`module_param`), as JSON.
     expected
-        Its digest when the run was planned.
+        Digest of the code when the run was planned.
 
     Raises
     ------
     InputError
-        If it does not compile, needs features that the simulator lacks, or registers no controller.
+        If the file does not compile, needs features that the simulator lacks, or registers no controller.
     UnavailableError
         If the file has changed.
     """
@@ -163,25 +161,25 @@ def load(file: str, options: str, expected: str) -> Any:
 
 
 _prepared: dict[tuple[str, str, str], Path] = {}
-"""By file, options and digest: the library that was compiled ahead."""
+"""Libraries compiled ahead of their use, by file, options and digest."""
 
 
 def prepare(file: str, options: str, expected: str, folder: Path, *, apart: bool = False) -> None:
-    """Compile a file ahead of `load`, which then needs no compiler. Nothing of it is run.
+    """Compile a file ahead of `load`, which then needs no compiler. The code is not run.
 
     Parameters
     ----------
     file, options, expected
         As for `load`.
     folder
-        Where the library goes; it is the caller's, and has to last.
+        Folder for the library. The caller owns it and keeps it as long as the library may be loaded.
     apart
-        Give each connection variables of its own: what the file keeps outside of connections is not shared between them. A file of Rust may have none.
+        Give each connection its own copy of the file's static variables. A Rust file must not have any.
 
     Raises
     ------
     InputError
-        If it does not compile, or is of Rust and has variables that its connections would share.
+        If the file does not compile, or is a Rust file with variables that its connections would share.
     """
     _prepared[file, options, expected] = _built(file, json.loads(options), folder, apart=apart)
 
@@ -199,13 +197,13 @@ def _built(file: str, given: Mapping[str, Any], folder: Path, *, apart: bool = F
 
 
 def depends(file: str) -> tuple[list[str], dict[str, str]]:
-    """Return files from which the code is compiled and which its digest lacks, as reported by the compiler, and
-    environment variables that it reads; with declared data files (`ackclock-reads: NAME` in a comment).
+    """Return the files that the code is compiled from and its digest lacks, and the environment variables that it
+    reads, as reported by the compiler. Data files declared in a comment (`ackclock-reads: NAME`) are included.
     """
     with tempfile.TemporaryDirectory(prefix="ackclock-") as place:
         try:
             found, more = _rust.depends(file, Path(place)) if is_rust(file) else (_depends(file, Path(place)), {})
-        except InputError:  # loading the file reports what is wrong with it
+        except InputError:  # errors are reported when the file is loaded
             found, more = [], {}
     known = {str(path.resolve()) for path in files(file)}
     for path in files(file):
@@ -228,8 +226,8 @@ def _depends(file: str, folder: Path) -> list[str]:
 
 
 def _flags(file: str, options: Mapping[str, Any]) -> list[str]:
-    """Return macros that the file's own Makefile would set: from a comment in the file, and options whose name begins
-    with -D.
+    """Return macro definitions that the file's own Makefile would set: those in a comment of the file, and options
+    whose name begins with -D.
     """
     flags = [flag for remark in _FLAGS.findall(_text(Path(file))) for flag in remark.split()]
     for name, value in options.items():
@@ -274,7 +272,7 @@ def _compiled(file: str, folder: Path, flags: list[str], *, apart: bool = False)
     more = [f"-DACKCLOCK_NEEDS={needs}u", *sized, *form, *(["-DACKCLOCK_APART"] if apart else [])]
     objects.append(_object(HERE / "ackclock_kernel.c", folder / "ours.o", [*ours, *more], file))
     library = folder / f"{Path(file).stem}.so"
-    # bound at once: whatever is written later is the module's
+    # symbols are bound at load time, so that later writes to library memory are the module's own
     whole = [] if sys.platform == "darwin" else ["-Wl,-z,defs", "-Wl,-z,relro,-z,now"]
     try:
         _asked(["-shared", "-o", str(library), *map(str, objects), *whole, "-lpthread"], file)
@@ -284,7 +282,7 @@ def _compiled(file: str, folder: Path, flags: list[str], *, apart: bool = False)
 
 
 def _forwards(sources: Mapping[Path, bytes], folder: Path) -> list[str]:
-    """Return options that redirect every header named in the sources to ours, and the location of those."""
+    """Return compiler options that redirect every header included by the sources to ours, and that name our include folder."""
     forwards = folder / "include"
     forwards.mkdir(exist_ok=True)
     for name in {name for text in sources.values() for kind, name in _includes(text) if kind == "<" or name in IN_TREE}:
@@ -299,10 +297,11 @@ def _forwards(sources: Mapping[Path, bytes], folder: Path) -> list[str]:
 def _modules(
     file: str, folder: Path, sources: Mapping[Path, bytes], options: list[str]
 ) -> tuple[tuple[str, ...], list[Path], InputError | None]:
-    """Compile the files in the first form of the operations in which the main one compiles; if there is none, report
-    its errors.
+    """Compile the files with the first signatures of the operations that the main file accepts; if none fits, raise the
+    main file's errors.
 
-    A file beside a header may be of no use to the main one, whose flags leave that out: why it does not compile is handed on, for the linker's turn.
+    A C file next to a header may be unused because the main file's macros exclude it. Its compile error is therefore returned and raised only if
+    linking fails.
     """
     main, refused = Path(file), None
     for form in _FORMS:
@@ -329,7 +328,7 @@ def _modules(
 _OLD_FORM = re.compile(
     r"(?=.*incompatible).*\((?:\*|[^()]*)\)?\(struct sock \*, [^()]*(?:rate_sample|ack_sample|s32|\bint\b)[^()]*\)"
 )
-"""Complaint of compilers about an operation in another form."""
+"""Compiler message about an operation with another signature."""
 
 
 def _object(source: Path, into: Path, options: list[str], file: str) -> Path:
@@ -338,7 +337,7 @@ def _object(source: Path, into: Path, options: list[str], file: str) -> Path:
 
 
 def _asked(arguments: list[str], file: str, source: Path | None = None) -> None:
-    """Run the compiler; why it fails in a line."""
+    """Run the compiler; raise a one-line error if it fails."""
     compiler = _compiler(file)[0]
     try:
         done = _child.run([compiler, *arguments], timeout=SECONDS, memory=MEMORY, env=_child.environment(LC_ALL="C"))
@@ -361,11 +360,11 @@ def _asked(arguments: list[str], file: str, source: Path | None = None) -> None:
 
 
 def _wrong(errors: list[re.Match[str]], said_all: str, text: str, compiler: str) -> str:
-    """Return the first relevant error with its position, and the reason for it in words."""
+    """Return the first relevant error with its position and an explanation."""
     first = next((one for one in errors if not _OLD_FORM.search(one["said"])), errors[0])
     said = shown(re.sub(r" \[-W[^\]]*\]$", "", first["said"]))
     place = first
-    if Path(first["file"]).is_relative_to(HERE):  # a macro of ours: where it is used
+    if Path(first["file"]).is_relative_to(HERE):  # the error is inside one of our macros: report the line that uses it
         place = next((used for used in _USED.finditer(said_all) if not Path(used["file"]).is_relative_to(HERE)), first)
     head = f"{place['file']}, line {place['line']}: found"
     if reason := _reasons.of([one["said"] for one in errors], text):
@@ -415,7 +414,7 @@ def _includes(text: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _sources(file: str) -> dict[Path, bytes]:
-    """Return the file, its includes from its folder, and the C files of these headers."""
+    """Return the file, the headers that it includes from its folder, and the C files next to these headers, with their contents."""
     main = Path(file)
     found = {main: _bytes(main)}
     waiting = [main]

@@ -1,6 +1,4 @@
-"""Reasons why a Linux module cannot run in the simulator, in words: kernel features that a connection alone does not
-have.
-"""
+"""Reasons why a Linux module cannot run in the simulator: kernel features outside of a single connection."""
 
 from __future__ import annotations
 
@@ -46,7 +44,7 @@ _REASONS = (
         "it reads the socket itself (its buffers, queues, timers or addresses), and a controller of the simulator has a connection without one",
     ),
 )
-"""Pattern in the compiler's output, or in the file's own text -> reason."""
+"""Pattern in the compiler's output or in the file's text -> reason."""
 
 LACKS = re.compile(
     r"has no member named|undeclared|implicit declaration|No such file|incomplete type|isn.t known|undefined type|unknown type|expected|undefined reference"
@@ -54,8 +52,8 @@ LACKS = re.compile(
 
 
 def of(errors: list[str], text: str) -> str:
-    """Return the reason for the compiler's errors: the first of the table that matches an error, else the first that
-    matches the file's text; "" if none does.
+    """Return the reason for compiler errors: the first table entry that matches an error, else the first that matches
+    the file's text; "" if none does.
 
     Parameters
     ----------

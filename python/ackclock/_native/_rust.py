@@ -1,4 +1,4 @@
-"""Controllers in Rust: one file, compiled by the user's rustc beside `ackclock_controller.rs`, the interface in safe words."""
+"""Controllers in Rust: a single file, compiled with the user's rustc against `ackclock_controller.rs`, the safe form of the interface."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ackclock.errors import InputError, ScenarioError, quote, shown
 
 INTERFACE = Path(__file__).parent / "ackclock_controller.rs"
 CONTRACT = Path(__file__).parent / "ackclock_contract.rs"
-"""File that the interface includes."""
+"""File that the interface includes with `include!`."""
 MEMORY = 8 * 2**30
-"""Largest address space of the compiler, bytes, much of which it only reserves."""
+"""Largest address space of the compiler, bytes. The compiler reserves far more than it uses."""
 SECONDS = 60
 """Largest compile time of a file, seconds."""
 FLAGS = ("--edition", "2021", "-O", "-C", "overflow-checks=on", "--error-format=short", "--cap-lints", "allow")
 CRATE = "libackclock_controller.rlib"
-"""The interface, compiled."""
+"""File name of the compiled interface."""
 _ERROR = re.compile(r"^(?P<file>[^\n:]+):(?P<line>\d+):\d+: error(?:\[\w+\])?: (?P<said>.+)$", re.MULTILINE)
 _VARIABLE = re.compile(
     r"^(?:@\"?(?P<name>[^\s\"]+)\"? = (?!external )(?!.*\bconstant\b.*).*\bglobal\b|module asm )", re.MULTILINE
@@ -29,7 +29,8 @@ _ELSEWHERE = re.compile(rb"^\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+)\s*;", re.MUL
 
 
 def digested(file: str, text: bytes) -> list[str]:
-    """Return the identity of the code: the file's text, the interface's, and the compiler's version.
+    """Return the parts of the code's identity: the texts of the file and of the interface, the compiler's version and
+    its options.
 
     Raises
     ------
@@ -51,12 +52,12 @@ def digested(file: str, text: bytes) -> list[str]:
 
 
 def compiled(file: str, folder: Path) -> Path:
-    """The library that a file becomes.
+    """Compile a file and return the path of the library.
 
     Raises
     ------
     InputError
-        If it does not compile.
+        If the file does not compile.
     """
     crate = folder / CRATE
     _asked(["--crate-type", "rlib", "--crate-name", "ackclock_controller", "-o", str(crate), str(INTERFACE)], file)
@@ -70,9 +71,10 @@ def compiled(file: str, folder: Path) -> Path:
 
 
 def shared(file: str, folder: Path) -> str:
-    """Return a variable of a file that all connections share, by its name; empty if there is none.
+    """Return the name of a variable in the file that all connections share; empty if there is none.
 
-    The compiler's own words tell: whatever it keeps as a variable and not as a constant, of a thread or not, with assembler, which could hold one.
+    Variables are found in the compiler's LLVM IR: every global that is not constant, thread-local ones included. Module-level assembly counts too,
+    because it may define variables.
     """
     name = re.sub(r"\W", "_", Path(file).stem)
     words = folder / "words"
@@ -83,7 +85,7 @@ def shared(file: str, folder: Path) -> str:
 
 
 def _plain(symbol: str) -> str:
-    """Name of the variable in a symbol of the linker."""
+    """Return the name of the variable in a linker symbol."""
     names, at = [], symbol.find("_ZN") + 3
     while symbol.startswith("_ZN") and (length := re.match(r"\d+", symbol[at:])):
         at += len(length[0])
@@ -93,8 +95,8 @@ def _plain(symbol: str) -> str:
 
 
 def depends(file: str, folder: Path) -> tuple[list[str], dict[str, str]]:
-    """Return files from which the code is compiled, and environment variables that it reads, as reported by the
-    compiler: `include!`, `env!` and similar.
+    """Return the files from which the code is compiled and the environment variables that it reads, as reported by the
+    compiler (`include!`, `env!` and similar).
     """
     crate = folder / "libackclock_controller.rmeta"
     _asked(
@@ -114,7 +116,7 @@ def depends(file: str, folder: Path) -> tuple[list[str], dict[str, str]]:
 
 
 def listed(rules: str) -> list[str]:
-    """The files on the right of rules as `make` has them."""
+    """Return the prerequisites in rules of the form that `make` reads."""
     found: list[str] = []
     for line in rules.replace("\\\n", " ").splitlines():
         if line.startswith("#"):
@@ -126,7 +128,7 @@ def listed(rules: str) -> list[str]:
 
 
 def _asked(arguments: list[str], file: str) -> None:
-    """Run the compiler; its first error in a line."""
+    """Run the compiler; raise its first error as one line."""
     compiler = _compiler(file)[0]
     try:
         done = _child.run([compiler, *FLAGS, *arguments], timeout=SECONDS, memory=MEMORY)

@@ -1,4 +1,4 @@
-"""Lines that Linux modules print by `printk`: each library keeps those of a thread while a listener is open."""
+"""Lines that Linux modules print with `printk`. Each library stores those of a thread while a listener is open."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LINE = re.compile(r"\[ *(\d+\.\d+)\] (.*)")
 
 
 def remember(library: Path) -> None:
-    """Know a library that the engine has loaded, before its file is removed."""
+    """Open a library that the engine has loaded, before its file is removed."""
     opened = ctypes.CDLL(str(library))
     opened.ackclock_heard.restype = ctypes.c_void_p
     opened.ackclock_heard.argtypes = [ctypes.POINTER(ctypes.c_size_t)]
@@ -24,7 +24,7 @@ def remember(library: Path) -> None:
 
 @contextmanager
 def listening() -> Iterator[Callable[[], list[tuple[float, str]]]]:
-    """Listen to all of them in this thread until the end of the block."""
+    """Listen to all remembered libraries in this thread until the end of the block."""
     heard = list(_libraries)
     for library in heard:
         library.ackclock_listen(1)

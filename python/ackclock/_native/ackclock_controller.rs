@@ -1,9 +1,10 @@
-//! A congestion controller in a file of Rust, for `ackclock run --controller mine.rs`.
+//! A congestion controller in a Rust file, for `ackclock run --controller mine.rs`.
 //!
 //! SPDX-License-Identifier: MIT OR Apache-2.0
 //!
-//! Implement [`Controller`], which stands in `ackclock_contract.rs` with what a hook is told, and end the file with `ackclock_controller::export!(Mine);`. This crate is compiled beside the file; it is
-//! the interface of `include/ackclock_controller.h`, in safe words. A panic ends the run with its message.
+//! Implement [`Controller`], which is defined in `ackclock_contract.rs` together with the arguments of its hooks, and end the file with
+//! `ackclock_controller::export!(Mine);`. This crate is compiled together with the file. It wraps the interface of `include/ackclock_controller.h` in
+//! safe code. A panic ends the run with its message.
 //!
 //! Units: windows and counts in segments, times in ns from the start of the run, rates in bytes per second, offsets in bytes of the
 //! stream (the first byte is 1).
@@ -16,37 +17,38 @@ use std::sync::OnceLock;
 
 include!("ackclock_contract.rs");
 
-/// The window, which hooks may set.
+/// The congestion window and related state; hooks may set all fields.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
-    /// Congestion window.
+    /// Congestion window, segments.
     pub cwnd: u32,
-    /// Slow-start threshold; [`Window::INFINITE`] until the first reduction.
+    /// Slow-start threshold, segments; [`Window::INFINITE`] until the first reduction.
     pub ssthresh: u32,
     /// Segments acknowledged since cwnd last grew.
     pub cwnd_cnt: u32,
-    /// cwnd never grows beyond.
+    /// Upper bound of `cwnd`, segments.
     pub cwnd_clamp: u32,
-    /// At the last reduction.
+    /// `cwnd` at the last reduction, segments.
     pub prior_cwnd: u32,
     reserved: u32,
-    /// [`Window::UNPACED`]: none.
+    /// Pacing rate, bytes/s; [`Window::UNPACED`] if there is none.
     pub pacing_rate: u64,
 }
 
 impl Window {
-    /// ssthresh before the first reduction.
+    /// `ssthresh` before the first reduction.
     pub const INFINITE: u32 = 0x7fff_ffff;
     /// No pacing rate.
     pub const UNPACED: u64 = u64::MAX;
 
-    /// RFC 5681 §3.1: below ssthresh.
+    /// Whether `cwnd` is below `ssthresh` (RFC 5681 §3.1).
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
 
-    /// Slow start: one segment per segment acknowledged, up to ssthresh. What is left for linear growth.
+    /// Slow start: one segment per segment acknowledged, up to ssthresh. Returns the acknowledged segments
+    /// left for linear growth.
     pub fn slow_start(&mut self, acked: u32) -> u32 {
         let cwnd = self.cwnd.saturating_add(acked).min(self.ssthresh);
         let left = acked - (cwnd - self.cwnd);
@@ -67,7 +69,7 @@ impl Window {
         self.cwnd = self.cwnd.min(self.cwnd_clamp);
     }
 
-    /// Slow start and one segment per round trip, where the window was the limit (RFC 5681 §3.1).
+    /// Slow start, then one segment per round trip, while the window limits the sender (RFC 5681 §3.1).
     pub fn grow_as_reno(&mut self, ack: &Ack) {
         if !ack.cwnd_limited() {
             return;
@@ -97,11 +99,11 @@ impl State {
 }
 
 impl Ack {
-    /// The connection's state.
+    /// Congestion state before this ACK.
     pub fn state(&self) -> State {
         self.ca_state()
     }
-    /// Whether the ACK echoes a mark.
+    /// Whether the ACK echoes a congestion mark (ECE).
     pub fn is_ece(&self) -> bool {
         self.ece()
     }
@@ -109,23 +111,23 @@ impl Ack {
     pub fn is_duplicate(&self) -> bool {
         self.is_dup()
     }
-    /// The flight of the rate's sample was limited by the application.
+    /// Whether the application limited the flight from which the delivery rate was sampled.
     pub fn is_app_limited(&self) -> bool {
         self.rate().is_some_and(Rate::is_app_limited)
     }
 }
 
 thread_local! {
-    /// Host of the connection whose hook runs.
+    /// Host of the connection whose hook is running.
     static HOST: Cell<Option<Host>> = const { Cell::new(None) };
 }
 
-/// Random numbers of the connection: the same in every run with the same seed.
+/// Random numbers of the connection, reproducible with the run's seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Random(());
 
 impl Random {
-    /// 64 random bits; only within a hook.
+    /// Return 64 random bits. Callable only within a hook.
     pub fn next(&mut self) -> u64 {
         let host = HOST.get().expect("a hook that runs");
         // SAFETY: the simulator keeps it as long as the connection.
@@ -137,16 +139,16 @@ impl Random {
 pub struct Options(Vec<(String, f64)>);
 
 impl Options {
-    /// The number of this name, or the default. True is 1, false 0.
+    /// Return the number of this name, or the default. True is 1, false 0.
     pub fn number(&self, name: &str, default: f64) -> f64 {
         self.0.iter().find(|(known, _)| known == name).map_or(default, |&(_, value)| value)
     }
 }
 
-/// Services of the simulator for a connection.
+/// Services of the simulator for one connection.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[allow(dead_code)] // every hook of a controller in Rust that needs the time receives it
+#[allow(dead_code)] // controllers in Rust receive the time as an argument of their hooks
 pub struct Host {
     run: *mut c_void,
     random: unsafe extern "C" fn(*mut c_void) -> u64,
@@ -154,7 +156,7 @@ pub struct Host {
 }
 
 struct Made<C> {
-    /// `None` if the controller could not be made.
+    /// The controller; `None` if its constructor panicked.
     cc: Option<C>,
     host: Host,
     said: CString,
@@ -168,7 +170,7 @@ unsafe impl Sync for Hooks {}
 static OPTIONS: OnceLock<Options> = OnceLock::new();
 static HOOKS: OnceLock<Hooks> = OnceLock::new();
 
-/// Message of a panic.
+/// Return the message of a panic.
 fn line(panic: &(dyn Any + Send)) -> CString {
     let said = panic.downcast_ref::<&str>().map(|said| said.to_string());
     let said =
@@ -176,7 +178,7 @@ fn line(panic: &(dyn Any + Send)) -> CString {
     CString::new(said.replace('\0', " ")).unwrap_or_default()
 }
 
-/// Call a hook; a panic is reported.
+/// Call a hook. A panic is stored as the error message, and the result is 1.
 unsafe fn called<C>(made: *mut c_void, hook: impl FnOnce(&mut C)) -> c_int {
     // SAFETY: `open` made it, and calls for one connection come one after the other.
     let made = unsafe { &mut *made.cast::<Made<C>>() };
@@ -253,14 +255,14 @@ fn read<C: Controller>(lines: &str) -> Result<Options, String> {
     Ok(Options(read))
 }
 
-/// Body of the entry that `export!` gives the library.
+/// Body of the entry point that `export!` defines in the library.
 ///
 /// # Safety
 ///
-/// `lines` ends with a zero, and `why` has room for `room` bytes.
+/// `lines` is terminated by a zero byte, and `why` points to `room` writable bytes.
 #[doc(hidden)]
 pub unsafe fn entry<C: Controller>(lines: *const c_char, why: *mut c_char, room: usize) -> *const Hooks {
-    std::panic::set_hook(Box::new(|_| ())); // the simulator reports it
+    std::panic::set_hook(Box::new(|_| ())); // the simulator reports panics
     let lines = unsafe { CStr::from_ptr(lines) }.to_string_lossy();
     match read::<C>(&lines) {
         Ok(options) => _ = OPTIONS.set(options),
@@ -277,7 +279,7 @@ pub unsafe fn entry<C: Controller>(lines: *const c_char, why: *mut c_char, room:
     HOOKS.get_or_init(Hooks::of::<C>)
 }
 
-/// Names in the form of C, for as long as the process lives; none: null.
+/// Return the names, separated by commas, as a C string that is never freed; null if there are none.
 fn listed(names: &[&str]) -> *const c_char {
     match names {
         [] => std::ptr::null(),
@@ -285,15 +287,15 @@ fn listed(names: &[&str]) -> *const c_char {
     }
 }
 
-/// Make a type the library's controller.
+/// Export a type as the library's controller.
 #[macro_export]
 macro_rules! export {
     ($controller:ty) => {
-        /// The entry of the library.
+        /// Entry point of the library.
         ///
         /// # Safety
         ///
-        /// As ackclock_controller.h says.
+        /// See the requirements in ackclock_controller.h.
         #[no_mangle]
         pub unsafe extern "C" fn ackclock_controller(
             options: *const std::ffi::c_char,

@@ -1,16 +1,16 @@
-/* A module of Linux (`struct tcp_congestion_ops`) as a controller of the simulator: the helpers that such modules call, and the hooks of
- * `ackclock_controller.h` over its operations. It is compiled into one library with the module.
+/* A Linux module (`struct tcp_congestion_ops`) as a controller of the simulator: the helpers that such modules call, and the hooks of
+ * `ackclock_controller.h` mapped to its operations. This file is compiled into one library with the module.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * A fault in the module (a signal), and a hook without end, end the call and not the process: each call is made below a jump buffer, and
- * a thread of the library looks four times a second whether a call is the same as before.
+ * A fault in the module (a signal) or a hook that does not return ends the call, not the process. Each call runs under a jump buffer, and a thread
+ * of the library checks four times a second whether the same call is still running.
  *
- * Variables of the module outside of connections are those of all of them: what lies in the library's memory and is not ours is looked at when
- * a connection is copied, and is as module_init left it when a run begins in which there is no other connection. With ACKCLOCK_APART each connection has
- * variables of its own, as connections of different hosts have.
+ * Static variables of the module are shared by all connections. The library's writable memory, without our own variables, is compared with its state
+ * after module_init when a connection is copied or closed. The memory is restored to that state when a connection opens while no other one exists.
+ * With ACKCLOCK_APART each connection has its own copy of the variables, like connections on different hosts.
  *
- * Differs: what `ssthresh` and `undo_cwnd` set in the connection, besides the module's own state, is not kept.
+ * Differs: fields of the connection that `ssthresh` and `undo_cwnd` set are not kept, except for the module's own state.
  *
  * Length: helpers, guard and hooks are one thing to compile.
  */
@@ -30,13 +30,13 @@
 #include "ackclock_controller.h"
 #include "ackclock_kernel.h"
 
-/* The run begins at this time of the module's clocks: ticks are 300 s before the end of their 32 bits, and no time is 0. */
+/* Start of the run on the module's clocks: the tick counter starts 300 s before its 32-bit wrap, and no time is 0. */
 #define FIRST_NS 1000000000ull
 #define FIRST_TICK ((unsigned long)(uint32_t)(-300 * HZ))
-/* Processor time of one call, s. */
+/* Largest processor time of one call, s. */
 #define MOST_SECONDS 2
 
-/* Variables of ours, apart from those of the module. */
+/* Section for our own variables, to separate them from those of the module. */
 #ifdef __linux__
 #define OURS __attribute__((__section__("ackclock_ours")))
 #else
@@ -72,16 +72,16 @@ void tcp_unregister_congestion_control(struct tcp_congestion_ops *ops)
 /* ---- A connection ---- */
 
 struct connection {
-	struct tcp_sock tp; /* first: a module's `sk` points here */
+	struct tcp_sock tp; /* first, because a module's `sk` points here */
 	struct ackclock_host host;
-	struct sk_buff head;     /* the segment that leaves next */
-	bool waits;              /* there is one */
-	u32 counted, counted_ce; /* parts of the current ACK in `delivered` and `delivered_ce` */
-	u32 counted_lost;        /* its part in `lost`, reported one by one */
+	struct sk_buff head;     /* the next segment to be sent */
+	bool waits;              /* whether there is a segment to send */
+	u32 counted, counted_ce; /* segments of the current ACK already added to `delivered` and `delivered_ce` */
+	u32 counted_lost;        /* losses of the current ACK already added to `lost` */
 	unsigned long given_rate;
 	bool started;
-	bool elsewhere; /* the module allocated memory: these bytes are not its whole state */
-	char *own[2];   /* the module's variables outside of connections, while they are swapped out */
+	bool elsewhere; /* the module allocated memory, so that this structure is not its whole state */
+	char *own[2];   /* the module's static variables while another connection's are in place */
 	char said[160];
 };
 
@@ -102,10 +102,10 @@ struct guard {
 	struct guard *next;
 	jmp_buf back;
 	volatile sig_atomic_t inside;
-	volatile uint64_t calls; /* number of calls so far: each has a number */
-	uint64_t blamed;         /* the call that is to end */
+	volatile uint64_t calls; /* calls so far, which is also the number of the current call */
+	uint64_t blamed;         /* number of the call to be aborted */
 	volatile int signal;
-	const char *volatile call; /* its name */
+	const char *volatile call; /* name of the current hook */
 	uint64_t seen;
 	double seen_cpu;
 	pthread_t thread;
@@ -131,7 +131,7 @@ static void pass_on(struct sigaction *other, int number, siginfo_t *about, void 
 		other->sa_sigaction(number, about, context);
 	} else if (other->sa_handler == SIG_DFL) {
 		if (number == ENOUGH)
-			return; /* our own signal, too late */
+			return; /* our own signal, after the call had returned */
 		signal(number, SIG_DFL);
 		raise(number);
 	} else if (other->sa_handler != SIG_IGN) {
@@ -282,7 +282,7 @@ static int failed(struct connection *c)
 
 static void put_in_place(struct connection *c);
 
-/* Make a call of the module's; after a fault in it, return. */
+/* Call the module. After a fault the enclosing function returns an error. */
 #define GUARDED(c, name, call_) \
 	do { \
 		put_in_place(c); \
@@ -296,16 +296,16 @@ static void put_in_place(struct connection *c);
 		guard.inside = 0; \
 	} while (0)
 
-/* ---- Variables outside of connections ---- */
+/* ---- Static variables of the module ---- */
 
 static u32 connections OURS;
-static bool wrote OURS; /* a copy found a variable that the module had written */
+static bool wrote OURS; /* the module has written to a static variable */
 
 #ifdef __linux__
 extern char __start_ackclock_ours[] __attribute__((__visibility__("hidden")));
 extern char __stop_ackclock_ours[] __attribute__((__visibility__("hidden")));
 
-/* The library's writable memory, before and after our own variables; and its bytes after module_init. */
+/* The library's writable memory, below and above our own variables, and its contents after module_init. */
 static struct { char *from, *to, *bytes; } outside[2] OURS;
 
 static int find(struct dl_phdr_info *library, size_t size, void *unused)
@@ -334,7 +334,7 @@ static int find(struct dl_phdr_info *library, size_t size, void *unused)
 	return 1;
 }
 
-/* Keep the variables as they are now: each run starts with them. */
+/* Save the module's static variables as the initial state of every run. */
 static void keep_outside(void)
 {
 	if (!dl_iterate_phdr(find, NULL))
@@ -364,12 +364,12 @@ static void restore_outside(void)
 }
 #else
 static void keep_outside(void) {}
-static bool outside_changed(void) { return true; } /* possibly */
+static bool outside_changed(void) { return true; } /* unknown on this platform */
 static void restore_outside(void) {}
 #endif
 
 #if defined(ACKCLOCK_APART) && defined(__linux__)
-/* The connection whose variables are in place. */
+/* The connection whose variables are currently in place. */
 static struct connection *placed OURS;
 
 static void exchange(struct connection *c, bool out)
@@ -388,7 +388,7 @@ static void put_in_place(struct connection *c)
 	exchange(placed = c, false);
 }
 
-/* Put the variables of another connection in place; NULL: those that module_init left. */
+/* Give the connection a copy of the variables of `from`; NULL: of their state after module_init. */
 static void own_variables(struct connection *c, const struct connection *from)
 {
 	for (int i = 0; i < 2; i++) {
@@ -414,7 +414,7 @@ static void own_variables(struct connection *c, const struct connection *from) {
 static void forget_variables(struct connection *c) { (void)c; }
 #endif
 
-/* ---- State that the connection sees ---- */
+/* ---- State visible to the module ---- */
 
 static void give(struct connection *c, const struct ackclock_window *w)
 {
@@ -427,7 +427,7 @@ static void give(struct connection *c, const struct ackclock_window *w)
 	tp->snd_cwnd_clamp = w->cwnd_clamp;
 	tp->prior_cwnd = w->prior_cwnd;
 	if (rate == ULONG_MAX && !module->cong_control && tp->srtt_us) {
-		/* the rate at which the kernel would pace: twice the window per RTT in early slow start, 1.2 times later */
+		/* the kernel's default pacing rate: twice the window per RTT in early slow start, 1.2 times later */
 		u64 ratio = tp->snd_cwnd < tp->snd_ssthresh / 2 ? 200 : 120;
 
 		rate = (u64)tp->mss_cache * tp->snd_cwnd * 8 * (ratio * (USEC_PER_SEC / 100)) / tp->srtt_us;
@@ -442,21 +442,21 @@ static void take(struct connection *c, struct ackclock_window *w)
 	w->cwnd_cnt = c->tp.snd_cwnd_cnt;
 	w->cwnd_clamp = c->tp.snd_cwnd_clamp;
 	if (sock(c)->sk_pacing_rate != c->given_rate)
-		w->pacing_rate = sock(c)->sk_pacing_rate ? sock(c)->sk_pacing_rate : ACKCLOCK_UNPACED; /* 0: Linux does not pace */
+		w->pacing_rate = sock(c)->sk_pacing_rate ? sock(c)->sk_pacing_rate : ACKCLOCK_UNPACED; /* 0: unpaced, as in Linux */
 }
 
-/* Counters of a Linux connection, from the simulator's: each segment that left was delivered, is taken for lost, or is in flight. */
+/* Set the counters of a Linux connection from the simulator's: each transmission was delivered, is considered lost, or is in flight. */
 static void count(struct connection *c, u64 snd_nxt, u32 in_flight)
 {
 	struct tcp_sock *tp = &c->tp;
 	u32 mss = max(tp->mss_cache, 1u), out, sent, first;
 
 	tp->packets_out = out = DIV_ROUND_UP(tp->snd_nxt - tp->snd_una, mss);
-	/* Only lost_out - retrans_out is known: lost segments that were sent again are in flight. */
+	/* Only lost_out - retrans_out is known: lost segments that were retransmitted count as in flight. */
 	tp->lost_out = out > tp->sacked_out + in_flight ? out - tp->sacked_out - in_flight : 0;
 	tp->retrans_out = tp->sacked_out + in_flight > out ? tp->sacked_out + in_flight - out : 0;
 	tp->max_packets_out = max(tp->max_packets_out, out);
-	sent = tp->delivered - 1 + tp->lost + in_flight; /* delivered has the SYN */
+	sent = tp->delivered - 1 + tp->lost + in_flight; /* delivered includes the SYN */
 	first = (u32)DIV_ROUND_UP_ULL(snd_nxt - 1, mss);
 	if (before(tp->data_segs_out, max(sent, first)))
 		tp->data_segs_out = max(sent, first);
@@ -560,7 +560,7 @@ static void cc_close(void *cc)
 	free(c);
 }
 
-/* The connection's bytes, which are all of its state unless the module allocated some, or writes to variables outside of connections. */
+/* Copy the connection's structure. It is the whole state unless the module allocated memory or writes to static variables. */
 static void *cc_copy(void *cc, const struct ackclock_host *host)
 {
 	struct connection *c = cc, *copy = NULL;
@@ -644,7 +644,7 @@ static int cc_on_sample(void *cc, struct ackclock_window *w, const struct ackclo
 
 	if (ack->slow_path || ack->ece)
 		flags = CA_ACK_SLOWPATH | (ack->ece ? CA_ACK_ECE : 0);
-	give(c, w); /* before the ACK's own values: the pacing rate is that of the previous ACK */
+	give(c, w); /* before the ACK's own values: the pacing rate is computed from those of the previous ACK */
 	c->counted = c->counted_ce = c->counted_lost = 0;
 	hear(c, ack);
 	if (!module->pkts_acked && !module->in_ack_event)
@@ -683,7 +683,7 @@ static int cc_ssthresh(void *cc, const struct ackclock_window *w, uint32_t in_fl
 	struct connection *c = cc;
 
 	(void)in_flight;
-	set_clock(c->host.now(c->host.run)); /* at a timeout, long after the last ACK */
+	set_clock(c->host.now(c->host.run)); /* a timeout expires long after the last ACK */
 	give(c, w);
 	GUARDED(c, "ssthresh", *target = module->ssthresh(sock(c)));
 	return 0;
@@ -739,7 +739,7 @@ static int cc_on_tx_start(void *cc, struct ackclock_window *w, uint64_t now, uin
 	c->tp.tcp_clock_cache = ackclock_clock.ns;
 	c->tp.snd_nxt = (u32)snd_nxt;
 	c->tp.lsndtime = (u32)(FIRST_TICK + (now > idle ? now - idle : 0) / 1000000);
-	c->tp.app_limited = 1; /* otherwise the simulator does not inform controllers that measure rates */
+	c->tp.app_limited = 1; /* set always: the simulator calls controllers that measure rates only if the sender was application-limited */
 	if (!module->cwnd_event_tx_start)
 		return event(c, w, CA_EVENT_TX_START);
 	give(c, w);
@@ -748,7 +748,7 @@ static int cc_on_tx_start(void *cc, struct ackclock_window *w, uint64_t now, uin
 	return 0;
 }
 
-/* A segment is lost: the fields that kernels with BBRv3 note when it is sent. */
+/* Report a lost segment, with the fields that kernels with BBRv3 store in it at transmission. */
 static int cc_on_lost(void *cc, struct ackclock_window *w, uint64_t now, uint64_t delivered, uint32_t lost, uint32_t tx_in_flight,
 		      uint32_t is_app_limited)
 {
@@ -765,7 +765,7 @@ static int cc_on_lost(void *cc, struct ackclock_window *w, uint64_t now, uint64_
 	cb->tx.in_flight = tx_in_flight;
 	cb->tx.lost = c->tp.lost - lost;
 	cb->tx.is_app_limited = is_app_limited != 0;
-	cb->tx.delivered_mstamp = 1; /* any known time: only that is checked */
+	cb->tx.delivered_mstamp = 1; /* any nonzero time: modules check only that it is set */
 	give(c, w);
 	GUARDED(c, "skb_marked_lost", module->skb_marked_lost(sock(c), &segment));
 	take(c, w);
@@ -842,7 +842,7 @@ static int cc_holds_back(void *cc, int *held)
 	return 0;
 }
 
-/* ---- Begin ---- */
+/* ---- Start ---- */
 
 static struct ackclock_controller controller OURS = {
 	.abi = ACKCLOCK_CONTROLLER_ABI,
@@ -882,7 +882,7 @@ static int set_parameter(const struct ackclock_parameter *p, const char *value)
 
 	if (p->kind != 10)
 		return set_number(p, value);
-	kept = strdup(value); /* a text that the module may read at any time */
+	kept = strdup(value); /* never freed, because the module may read the text at any time */
 	if (kept)
 		*(char **)p->value = kept;
 	return kept ? 0 : -1;
@@ -919,7 +919,7 @@ static int set_parameters(const char *options, char *why, size_t room)
 	return 0;
 }
 
-/* Number of windows that the send buffer holds; the module may need a connection to compute it. */
+/* Set the number of windows that the send buffer has room for. Computing it may require a connection. */
 static int buffer(struct connection *c)
 {
 	GUARDED(c, "sndbuf_expand", controller.buffer_windows = module->sndbuf_expand(sock(c)));
@@ -957,7 +957,7 @@ const struct ackclock_controller *ackclock_controller(const char *options, char 
 		return NULL;
 	}
 #ifdef ACKCLOCK_BARE_ACKED
-	if (!module->undo_cwnd) /* optional before Linux 4.10: twice ssthresh */
+	if (!module->undo_cwnd) /* optional before Linux 4.10, where the default was twice ssthresh */
 		module->undo_cwnd = twice_ssthresh;
 #endif
 	if (!module->ssthresh || !module->undo_cwnd || !(module->cong_avoid || module->cong_control)) {
@@ -967,7 +967,7 @@ const struct ackclock_controller *ackclock_controller(const char *options, char 
 	}
 	controller.name = module->name;
 #ifdef ACKCLOCK_NEEDS
-	controller.needs = ACKCLOCK_NEEDS; /* the needs that the file's text shows */
+	controller.needs = ACKCLOCK_NEEDS; /* needs derived from the file's text */
 #endif
 	if (module->flags & TCP_CONG_NEEDS_ECN)
 		controller.needs |= ACKCLOCK_NEEDS_EXACT_ECN;
@@ -991,7 +991,7 @@ const struct ackclock_controller *ackclock_controller(const char *options, char 
 		controller.on_restart = cc_on_restart;
 	}
 	if (module->skb_marked_lost) {
-		/* a kernel with Google's changes for BBRv3, which do more than call the module for each loss */
+		/* a module for kernels with Google's BBRv3 changes, which do more than call the module for each loss */
 		controller.needs |= ACKCLOCK_NEEDS_RATE | ACKCLOCK_NEEDS_LOSSES | ACKCLOCK_NEEDS_WATCHES_APPLICATION;
 		controller.on_lost = cc_on_lost;
 		if (module->cwnd_event)
@@ -1007,7 +1007,7 @@ const struct ackclock_controller *ackclock_controller(const char *options, char 
 
 /* ---- Messages of the module ---- */
 
-/* Lines of this thread since the last question, each with its time as the kernel's log has it; kept while a listener is open. */
+/* Lines printed in this thread since `ackclock_listen`, with timestamps in the format of the kernel's log; empty without a listener. */
 #define MOST_SAID (64u << 20)
 static __thread struct { char *text; size_t length, room; bool listens, midline; } log_;
 
@@ -1039,7 +1039,7 @@ static void keep(const char *text, size_t length)
 	log_.length += length;
 }
 
-/* The kernel's own forms of %p are unknown here; an address of the process would differ between runs, so a name stands for it. */
+/* Append a line to the log. `%p` has the C library's meaning; the kernel's extensions of it are not supported. */
 void ackclock_say(const char *form, ...)
 {
 	char line[1024], *at = line, *end;
@@ -1070,12 +1070,12 @@ void ackclock_say(const char *form, ...)
 		if (*end == '\n')
 			end++;
 	}
-	/* a message is a line, with a line's end or without one */
+	/* each message is a line, with or without a newline at its end */
 	keep("\n", 1);
 	log_.midline = false;
 }
 
-/* ---- Helpers of modules ---- */
+/* ---- Helpers for modules ---- */
 
 struct net ackclock_net = {
 	.ipv4 = {
@@ -1103,7 +1103,7 @@ struct sk_buff *tcp_send_head(const struct sock *sk)
 	return &c->head;
 }
 
-/* Linux does not export this; forks of BBR define one of their own, or use that of a kernel which they change. */
+/* Not exported by Linux. Forks of BBR define their own, or use that of a patched kernel. */
 bool tcp_snd_wnd_test(const struct tcp_sock *tp, const struct sk_buff *skb, unsigned int cur_mss);
 __attribute__((__weak__)) bool tcp_snd_wnd_test(const struct tcp_sock *tp, const struct sk_buff *skb, unsigned int cur_mss)
 {
@@ -1157,7 +1157,7 @@ unsigned long int_sqrt(unsigned long x)
 	return root;
 }
 
-/* RFC 5681: a segment for each one acknowledged, up to ssthresh; returns the rest of `acked`. */
+/* RFC 5681: one segment per segment acknowledged, up to ssthresh. Returns the rest of `acked`. */
 u32 tcp_slow_start(struct tcp_sock *tp, u32 acked)
 {
 	u32 cwnd = min(tp->snd_cwnd + acked, tp->snd_ssthresh);
@@ -1167,7 +1167,7 @@ u32 tcp_slow_start(struct tcp_sock *tp, u32 acked)
 	return left;
 }
 
-/* A segment for each `w` acknowledged. */
+/* Linear growth: one segment per `w` segments acknowledged. */
 void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked)
 {
 	if (tp->snd_cwnd_cnt >= w) {
@@ -1207,7 +1207,7 @@ struct tcp_congestion_ops tcp_reno = {
 	.undo_cwnd = tcp_reno_undo_cwnd,
 };
 
-/* The best three samples of a window (Kathleen Nichols' filter), as in `crates/cc/src/controller/minmax.rs`. `sign`: 1 for a maximum. */
+/* Windowed minimum or maximum with the best three samples (Kathleen Nichols' filter), as in `crates/cc/src/controller/minmax.rs`. */
 static inline bool better(u32 a, u32 b, bool maximum) { return maximum ? a >= b : a <= b; }
 
 static u32 running(struct minmax *m, u32 window, u32 t, u32 v, bool maximum)

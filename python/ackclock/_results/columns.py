@@ -25,7 +25,7 @@ _NOTHING = 2**32 - 1
 
 
 class Missing:
-    """Stands for the buffer of a column without any value: the column keeps its type.
+    """Replaces the buffer of a column without values, which keeps its type.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def plain(kind: str, buffer: Any) -> list[Any]:
         return list(buffer)
     values = array({"f8": "d", "i8": "q", "u4": "I", "n4": "I"}.get(kind, "B"))
     values.frombytes(bytes(buffer))
-    if sys.byteorder == "big":  # the engine writes the other byte order
+    if sys.byteorder == "big":  # the engine writes little-endian values
         values.byteswap()
     if kind == "bool":
         return [bool(value) for value in values]
@@ -100,7 +100,7 @@ def columns(frame: pl.DataFrame) -> Columns:
 
 
 def of_senders(acks: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of data senders; a kernel traces only those, without saying so in each row."""
+    """Return the rows of data senders; a kernel traces only senders, without marking the rows."""
     import polars as pl
 
     return acks.filter(~pl.col("responder").fill_null(False))

@@ -1,4 +1,4 @@
-"""Causes that limited a sender, in words: of a simulated run, or of a capture."""
+"""Causes that limited a sender, in words, for a simulated run or a capture."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ CAUSES: Mapping[str, str] = {
     "timeout": "waits for the retransmission timer",
     "idle": "no data, none outstanding",
 }
-"""Causes in the engine's order, and the limit that each stands for."""
+"""Causes in the engine's order, with the limit that each stands for."""
 
 COLUMNS = {name: f"limit_{name}_s" for name in CAUSES}
 """Columns of tables `flows` and `limits`."""
 
 SAID = 0.1
-"""Share of the time from which on a cause is named beside the first."""
+"""Share of the time above which a cause is named in addition to the first."""
 
 
 def held(row: Mapping[str, Any]) -> dict[str, float] | None:

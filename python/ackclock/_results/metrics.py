@@ -34,7 +34,7 @@ _UDP = 28
 
 
 def jain(values: Iterable[float]) -> float:
-    """Jain's fairness index: (sum x)^2 / (n sum x^2), from 1/n (one has everything) to 1 (equal).
+    """Jain's fairness index: (sum x)^2 / (n sum x^2), from 1/n (one flow has everything) to 1 (all are equal).
 
     Parameters
     ----------
@@ -68,8 +68,8 @@ def capacity_bps(scenario: Scenario, *, payload: int | None = None, group: int =
     scenario
         Supplies the bottleneck's rate and the framing. The result is infinite if no link has a rate.
     payload
-        Bytes of payload of a packet of 1500 bytes; the rest is headers. None: packets as the scenario's flows send them, of all flows
-        those that carry most.
+        Payload of a packet of 1500 bytes, bytes; the rest is headers. None: packets as the scenario's flows send
+        them; of several flows, those with the most payload.
     group
         Number of the flow group whose path is used.
     """
@@ -86,7 +86,7 @@ def capacity_bps(scenario: Scenario, *, payload: int | None = None, group: int =
 
 
 def _packet(group: Flows) -> tuple[int, int]:
-    """Payload of a full packet of a group of flows, and its size."""
+    """Payload of a full packet of a group of flows, and the packet's size, bytes."""
     from ackclock.scenario._parts import MTU
     from ackclock.units import SIZE, whole
 
@@ -187,7 +187,7 @@ def jain_windows(
     if not window_s > 0:
         raise ValueError(f"window_s is {window_s}; a positive number of seconds is needed")
     inside = goodput.filter((pl.col("t_s") > start_s + 1e-9) & (pl.col("t_s") <= stop_s + 1e-9))
-    # an interval that ends on a border belongs to the window that ends there
+    # an interval that ends on a window boundary belongs to the window that ends there
     number = ((pl.col("t_s") - start_s) / window_s - 1e-9).floor()
     shares = inside.group_by((start_s + (number + 1) * window_s).alias("t_s"), "flow").agg(pl.col("goodput_bps").mean())
     return (
@@ -229,8 +229,8 @@ def variation(values: Iterable[float]) -> float:
 def ramp_up_s(
     goodput: pl.DataFrame, share_bps: float, rtt_s: float, *, level: float = 0.9, over: int = 4, hold: int = 10
 ) -> float:
-    """Time at which a flow has reached its share: the moving average over `over` round trips reaches the level and
-    stays there.
+    """Time at which a flow reaches its share: its moving average over `over` round trips reaches the level and stays
+    there.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ def ramp_up_s(
     level
         Fraction of `share_bps` that must be reached.
     over, hold
-        Length of the moving average, and how long it has to stay at the level, in round trips.
+        Length of the moving average, and time for which it must stay at the level, in round trips.
 
     Returns
     -------
@@ -285,12 +285,12 @@ def convergence_s(
     start_s
         Time at which the flow started, or the last flow with which it shares.
     hold_s
-        How long it has to stay.
+        Time for which the flow must stay there, seconds.
 
     Returns
     -------
     float
-        Seconds from `start_s`; infinite if it never stays.
+        Seconds from `start_s`; infinite if the flow never stays there.
     """
     since = None
     for t, bps in goodput.select("t_s", "goodput_bps").iter_rows():
@@ -306,7 +306,7 @@ def convergence_s(
 
 
 def friendliness(mixed: Iterable[float], alone: Iterable[float]) -> float:
-    """Share of their throughput that standard flows keep when half of them are replaced by others; 1 is neutral.
+    """Share of their throughput that standard flows keep when half of them are replaced by other flows; 1 is neutral.
 
     Parameters
     ----------
@@ -328,12 +328,12 @@ def friendliness(mixed: Iterable[float], alone: Iterable[float]) -> float:
 
 
 def rtt_exponent(rtts_s: Iterable[float], throughputs: Iterable[float]) -> float:
-    """Dependence of throughput on RTT: the exponent d of throughput ~ RTT^-d, by least squares of the logarithms.
+    """Dependence of throughput on RTT: the exponent d of throughput ~ RTT^-d, by least squares on logarithms.
 
     Parameters
     ----------
     rtts_s, throughputs
-        One of each per flow, positive.
+        One positive value per flow.
 
     Returns
     -------
@@ -363,7 +363,7 @@ def completion_s(flows: pl.DataFrame, flow: int, *, handshake: bool = True) -> f
     Returns
     -------
     float
-        Seconds; infinite if it did not complete.
+        Seconds; infinite if the flow did not complete.
     """
     import polars as pl
 

@@ -1,6 +1,6 @@
-"""The results of a run: tables, which become polars frames when they are first used.
+"""Results of a run: tables, which become polars frames at first use.
 
-Length: a property with its description for each table.
+Length: one property with a description for each table.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ MESSAGES = "messages.txt"
 """File with the lines of table `messages`, in the form of the kernel's log."""
 
 NAMED = ("flows", "performance")
-"""Tables whose frames contain the names of groups."""
+"""Tables whose frames contain group names."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,9 +92,10 @@ class _Result:
         -------
         polars.DataFrame
             `of` is "flow", "group" or "run", `number` that of the flow or the group, `name` the group's. Goodput in bit/s and its
-            `share` of all; packets sent, retransmitted and dropped; mean and quantiles of RTT and of one-way delay, which are known
-            to within 0.4 %; `time_to_share_s`, from a flow's start until its goodput over 1/32 of the run first reached 90 % of an
-            equal share of what all flows had (null if it never did, or ran alone).
+            `share` of all; packets sent, retransmitted and dropped; mean and quantiles of RTT and of one-way delay,
+            with an error of at most 0.4 %; `time_to_share_s`, the time from a flow's start until its goodput,
+            averaged over 1/32 of the run, first reached 90 % of an equal share (null if it never did, or the flow ran
+            alone).
         """
         return named_groups(self._frame("performance"), self.scenario)
 
@@ -115,17 +116,17 @@ class _Result:
 
     @cached_property
     def hosts(self) -> pl.DataFrame:
-        """One row per host that is not perfect: time stalled, waits for a core, interrupts, batches."""
+        """One row per imperfect host: time stalled, waits for a core, interrupts, batches."""
         return self._frame("hosts")
 
     @cached_property
     def destinations(self) -> pl.DataFrame:
-        """One row per destination that hosts remember: ssthresh and cwnd, in segments, at the end of the run."""
+        """One row per destination in a host's cache: ssthresh and cwnd, in segments, at the end of the run."""
         return self._frame("destinations")
 
     @property
     def queues(self) -> pl.DataFrame:
-        """Table `links`: each link has one queue."""
+        """Alias of table `links`: each link has one queue."""
         return self.links
 
     @cached_property
@@ -140,7 +141,7 @@ class _Result:
 
     @cached_property
     def limits(self) -> pl.DataFrame:
-        """Causes that held each flow of TCP back, in seconds by cause, per interval (`record.limits_interval`)."""
+        """Seconds by cause that limited each TCP flow, per interval (`record.limits_interval`)."""
         return self._frame("limits")
 
     @cached_property
@@ -165,7 +166,9 @@ class _Result:
 
     @cached_property
     def controllers(self) -> pl.DataFrame:
-        """The controllers' own variables, a row per ACK (`record.controller`); null where a controller has no such variable."""
+        """The controllers' own variables, one row per ACK (`record.controller`); null where a controller lacks a
+        variable.
+        """
         return self._frame("controllers")
 
     @cached_property
@@ -177,8 +180,8 @@ class _Result:
     def datagrams(self) -> pl.DataFrame:
         """One row per flow of plain datagrams: sent, lost, one-way delay, jitter.
 
-        `lost` counts the numbers below the largest that did not arrive, `jitter_s` is the estimator of RFC 3550 at the
-        end of the run; the quantiles of the delay are exact to 1/64.
+        `lost` counts the missing numbers below the largest one received, `jitter_s` is the estimator of RFC 3550 at
+        the end of the run; the quantiles of the delay are exact to 1/64.
         """
         return self._frame("datagrams")
 
@@ -186,8 +189,9 @@ class _Result:
     def chunks(self) -> pl.DataFrame:
         """One row per chunk of a video player: when it was requested and when it arrived, bitrate, size, buffer, stall.
 
-        `estimate_bps` is what the player expected when it chose; `buffer_s` the buffer with the chunk in it; `stall_s` the
-        time for which the picture stood still while the chunk was waited for; `playing`, whether playback had begun by then.
+        `estimate_bps` is the rate that the player expected when it chose; `buffer_s` the buffer including the chunk;
+        `stall_s` the time for which playback stalled waiting for the chunk; `playing` whether playback had begun by
+        then.
         """
         return self._frame("chunks")
 
@@ -198,13 +202,13 @@ class _Result:
 
     @cached_property
     def conversations(self) -> pl.DataFrame:
-        """One row per message of a conversation: who wrote it, in which step and round, its size, and how long it took to arrive."""
+        """One row per message of a conversation: sender, step and round, size, and delivery time."""
         return self._frame("conversations")
 
     @cached_property
     def transaction_summary(self) -> pl.DataFrame:
-        """One row per flow group and initial window: transactions started, completed, failed, incomplete at the end and
-        turned away; completion times, whose quantiles are known to within 0.4 %.
+        """One row per flow group and initial window: transactions started, completed, failed, incomplete at the end,
+        and rejected; completion times, whose quantiles have an error of at most 0.4 %.
         """
         return self._frame("transaction_summary")
 
@@ -215,11 +219,11 @@ class _Result:
 
     @cached_property
     def messages(self) -> pl.DataFrame:
-        """Messages of controllers in C by `printk`, in order. Of a single run only."""
+        """Messages of controllers in C by `printk`, in order; only for single runs."""
         return self._frame("messages")
 
     def rows(self, name: str) -> list[dict[str, Any]]:
-        """Rows of a table as plain values, NaN as None; polars, which takes long to import, is not needed.
+        """Return rows of a table as plain values, NaN as None, without polars, which takes long to import.
 
         Parameters
         ----------
@@ -268,7 +272,7 @@ class Run(_Result):
     digest: str
 
     def summary(self) -> dict[str, Any]:
-        """Plain values, as `ackclock run --json` prints them."""
+        """Return plain values, as `ackclock run --json` prints them."""
         return {
             "digest": self.digest,
             "seed": self.seed,
@@ -277,14 +281,14 @@ class Run(_Result):
         }
 
     def plot(self, what: str = "cwnd", *, width: str = "double") -> Figure:
-        """A figure of one column of the run's tables.
+        """Draw one column of the run's tables.
 
         Parameters
         ----------
         what
             "cwnd", "rtt", "goodput", "queue", "in_flight", "rwnd" or "ssthresh", or "TABLE.COLUMN".
         width
-            "single" or "double": of a paper's columns.
+            "single" or "double" column of a paper.
 
         Returns
         -------
@@ -303,7 +307,7 @@ class Run(_Result):
         return columns.figure(self, what, width=width)
 
     def report(self, path: str | Path) -> Path:
-        """Write the page that `ackclock run --report` writes, of what this run has recorded.
+        """Write the page of `ackclock run --report`, from everything that this run has recorded.
 
         Parameters
         ----------
@@ -330,7 +334,7 @@ class Run(_Result):
         return f"<Run {name}seed {self.seed}, digest {self.digest}: {len(self.rows('flows'))} flows>"
 
     def _repr_html_(self) -> str:
-        """For notebooks: the flows and the links, and a picture of what was sampled."""
+        """Return HTML for notebooks: the flows, the links, and a picture of the samples."""
         groups = self.scenario.flows
         flows = [
             (
@@ -363,7 +367,7 @@ class Run(_Result):
         )
 
     def _picture(self) -> str:
-        """Return a picture of the first of these that was sampled and has values, or what drawing it needs."""
+        """Return a picture of the first of these quantities that was sampled and has values, or the extra that would draw it."""
         for what, table in (("cwnd", "samples"), ("goodput", "goodput"), ("queue", "queue_samples")):
             if table in self.tables and self._has_rows(table):
                 try:
@@ -378,7 +382,7 @@ class Run(_Result):
         return any(len(buffer) for _, buffer in self.tables[name].values())
 
     def remembered(self, scenario: Scenario | None = None) -> Scenario:
-        """A scenario for a following run: its hosts start with the destination caches that this run left.
+        """Return a scenario for a following run, whose hosts start with the destination caches that this run left.
 
         Parameters
         ----------
@@ -423,12 +427,12 @@ class Run(_Result):
         Parameters
         ----------
         folder
-            Of one run.
+            Folder of one run.
 
         Returns
         -------
         Run
-            With equal tables; tables without rows are missing.
+            Run with equal tables; tables without rows are missing.
 
         Raises
         ------
@@ -455,7 +459,7 @@ class Run(_Result):
             for name in TABLES:
                 place = folder / f"{name}.parquet"
                 if os.path.lexists(place):
-                    # polars' reader would wait for a pipe
+                    # polars' reader would block on a pipe
                     data = _files.regular(place, LARGEST)
                     with _readable(place):
                         _check_size(place, data)
@@ -466,7 +470,7 @@ class Run(_Result):
 
     @classmethod
     def _of(cls, folder: Path, about: Mapping[str, Any], frames: Iterable[tuple[str, pl.DataFrame]]) -> Run:
-        """Return a run made from its files; `folder` is for messages."""
+        """Return a run from its files; `folder` is used in messages."""
         from ackclock.scenario import Scenario
 
         try:
@@ -493,8 +497,8 @@ class Run(_Result):
     def write(self, folder: str | Path) -> Path:
         """Write every table that has rows as Parquet, and `run.json` with summary, provenance and scenario.
 
-        Writes all files, or none if one cannot be written. Replaces an earlier run in the same folder: its tables that
-        this run does not have are removed. Files with other names stay.
+        If a file cannot be written, none is. An earlier run in the same folder is replaced, and its tables that this
+        run lacks are removed. Files with other names stay.
 
         Parameters
         ----------
@@ -529,14 +533,14 @@ class Run(_Result):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Batch(_Result):
-    """Finished runs of one scenario under several seeds; every table begins with a column `seed`.
+    """Finished runs of one scenario under several seeds; every table starts with a column `seed`.
 
     Parameters
     ----------
     scenario, seeds
         Scenario and seeds of the runs.
     digests
-        One per seed.
+        Digest of each run.
     """
 
     seeds: Sequence[int]
@@ -547,7 +551,7 @@ class Batch(_Result):
         return f"<Batch{name}: {len(self.seeds)} seeds, tables {', '.join(self.tables)}>"
 
     def _repr_html_(self) -> str:
-        """For notebooks: means over the seeds, flow by flow."""
+        """Return HTML for notebooks: means over the seeds for each flow."""
         import polars as pl
 
         if "flows" not in self.tables:
@@ -570,10 +574,10 @@ class Batch(_Result):
 
 
 def named_groups(table: pl.DataFrame, scenario: Scenario, *, after: str = "number") -> pl.DataFrame:
-    """Return the table with a column `name` of the group, after another one."""
+    """Return the table with a column `name` (of the group) behind another column."""
     import polars as pl
 
-    if not {"group", after} <= set(table.columns) or "name" in table.columns:  # a study keeps the columns that it reads
+    if not {"group", after} <= set(table.columns) or "name" in table.columns:  # a study stores few columns
         return table
     labels = {i: group.label for i, group in enumerate(scenario.flows)}
     name = pl.col("group").replace_strict(labels, default=None, return_dtype=pl.String).alias("name")
@@ -582,7 +586,9 @@ def named_groups(table: pl.DataFrame, scenario: Scenario, *, after: str = "numbe
 
 
 def controlled(flows: pl.DataFrame, scenario: Scenario) -> pl.DataFrame:
-    """Return the flows with a column `congestion_control` after their names; null if there is none (UDP)."""
+    """Return the flows with a column `congestion_control` behind their names; null for flows without a controller
+    (UDP).
+    """
     import polars as pl
 
     if "name" not in flows.columns or "congestion_control" in flows.columns:
@@ -596,13 +602,13 @@ def controlled(flows: pl.DataFrame, scenario: Scenario) -> pl.DataFrame:
 
 
 def names() -> set[str]:
-    """Return the names of all files that a run can write into its folder."""
+    """Return the names of all files that a run can write to its folder."""
     return {"run.json", MESSAGES, *(f"{table}.parquet" for table in TABLES)}
 
 
 @contextmanager
 def _readable(place: Path) -> Iterator[None]:
-    """Context manager that reports in one line a polars error about an unreadable table."""
+    """Context manager that reports a polars error about an unreadable table in one line."""
     import polars as pl
 
     try:
@@ -613,7 +619,7 @@ def _readable(place: Path) -> Iterator[None]:
 
 
 def _check_size(place: Path, data: bytes) -> None:
-    """Refuse a table by the size in its footer, before it is decoded: equal rows take next to nothing in the file."""
+    """Refuse a table by the size in its footer, before it is decoded: repeated rows take almost no space in the file."""
     import polars as pl
 
     scanned = pl.scan_parquet(io.BytesIO(data))
@@ -623,13 +629,13 @@ def _check_size(place: Path, data: bytes) -> None:
 
 
 def check_tables(folder: Path, tables: Mapping[str, Columns], *, whole: bool, groups: int) -> None:
-    """Refuse tables whose columns have other types than a run's, or that name a flow group which the scenario lacks;
-    with `whole`, also tables that lack a column or a mandatory value.
+    """Refuse tables whose column types differ from a run's, or that name a flow group which the scenario lacks. With
+    `whole`, also refuse tables that lack a column or a mandatory value.
 
     Raises
     ------
     InputError
-        If there is one.
+        If a table differs.
     """
     import numpy as np
 
@@ -666,10 +672,10 @@ def check_tables(folder: Path, tables: Mapping[str, Columns], *, whole: bool, gr
 
 
 MARKS = ("run.json",)
-"""Files that identify the folder of a run."""
+"""Files by which the folder of a run is recognised."""
 
 LARGEST = 2**31
-"""Largest size in bytes of a table that is read."""
+"""Maximum size of a table that is read, bytes."""
 
 MOST_VALUES = 2**28
-"""Largest number of values of a table that is read: rows times columns."""
+"""Maximum number of values of a table that is read: rows times columns."""

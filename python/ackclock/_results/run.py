@@ -1,6 +1,6 @@
 """Runs scenarios: text in, tables out.
 
-Length: three ways to run, each with the description of its arguments, and the refusals.
+Length: three ways to run, each with a description of its arguments, and the refusals.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ SAME = (
     "nothing in it is random, so there is no interval; let the flows' start be drawn, as in "
     'start = { kind = "uniform", low = "0 s", high = "1 s" }, or add loss, jitter or arrivals'
 )
-"""Words for a batch in which all seeds gave one run."""
+"""Text for a batch in which all seeds gave the same run."""
 
 
 class SameRunWarning(UserWarning):
-    """All seeds of a batch gave the same run, which counts as one observation."""
+    """Warning that all seeds of a batch gave the same run, which counts as one observation."""
 
 
 MEMORY_LIMIT = 4 * 2**30
-"""Default limit of a run's memory, bytes."""
+"""Default memory limit of a run, bytes."""
 
 CPU_LIMIT_S = 3600.0
-"""Default limit of a run's CPU time, seconds."""
+"""Default limit on the CPU time of a run, s."""
 
 stopped = _engine.Stop()
-"""Stops everything that this process simulates by `run`, `run_batch` and `run_many`, permanently: for a command that is
-ending.
+"""Stop flag for everything that this process simulates by `run`, `run_batch` and `run_many`; it is permanent, for a
+command that is ending.
 """
 
 MOST_SEED = 2**63 - 1
@@ -54,7 +54,7 @@ MOST_RUNS = 1_000_000
 MOST_MEMORY = 2**63 - 1
 
 Utility = Callable[[Any, Any], float]
-"""Utility function of PCC: the interval, and the one before it or None -> its value."""
+"""Utility function of PCC: the interval, and the previous one or None -> its value."""
 
 
 def run(
@@ -77,7 +77,7 @@ def run(
     Parameters
     ----------
     scenario
-        What to simulate.
+        Scenario to simulate.
     seed
         0 to 2**63 - 1.
     pcap
@@ -89,7 +89,7 @@ def run(
     progress
         Called about ten times a second with the fraction of the scenario's duration that is simulated, 0 to 1.
     memory_limit
-        Bytes. A run estimated to need more is refused before it starts; a run that turns out to need more is ended.
+        Bytes. A run estimated to need more is refused before it starts; a run that really needs more is stopped.
     cpu_limit_s
         Seconds. A run estimated to need more CPU time is refused before it starts.
     controllers
@@ -98,9 +98,9 @@ def run(
     utilities
         Your own utility functions of PCC: name -> function. A flow uses one as
         `congestion_control_options = { utility = "custom:NAME" }`. It is called with a finished monitor interval and
-        the one before it (None at first), and returns a number: the larger, the better. Intervals have `send_rate_bps`,
-        `throughput_bps`, `loss`, `rtt_s`, `rtt_gradient`, `rtt_deviation_s`, `rate_bps`, `sent`, `lost`, `start_s` and
-        `end_s`. If it raises an exception or returns no number, the run ends.
+        the previous one (None at first), and returns a number, of which larger values are better. Intervals have
+        `send_rate_bps`, `throughput_bps`, `loss`, `rtt_s`, `rtt_gradient`, `rtt_deviation_s`, `rate_bps`, `sent`,
+        `lost`, `start_s` and `end_s`. If the function raises an exception or returns no number, the run ends.
 
     Returns
     -------
@@ -134,7 +134,7 @@ def run(
     if pcap is not None and not isinstance(pcap, str | Path):
         raise InputError(f"pcap: found {quote(pcap)}; allowed: the name of a file, or a Path")
     if snaplen is not None:
-        snaplen = _check_whole("snaplen", snaplen, 54, 262_144)  # Ethernet, IPv4 and TCP
+        snaplen = _check_whole("snaplen", snaplen, 54, 262_144)  # Ethernet, IPv4 and TCP headers
         if pcap is None:
             raise InputError(f"snaplen: found {snaplen} without pcap; allowed: together with pcap")
     if progress is not None and not callable(progress):
@@ -183,16 +183,16 @@ def run_batch(
     Parameters
     ----------
     scenario
-        What to simulate.
+        Scenario to simulate.
     seeds
         One run each; rows of the tables come in this order.
     jobs
-        Threads. The result does not depend on it.
+        Number of threads, which does not affect the result.
     progress
         Called from time to time with the number of finished runs.
     memory_limit
-        Bytes for all threads together; what is estimated to need more is refused before it starts, and a run that
-        comes to need more than its share is ended.
+        Bytes for all threads together. Runs estimated to need more are refused before they start, and a run that
+        really needs more than its share is stopped.
     cpu_limit_s
         See `run`; applies to each run.
     controllers
@@ -246,17 +246,17 @@ def run_many(
 ) -> list[Run]:
     """Simulate many scenarios in one call: for searches, fits and populations of paths, whose runs are short.
 
-    A scenario is checked once, when it is made. A variation therefore costs one `Scenario.set`, and the call itself a
-    few microseconds per run.
+    A scenario is checked once, when it is created, so a variation costs one `Scenario.set`, and the call itself a few
+    microseconds per run.
 
     Parameters
     ----------
     scenarios
-        One run each; the same one may come several times.
+        One run each; a scenario may occur several times.
     seeds
-        One for each scenario, in their order; None: 1 for all.
+        One for each scenario, in the same order; None: 1 for all.
     jobs
-        Threads. The result does not depend on it.
+        Number of threads, which does not affect the result.
     progress
         Called from time to time with the number of finished runs.
     memory_limit
@@ -452,7 +452,7 @@ def _check_whole(name: str, value: object, low: int, high: int | None = None) ->
 def _check_own(
     named: Mapping[str, Any], controllers: Mapping[str, type] | None, utilities: Mapping[str, Utility] | None
 ) -> dict[str, Any] | None:
-    """Check the user's own parts, by name; `named` are those that scenarios name by their files."""
+    """Check user-defined parts by name; `named` are those that scenarios refer to by file."""
     own: dict[str, Any] = {**named, **(_check_controllers(controllers) or {})}
     if utilities is None:
         return own or None
@@ -483,7 +483,7 @@ def _check_controllers(controllers: Mapping[str, type] | None) -> dict[str, type
 
 
 def raise_failure(raw: Mapping[str, Any]) -> None:
-    """Raise an error if a user's controller has failed."""
+    """Raise an error if a user-defined controller has failed."""
     if "failure" not in raw:
         return
     controller, hook, time_s, cause = raw["failure"]
@@ -491,7 +491,7 @@ def raise_failure(raw: Mapping[str, Any]) -> None:
         raise cause
     raise ControllerError(
         controller=controller, hook=hook, time_s=time_s, problem=problem(cause)
-    ) from cause  # also for sys.exit
+    ) from cause  # also for SystemExit
 
 
 def problem(cause: BaseException) -> str:
@@ -500,10 +500,10 @@ def problem(cause: BaseException) -> str:
 
 
 def _source(made: Any) -> str:
-    """Return text that distinguishes the code of one controller or function from another's."""
+    """Return a text that distinguishes the code of controllers or functions: their source."""
     import inspect
 
-    made = getattr(made, "func", made)  # a class with options has these in the compiled scenario
+    made = getattr(made, "func", made)  # the options of a class are in the compiled scenario
     try:
         return inspect.getsource(made)
     except (OSError, TypeError):
@@ -511,7 +511,7 @@ def _source(made: Any) -> str:
 
 
 def engine_call(work: Callable[[], Any]) -> Any:
-    """Call the engine; its refusals become our exceptions."""
+    """Call the engine and translate its refusals to our exceptions."""
     try:
         return work()
     except OSError as error:
@@ -522,7 +522,7 @@ def engine_call(work: Callable[[], Any]) -> Any:
         key, found, allowed = error.args
         raise ScenarioError(key=key, found=found, allowed=allowed) from None
     except ValueError as error:
-        if str(error).startswith("stack "):  # an impossible value that a library reports
+        if str(error).startswith("stack "):  # a library reports an impossible value
             raise InputError(str(error)) from None
         raise ScenarioError(
             found=f"a scenario that the engine refuses ({error})", allowed="see `ackclock schema`"

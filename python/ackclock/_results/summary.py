@@ -27,16 +27,16 @@ __all__ = [
 Row = Mapping[str, Any]
 
 FETCHING = ("fetch", "population", "bursts")
-"""Workloads whose fetches are counted, even if there were none."""
+"""Workloads whose fetches are counted, even if there are none."""
 
 FEW = 4
-"""Largest number of failed flows with a sentence each."""
+"""Maximum number of failed flows that get a sentence each."""
 
 
 def tables(scenario: Scenario, rows: Callable[[str], list[dict[str, Any]]]) -> dict[str, Any]:
     """Return the parts of `ackclock run --json` that come from tables; `rows` returns those of a table.
 
-    The keys `fetches`, `transactions`, `datagrams`, `video` and `performance` are there if the run has such.
+    The keys `fetches`, `transactions`, `datagrams`, `video` and `performance` are present if the run has such tables.
     """
     groups = scenario.flows
     flows = []
@@ -66,7 +66,7 @@ def tables(scenario: Scenario, rows: Callable[[str], list[dict[str, Any]]]) -> d
 
 
 def fetches(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return fetches started and completed, and the latency of the completed ones; null without any."""
+    """Return fetches started and completed, and the latency of the completed ones; null if there are none."""
     took = sorted(row["total_s"] for row in rows if row["done"])
     shares = {"p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
     total: dict[str, Any] = {name: quantile(took, share) for name, share in shares.items()}
@@ -138,7 +138,7 @@ def nanoseconds(row: Row, *, every: bool = False) -> dict[str, Any]:
 
 
 def gave_up(row: Row) -> str:
-    """Return the reason for which the connection of a row of `flows` failed, in a few words; empty if it did not.
+    """Return, in a few words, why the connection of a row of `flows` failed; empty if it did not.
 
     Examples
     --------
@@ -156,8 +156,8 @@ def gave_up(row: Row) -> str:
 
 
 def failures(flows: Sequence[Row], names: Sequence[str]) -> list[str]:
-    """Return flows whose connection failed, with reasons: one sentence each if there are few, one for all if there are
-    many.
+    """Return the flows whose connection failed, with reasons: one sentence each if there are few, one in total if
+    there are many.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def failures(flows: Sequence[Row], names: Sequence[str]) -> list[str]:
 
 
 def dropped(links: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
-    """Return the packets that the network dropped over the whole run, and those of them dropped during the warm-up."""
+    """Return the packets that the network dropped over the whole run, and the part dropped during the warm-up."""
     before = sum(row.get("dropped_before") or 0 for row in links)
     return before + sum(row["dropped_queue"] + row["dropped_loss"] for row in links), before
 
@@ -188,11 +188,11 @@ def dropped(links: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
 def gained(
     flows: Sequence[Row], performance: Sequence[Row], warm_up_s: float
 ) -> list[tuple[float | None, float | None]]:
-    """Goodput (bit/s) and share of each row of `performance`, so that none is more than a link carried.
+    """Return goodput (bit/s) and share of each row of `performance`, so that none exceeds the rate of a link.
 
-    A flow's goodput is over the time that it was open after the warm-up, that of a group or of all over the time from their first start to
-    their last end: the sum of the flows' rates, which the table has, is more than what the link carried where they ran at different
-    times. A share is of the bytes of all flows.
+    A flow's goodput is averaged over the time that it was open after the warm-up, that of a group or of all flows
+    over the time from their first start to their last end. The table's own value is the sum of the flows' rates,
+    which exceeds the link's rate where flows ran at different times. A share is relative to the bytes of all flows.
     """
     whole = next((row["bytes_acked"] for row in performance if row["of"] == "run"), None)
     after = {row["number"]: row["goodput_bps"] for row in performance if row["of"] == "flow"}
@@ -210,7 +210,7 @@ def gained(
 
 
 def together(flows: Sequence[Row], *, since_s: float = 0.0) -> float:
-    """Goodput of flows from their first start, or from a time if that is later, to their last end, bit/s: bytes while each was open.
+    """Return the joint goodput of flows, bit/s, from their first start (or `since_s`, if later) to their last end.
 
     Examples
     --------

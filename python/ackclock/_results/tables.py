@@ -1,4 +1,4 @@
-"""Descriptions of a run's tables: every column with its type, its unit and the meaning of null."""
+"""Descriptions of a run's tables: every column with its type and unit, and the meaning of null."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TYPES = {
     "bool": "Boolean",
     "str": "String",
 }
-"""The engine's name of a type -> polars' name."""
+"""Engine's name of a type -> polars' name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class Column:
     type
         Name of the polars type: "Float64", "Int64", "UInt32", "UInt8", "Boolean", "String".
     unit
-        Unit of its values; empty for names, counts, shares and truth values.
+        Unit of its values; empty for names, counts, shares and booleans.
     meaning
         Meaning of the column.
     null
@@ -57,7 +57,7 @@ class Table:
     name
         Attribute of a run, and name of the Parquet file.
     about
-        Meaning of a row, and condition for rows to exist.
+        Meaning of a row, and the condition under which rows exist.
     columns
         Columns by name, in order.
     """
@@ -84,7 +84,7 @@ _ADDED = {
         )
     },
 }
-"""Columns of the frames that the engine's tables lack: table -> column before it -> column."""
+"""Columns of the frames that the engine's tables lack: table -> preceding column -> column."""
 
 
 MESSAGES = Table(
@@ -102,9 +102,9 @@ MESSAGES = Table(
 
 @cache
 def tables() -> Mapping[str, Table]:
-    """All tables that a run can leave, in order.
+    """All tables that a run can have, in order.
 
-    The tables of a batch (`ackclock.run_batch`) begin with a further column, `seed`.
+    The tables of a batch (`ackclock.run_batch`) start with an additional column, `seed`.
 
     Returns
     -------

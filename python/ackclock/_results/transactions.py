@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["busy_share", "completion", "loss_rate", "offered_load", "pages", "queued_share"]
 
 SHARES = (0.5, 0.95, 0.99, 0.999)
-"""Shares of the quantiles: median and tails."""
+"""Probabilities of the quantiles: median and tails."""
 
 
 def completion(
@@ -92,7 +92,7 @@ def pages(transactions: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        Columns `flow`, `batch` (and `seed`, if it is there), `arrival_s`, `total_s` (null if something is missing),
+        Columns `flow`, `batch` (and `seed`, if present), `arrival_s`, `total_s` (null if something is missing),
         `objects`, `completed`.
     """
     import polars as pl
@@ -203,7 +203,7 @@ def _row(links: pl.DataFrame, name: str) -> dict[str, float]:
 
 
 def _counted(scenario: Scenario) -> tuple[float, float]:
-    """Return the part of the run that links and summaries count, seconds."""
+    """Return the part of the run that links and summaries cover, s."""
     from ackclock.units import DURATION, whole
 
     return whole(scenario.record.warm_up, DURATION) / 1e9, whole(scenario.duration, DURATION) / 1e9

@@ -1,4 +1,4 @@
-"""Numbers computed from video players: how efficiently, fairly and steadily they share a link."""
+"""Numbers computed from video players: how efficiently, fairly and stably they share a link."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["HORIZON", "bitrates", "inefficiency", "instability", "players", "quality", "unfairness"]
 
 HORIZON = 20
-"""Seconds of the past that instability covers."""
+"""Length of the past that instability covers, s."""
 
 
 def inefficiency(bps: Iterable[float], capacity_bps: float) -> float:
@@ -66,20 +66,20 @@ def unfairness(bps: Iterable[float]) -> float:
 def instability(bps: Sequence[float], horizon: int = HORIZON) -> float:
     """Bitrate switches of one player relative to its bitrate; recent switches have more weight.
 
-    The sum of abs(b[t-d] - b[t-d-1]) w(d) over d from 0 to k - 1, by the sum of b[t-d] w(d) over d from 1 to k, with
-    w(d) = k - d.
+    The sum of abs(b[t-d] - b[t-d-1]) w(d) over d from 0 to k - 1, divided by the sum of b[t-d] w(d) over d from 1 to
+    k, with w(d) = k - d.
 
     Parameters
     ----------
     bps
-        Its bitrate second by second, the last one at time t; the last k + 1 count.
+        Bitrate of the player second by second, up to time t; the last k + 1 values are used.
     horizon
         k, seconds.
 
     Returns
     -------
     float
-        0 if it never switched; NaN with fewer than k + 1 values, or without a bitrate.
+        0 if the player never switched; NaN with fewer than k + 1 values, or without a bitrate.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def bitrates(chunks: pl.DataFrame, *, start_s: float = 0.0, stop_s: float) -> pl
     Returns
     -------
     polars.DataFrame
-        Columns `t_s`, `flow`, `bitrate_bps`: of the last chunk asked for by then, 0 before the first.
+        Columns `t_s`, `flow`, `bitrate_bps`: bitrate of the last chunk requested by then, 0 before the first.
     """
     import numpy as np
     import polars as pl
@@ -126,7 +126,7 @@ def bitrates(chunks: pl.DataFrame, *, start_s: float = 0.0, stop_s: float) -> pl
 def quality(
     chunks: pl.DataFrame, capacity_bps: float, *, start_s: float, stop_s: float, horizon: int = HORIZON
 ) -> dict[str, float]:
-    """The three metrics of a run and the quality for viewers: means over the seconds from start_s on and before stop_s.
+    """The three metrics of a run and the viewers' quality: means over the seconds from start_s, before stop_s.
 
     Parameters
     ----------
@@ -135,21 +135,21 @@ def quality(
     capacity_bps
         Capacity of the shared link; see `ackclock.metrics.capacity_bps`.
     start_s, stop_s
-        The part of the run that counts; instability looks back up to `horizon` seconds from its start.
+        Part of the run that is evaluated; instability also uses up to `horizon` seconds before it.
     horizon
         k of instability, seconds.
 
     Returns
     -------
     dict
-        `inefficiency`; `unfairness`; `instability`, mean over players too; `jain` of the players' mean bitrates;
-        `bitrate_bps`, mean over players; `stalled`, share of the time that a player stood still after playback had begun;
+        `inefficiency`; `unfairness`; `instability`, also a mean over players; `jain` of the players' mean bitrates;
+        `bitrate_bps`, mean over players; `stalled`, share of the time for which playback stalled after it had begun;
         `switches`, per player and minute.
 
     Raises
     ------
     ValueError
-        If there is no player, or no second to look at.
+        If there is no player, or no second to evaluate.
     """
     import numpy as np
 
@@ -159,7 +159,7 @@ def quality(
         raise ValueError(f"{len(flows)} players from {start_s:g} to {stop_s:g} s; some are needed, and a second")
     weights = np.arange(horizon, -1, -1.0)
     inside = matrix[horizon:]
-    # windows of the last k + 1 seconds, the newest first
+    # windows of the last k + 1 seconds, newest first
     back = np.lib.stride_tricks.sliding_window_view(matrix, horizon + 1, axis=0)[..., ::-1]
     changes = np.abs(np.diff(back, axis=-1)) @ weights[:horizon]
     level = back[..., 1:] @ weights[1:]
@@ -191,8 +191,8 @@ def players(chunks: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        Columns `flow`, `chunks` (that arrived), `bitrate_bps` (their mean), `switches`, `first_picture_s` (when playback
-        began, null if it did not), `stalls` (chunks that came too late), `stall_s`.
+        Columns `flow`, `chunks` (number that arrived), `bitrate_bps` (their mean), `switches`, `first_picture_s`
+        (time at which playback began, null if it did not), `stalls` (chunks that arrived too late), `stall_s`.
     """
     import polars as pl
 
@@ -220,7 +220,7 @@ def _mean(values: Matrix) -> float:
 
 
 def _matrix(chunks: pl.DataFrame, t: Matrix) -> tuple[list[int], Matrix]:
-    """Return the players, and their bitrates: a row per time, a column per player."""
+    """Return the players, and their bitrates with a row per time and a column per player."""
     import numpy as np
 
     flows = sorted(chunks["flow"].unique().to_list())

@@ -1,4 +1,6 @@
-"""The arena: controllers by different authors on the same drawn scenarios, to which none of them can be fitted."""
+"""The arena: controllers by different authors on the same randomly drawn scenarios, so that no controller can be
+tuned to them.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +33,11 @@ __all__ = [
 
 _OF_GAME = frozenset({"Entry", "Plan", "Row", "Standing", "Table", "play"})
 _OF_TRAINING = frozenset({"TaskEnv", "paths", "steered"})
-"""Need Gymnasium."""
+"""Names that need Gymnasium."""
 
 
 def __getattr__(name: str) -> Any:
-    """Load at first use (PEP 562): the processes of own code need none of it."""
+    """Load names at first use (PEP 562): the processes of own code need none of them."""
     if name not in __all__:
         raise AttributeError(f"module 'ackclock.arena' has no attribute {name!r}")
     from importlib import import_module

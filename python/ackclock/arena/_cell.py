@@ -1,11 +1,14 @@
-"""The process of own code in the arena: is fenced, loads one piece of it, is sealed (`_seal`), and then makes tasks until there are none.
+"""Process for own code in the arena: it is fenced, loads one controller, is sealed (`_seal`), and then makes tasks
+until there are none.
 
-A controller of C or Rust is compiled before the fence, without being run. From then on nothing but the files that it declared or read when it was looked at can be read, so that
-neither the judge's command line (its salt) nor its folder is to be found.
+A controller in C or Rust is compiled before the fence is put up, without being run. Afterwards only files that it
+declared, or that it read when it was inspected, can be read, so the judge's command line (with its salt) and folder
+are out of reach.
 
-The judge shares this process with code that may want to write its own report. Of what Python can do, these are taken from it. Whatever is called after the code has
-been loaded was taken hold of before, and lies in the closure of a thread that no object leads to: a function that the code has put in another's place is never called.
-An audit hook refuses ways to frames and objects of others, and while it is loaded other processes. Code that is compiled, and `ctypes`, share memory all the same.
+The judge shares this process with code that may try to forge its own report, so some abilities of Python are removed.
+Every function called after loading was bound before, in the closure of a thread that no object refers to; a function
+that own code has replaced is therefore never called. An audit hook refuses access to frames and foreign objects, and
+during loading the creation of processes. Compiled code and `ctypes` still share the process's memory.
 
 References: PEP 578 (audit hooks); https://docs.python.org/3/library/audit_events.html.
 """
@@ -35,12 +38,12 @@ from ackclock.errors import AckclockError, UnavailableError
 from ackclock.own import OwnClass
 
 MEMORY = 2**30
-"""Bytes that own code and its runs may use beyond the process's memory at the time of sealing."""
+"""Memory that own code and its runs may use beyond the process's memory at the time of sealing, bytes."""
 
 ALWAYS = (
     "gc.get_objects", "gc.get_referents", "gc.get_referrers", "sys._current_exceptions", "sys._current_frames", "sys.addaudithook", "sys.setprofile", "sys.settrace",
 )  # fmt: skip
-"""Audit events that are refused as soon as own code is loaded: access to others' objects."""
+"""Audit events that are refused once own code is loaded, because they give access to foreign objects."""
 
 PROCESSES = (
     "os.exec",
@@ -52,27 +55,29 @@ PROCESSES = (
     "pty.spawn",
     "subprocess.Popen",
 )
-"""Calls that are also refused in Python, because they create unsealed processes. A controller that has to be compiled
-needs a compiler.
+"""Calls that are also refused in Python because they create processes without a seal. A controller that is compiled
+here needs a compiler and is exempt.
 """
 
 LATER = ("sys._getframe",)
-"""Calls that are refused in runs; during imports many modules check their importer."""
+"""Calls that are refused in runs but not during imports, when many modules inspect their importer."""
 
 FRAMES = ("ag_frame", "cr_frame", "gi_frame", "tb_frame")
-"""Attributes that lead to frames, refused from the beginning: the frame of a generator, kept from loading, leads in a run to those of the judge."""
+"""Attributes that lead to frames, refused from the beginning: the frame of a generator that was stored during loading
+would lead to the judge's frames during a run.
+"""
 
 RESUMED = 0x20 | 0x80 | 0x200
-"""Flags of code whose frame goes on later, elsewhere: generators, coroutines, asynchronous generators."""
+"""Flags of code objects whose frames are resumed later: generators, coroutines, asynchronous generators."""
 
 COPIES = 4
-"""Modules of a file of Python where runs are made again: so many connections share no variables."""
+"""Number of copies of a Python module when runs are repeated, so that connections share no module variables."""
 
 REACHED: dict[str, Callable[..., Any]] = {}
-"""Functions that runs call if the guard "reach" is off: own code can change them."""
+"""Functions called by runs if the guard "reach" is off; own code can replace them."""
 
 SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/opt", "/nix", "/etc", "/dev/null", "/dev/urandom")
-"""Folders of the system's libraries, and of the files that they read."""
+"""Folders of the system's libraries and their data files."""
 
 OF_OTHERS = frozenset({"proc", "sys", "dev", "run"})
 """Folders that describe other processes."""
@@ -81,16 +86,16 @@ THREADS = "own code: found {} of its threads after it was loaded; allowed: none"
 
 
 def serve(tasks: str, answers: str, page: str, again: str, guards: str, looks: str, place: str) -> None:
-    """Load, seal, and make tasks until there are none."""
-    sys.argv[:], sys.orig_argv[:] = [""], [""]  # which process this is, is not told
+    """Load own code, seal the process, and make tasks until there are none."""
+    sys.argv[:], sys.orig_argv[:] = [""], [""]  # hides the purpose of this process
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _seal.end_with_parent()  # a thread that watches for the parent would have to sleep, which the filter refuses
+    _seal.end_with_parent()  # a thread that watches the parent would have to sleep, which the filter refuses
     if int(page) >= 0:
         _wall.Page(int(page)).use(watches=not _seal.can())
     _other_load(bool(int(again)))
     given, back = int(tasks), int(answers)
     try:
-        owned, read = pickle.loads(_heard(given) or b"")  # from our own parent, before any own code is here
+        owned, read = pickle.loads(_heard(given) or b"")  # from the trusted parent, before own code is loaded
         apart = bool(int(again)) and "apart" in guards
         if int(looks):
             _written(back, json.dumps(_looked(owned[0], Path(place), guards)).encode())
@@ -113,14 +118,14 @@ def serve(tasks: str, answers: str, page: str, again: str, guards: str, looks: s
             box.append(str(error))
         ready.release()
         never.acquire()
-    except BaseException:  # own code may have done anything to this process, and a traceback is not an answer
+    except BaseException:  # own code may have changed anything in this process; a traceback would be no valid answer
         os._exit(1)
 
 
 def _fenced(
     owned: Sequence[OwnClass], read: Sequence[str], place: Path, *, fenced: bool, apart: bool
 ) -> AckclockError | None:
-    """Compile, and put the fence; what is wrong with the file."""
+    """Compile own code and put up the fence; returns the error of a file that cannot be compiled."""
     from ackclock._files import give_leave
 
     give_leave()
@@ -138,7 +143,7 @@ def _fenced(
 
 
 def _installed() -> list[str]:
-    """Where the system, the interpreter and its libraries lie, and this package."""
+    """Return the folders of the system, of the interpreter with its libraries, and of this package."""
     folders = {sys.prefix, sys.base_prefix, sys.exec_prefix, *(p for p in sys.path if "-packages" in Path(p).name)}
     return [*SYSTEM, *folders, str(Path(_seal.__file__).parent.parent)]
 
@@ -146,7 +151,7 @@ def _installed() -> list[str]:
 def _worker(
     given: int, back: int, guards: str, box: list[Any], ready: Any, bounded: Callable[[], None], *, compiled: bool
 ) -> Callable[[], None]:
-    """Return the function that makes the tasks once own code is sealed. It holds everything that it calls."""
+    """Return the function that makes tasks once own code is sealed. Everything that it calls is bound in it."""
     run, opened, packed, length = _engine.run_each, marshal.loads, struct.pack, struct.unpack
     read, write, ended, clock, threads = os.read, os.write, os._exit, time.thread_time, _thread._count
     base64, quoted, number, text_of = binascii.b2a_base64, json.encoder.encode_basestring_ascii, float.__repr__, str
@@ -235,7 +240,7 @@ def _worker(
 
 
 def _watched(late: list[bool], events: Sequence[str]) -> None:
-    """Refuse access to frames, to others' objects and to other processes."""
+    """Refuse access to frames, foreign objects and other processes."""
     always, later, frames, refused, resumed = (
         frozenset(events),
         frozenset(LATER),
@@ -259,7 +264,7 @@ def _watched(late: list[bool], events: Sequence[str]) -> None:
         ):
             raise refused(f"found {event}; allowed in the arena: nothing that leads to objects of others")
 
-    listen()  # by a hook of its own, before no more can be added
+    listen()  # through a separate hook, before further hooks are refused
     sys.addaudithook(hook)
 
 
@@ -271,7 +276,7 @@ def _looked(one: OwnClass, place: Path, guards: str) -> dict[str, Any]:
         give_leave()
         one.prepare(place, apart=one.name.endswith(".rs") and "apart" in guards)
         if "fence" in guards and _seal.can():
-            # files that are read here are written down, and may be read in runs
+            # files read here are recorded, and may be read again in runs
             anywhere = [entry.path for entry in os.scandir("/") if entry.name not in OF_OTHERS]
             _seal.fence([*anywhere, place], compiled=one.is_compiled)
         check(one.load(), closed_loop=False)
@@ -282,7 +287,7 @@ def _looked(one: OwnClass, place: Path, guards: str) -> dict[str, Any]:
 
 
 def _loaded(owned: Sequence[OwnClass], *, apart: bool) -> Mapping[str, Any]:
-    """Load the code and make one instance, so that imports of the constructor are included."""
+    """Load the code and create one instance, so that imports in the constructor are included."""
     from ackclock._files import give_leave
 
     give_leave()
@@ -292,13 +297,13 @@ def _loaded(owned: Sequence[OwnClass], *, apart: bool) -> Mapping[str, Any]:
     for one in owned:
         if not one.is_compiled:
             for _ in range(COPIES if apart else 1):
-                with suppress(Exception):  # the run reports the fault of the file
+                with suppress(Exception):  # the run reports errors in the file
                     made[one.key]()
     return made
 
 
 def _heard(given: int) -> bytes | None:
-    """The next text of the parent."""
+    """Return the next message of the parent; None at the end."""
     text = b""
     size = 8
     while len(text) < size:
@@ -326,12 +331,12 @@ def _other_load(again: bool) -> None:
 
 
 def _bound() -> Callable[[], None]:
-    """Limit the memory to the present size plus this much."""
+    """Return a function that limits memory to the present size plus `MEMORY`."""
     read, limited, sets, what, page, wrong, whole = (
         os.pread, resource.getrlimit, resource.setrlimit, resource.RLIMIT_DATA, os.sysconf("SC_PAGE_SIZE"), (OSError, ValueError, IndexError), int,
     )  # fmt: skip
     try:
-        about = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)  # the fence leaves no way there
+        about = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)  # the fence hides /proc later
     except OSError:
         return lambda: None
 

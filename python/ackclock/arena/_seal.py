@@ -1,14 +1,18 @@
-"""Two walls of the kernel around own code, the second tighter.
+"""Two kernel barriers around own code, the second tighter than the first.
 
-The fence stands before any of it is loaded: no further process, program, socket or signal handler, no file that is written, and of the files that are
-read only those of a list (Landlock, where the kernel has it) - not /proc, which tells of other processes. Threads and memory are left.
+The fence is put up before own code is loaded: no new process, program, socket or signal handler, no writing of files,
+and reading only of listed files (Landlock, if the kernel has it). /proc, which describes other processes, is not
+among them. Threads and memory remain available.
 
-The filter is put around what is loaded: memory, the two pipes of its process, CPU time, sleep and the end are left (seccomp of Linux).
+The filter (seccomp of Linux) is installed around loaded code: memory, the two pipes of its process, CPU time, sleep
+and exit remain available. Opening files, and reading or writing elsewhere, fails with EPERM. Any other call kills the
+process (SIGSYS), and the run has failed.
 
-What asks for a file, or reads and writes elsewhere, gets EPERM. Whatever else is asked ends the process (SIGSYS), and the run has failed. The kernel cannot take
-a clock away from native code: where it is mapped into the process, reading one is no system call. For that each scored run is made twice.
+The kernel cannot take clocks away from native code: where the clock page is mapped into the process, reading it needs
+no system call. Each scored run is therefore made twice.
 
-Sources: Linux Documentation/userspace-api/seccomp_filter.rst and landlock.rst; numbers of calls: arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h.
+Sources: Linux Documentation/userspace-api/seccomp_filter.rst and landlock.rst; system call numbers:
+arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h.
 """
 
 from __future__ import annotations
@@ -34,21 +38,21 @@ _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 _FILTER, _TSYNC = 1, 1
 _PROT_EXEC = 4
 _CPU_CLOCKS = (2, 3)
-"""CLOCK_PROCESS_CPUTIME_ID and CLOCK_THREAD_CPUTIME_ID, by which the engine bounds a run. The first has another number
-for another process; neither gives the time of day.
+"""CLOCK_PROCESS_CPUTIME_ID and CLOCK_THREAD_CPUTIME_ID, by which the engine limits a run. Another process's clock has
+a different number, and neither gives the time of day.
 """
 
 _OF_A_THREAD = 0x8000_0000
-"""Bit of the numbers of other threads' clocks of CPU time (clock_getcpuclockid)."""
+"""Bit in the numbers of other threads' CPU clocks (clock_getcpuclockid)."""
 
 _X86_64 = {
     "arch": 0xC000_003E, "seccomp": 317, "read": 0, "write": 1, "mmap": 9, "mprotect": 10, "clock_gettime": 228,
     # munmap, brk, rt_sigaction, rt_sigprocmask, rt_sigreturn, sched_yield, mremap, madvise, getpid, exit, getrusage, sigaltstack, gettid,
-    # futex, restart_syscall, exit_group, rseq; nanosleep, clock_nanosleep, tgkill: of the thread in each module of C that ends a hook without end;
-    # set_robust_list: of a thread that begins while the filter is put up
+    # futex, restart_syscall, exit_group, rseq; nanosleep, clock_nanosleep, tgkill: for the thread in each C module
+    # that stops an endless hook; set_robust_list: for a thread that starts while the filter is installed
     "free": (11, 12, 13, 14, 15, 24, 25, 28, 39, 60, 98, 131, 186, 202, 219, 231, 334, 35, 230, 234, 273),
     # open, stat, fstat, lstat, lseek, ioctl, pread64, pwrite64, readv, writev, access, getcwd, readlink, getdents64, openat, newfstatat,
-    # readlinkat, faccessat, statx, faccessat2; sched_getaffinity: of the C library's memory, in a new thread
+    # readlinkat, faccessat, statx, faccessat2; sched_getaffinity: for the C library's allocator, in a new thread
     "refused": (2, 4, 5, 6, 8, 16, 17, 18, 19, 20, 21, 79, 89, 217, 257, 262, 267, 269, 332, 439, 204),
 }  # fmt: skip
 _AARCH64 = {
@@ -60,16 +64,18 @@ _MACHINES = {"x86_64": _X86_64, "aarch64": _AARCH64}
 
 _ENOSYS = 0x0005_0026
 _NOTHING = 0x0005_0000
-"""Answer of a call that is said to be done, and is not: libraries such as Polars end where they may have no handler of a signal."""
+"""Filter result that reports success without making the call: libraries such as Polars abort if they cannot install a
+signal handler.
+"""
 _CLONE_THREAD = 0x1_0000
 _WRITES = 0o3 | 0o100 | 0o1000 | 0o2000
-"""Bits of open: not only for reading, O_CREAT, O_TRUNC, O_APPEND."""
+"""Flag bits of open that are refused: any mode other than reading, O_CREAT, O_TRUNC, O_APPEND."""
 _X32 = 0x4000_0000
-"""Bit of the numbers of another set of calls (x32), which must not be a way around."""
+"""Bit in the numbers of the x32 system calls, which must not bypass the filter."""
 
 _LOADING_X86_64: dict[str, Any] = {
     "clone": 56, "processes": (57, 58, 59, 322), "prlimit": 302, "rt_sigaction": 13, "open": {2: 1, 257: 2},
-    # clone3, openat2: the C library then takes the older call, whose arguments a filter can see
+    # clone3, openat2: the C library falls back to the older call, whose arguments a filter can inspect
     "unknown": (435, 437),
     # processes: fork, vfork, execve, execveat; refused: ptrace, process_vm_readv, process_vm_writev, kill, tkill, pidfd_open, pidfd_getfd, process_madvise; socket, socketpair, connect,
     # shmget, shmat, mq_open, io_uring_setup, bpf, userfaultfd, perf_event_open; creat, truncate, ftruncate, fallocate, rename, renameat, renameat2, mkdir, mkdirat,
@@ -90,15 +96,15 @@ _LOADING_AARCH64: dict[str, Any] = {
 _LOADING = {"x86_64": _LOADING_X86_64, "aarch64": _LOADING_AARCH64}
 
 _LANDLOCK = 444
-"""landlock_create_ruleset, on every machine; the next two are landlock_add_rule and landlock_restrict_self."""
+"""Number of landlock_create_ruleset on every machine; landlock_add_rule and landlock_restrict_self follow."""
 _EXECUTE, _READ_FILE, _READ_DIR = 1, 4, 8
 _HANDLED = (1 << 13) - 1
-"""Rights of files that its first version knows: to read, run, write, make and remove."""
+"""File access rights of Landlock's first version: read, execute, write, create and remove."""
 
 
 @cache
 def can() -> bool:
-    """Return whether this machine has the filter."""
+    """Return whether this machine supports the filter."""
     if sys.platform != "linux" or platform.machine() not in _MACHINES:
         return False
     try:
@@ -110,26 +116,27 @@ def can() -> bool:
 
 @cache
 def missing() -> str:
-    """Which wall this machine does not have, for people; empty if it has both."""
+    """Return a text about the barrier that this machine lacks; empty if it has both."""
     if not can():
         return "without a filter of system calls, which this machine does not have: own code could do anything"
-    if ctypes.CDLL(None).syscall(_LANDLOCK, None, 0, 1) <= 0:  # asks for the version
+    if ctypes.CDLL(None).syscall(_LANDLOCK, None, 0, 1) <= 0:  # queries the version
         return "without Landlock, which this kernel does not have: while it was loaded, own code could read any file"
     return ""
 
 
 def fence(files: Iterable[str | Path], *, folders: Iterable[str | Path] = (), compiled: bool) -> None:
-    """Put the fence around this process: the calling thread, and threads that it creates, can read no other files.
+    """Put up the fence around this process: the calling thread, and threads that it creates, can read no other files.
 
     Parameters
     ----------
     files
-        Files, and folders with all that is in them, that may be read.
+        Files that may be read, and folders whose whole contents may be read.
     folders
-        Folders of which only the names in them may be read.
+        Folders whose entries may be listed but not read.
     compiled
-        Whether the code is of C or Rust. It may have handlers of signals, and ends when it asks for a process or a program: no module has a use for one. Of a class of Python a handler would be
-        handed a frame, and is never called; its libraries ask for programs, and go on where they are refused.
+        Whether the code is C or Rust. Such code may install signal handlers, but is killed when it requests a process
+        or a program, which no module needs. In Python a signal handler would receive a frame, so none is ever called;
+        Python libraries request programs, and continue when they are refused.
 
     Raises
     ------
@@ -150,12 +157,12 @@ def fence(files: Iterable[str | Path], *, folders: Iterable[str | Path] = (), co
 def _landlock(libc: ctypes.CDLL, files: Iterable[str | Path], folders: Iterable[str | Path]) -> None:
     handled = struct.pack("Q", _HANDLED)
     rules = libc.syscall(_LANDLOCK, handled, len(handled), 0)
-    if rules < 0:  # a kernel without it (`missing`)
+    if rules < 0:  # a kernel without Landlock (`missing`)
         return
     try:
         read = _EXECUTE | _READ_FILE | _READ_DIR
         for place, rights in (*((f, read) for f in files), *((f, _READ_DIR) for f in folders)):
-            with suppress(OSError):  # a file that is not there cannot be read
+            with suppress(OSError):  # a missing file cannot be read anyway
                 opened = os.open(place, os.O_PATH | os.O_CLOEXEC)
                 try:
                     allowed = rights if os.path.isdir(place) else rights & ~_READ_DIR
@@ -171,7 +178,7 @@ def _landlock(libc: ctypes.CDLL, files: Iterable[str | Path], folders: Iterable[
 
 
 def _loading(*, compiled: bool) -> bytes:
-    """The filter of the fence: what is not named is left."""
+    """Build the filter of the fence, which allows every call that it does not name."""
     known = _LOADING[platform.machine()]
     lines: list[tuple[int, int, int, int]] = []
 
@@ -179,7 +186,7 @@ def _loading(*, compiled: bool) -> bytes:
         lines.append((code, so, other, value))
 
     def if_bits(call: int, at: int, bits: int, so: int, otherwise: int) -> None:
-        """The answer to a call by whether an argument has one of these bits."""
+        """Add the results of a call for an argument with any of these bits, and for one without."""
         add(_EQUAL, call, 0, 4)
         add(_LOAD, _ARGUMENTS + 8 * at)
         add(_ANY, bits, 0, 1)
@@ -209,8 +216,8 @@ def _loading(*, compiled: bool) -> bytes:
 
 
 def prepared(*, reads: int, writes: int) -> Callable[[], None]:
-    """Return a function that installs the filter in this process, with all its threads; it cannot be removed.
-    Everything that it needs is loaded before.
+    """Return a function that installs the filter in all threads of this process. A filter cannot be removed.
+    Everything that the function needs is loaded beforehand.
 
     Parameters
     ----------
@@ -237,8 +244,8 @@ def prepared(*, reads: int, writes: int) -> Callable[[], None]:
 
 
 def shut(process: int, filters: int) -> bool:
-    """Whether each thread of a process is behind this many filters more than this process, according to the kernel. A
-    kernel before 5.9 tells only whether there is one.
+    """Whether each thread of a process has at least this many filters more than this process, according to the
+    kernel. Kernels before 5.9 report only whether there is one.
     """
     wanted = _filters(Path("/proc/self")) + filters
     has = []
@@ -250,7 +257,7 @@ def shut(process: int, filters: int) -> bool:
 
 
 def _filters(about: Path) -> float:
-    """Number of filters around a thread. A kernel that does not count them has as many as are asked for."""
+    """Number of filters of a thread; infinite on a kernel that does not count them."""
     lines = (about / "status").read_text("ascii", "replace").splitlines()
     told = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
     if told.get("Seccomp") != "2":
@@ -259,23 +266,23 @@ def _filters(about: Path) -> float:
 
 
 def end_with_parent() -> None:
-    """Let the kernel kill this process when the thread that made it has ended, if it can."""
+    """Make the kernel kill this process when the thread that created it ends, if the machine supports that."""
     if can():
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def _program(known: dict[str, object], reads: int, writes: int) -> bytes:
-    """The filter, in the kernel's words of eight bytes: code, jump if so, jump if not, value."""
+    """Build the filter as BPF instructions of eight bytes: code, jump if true, jump if false, value."""
     lines: list[tuple[int, int, int, int]] = []
 
     def add(code: int, value: int, so: int = 0, other: int = 0) -> None:
         lines.append((code, so, other, value))
 
     def argument(at: int) -> int:
-        return _ARGUMENTS + 8 * at  # the lower half: both machines are little-endian
+        return _ARGUMENTS + 8 * at  # the low half: both machines are little-endian
 
     def only(call: str, at: int, values: tuple[int, ...], otherwise: int) -> None:
-        """The call, if the argument is one of these."""
+        """Allow a call only if the argument is one of these values."""
         add(_EQUAL, int(known[call]), 0, len(values) + 3)  # type: ignore[call-overload]
         add(_LOAD, argument(at))
         for left, value in enumerate(reversed(values)):
@@ -284,7 +291,7 @@ def _program(known: dict[str, object], reads: int, writes: int) -> bytes:
         add(_RETURN, _ALLOW)
 
     def unless(call: str, at: int, bits: int) -> None:
-        """The call, if the argument has none of these bits."""
+        """Allow a call only if the argument has none of these bits."""
         add(_EQUAL, int(known[call]), 0, 4)  # type: ignore[call-overload]
         add(_LOAD, argument(at))
         add(_ANY, bits, 0, 1)

@@ -1,8 +1,9 @@
-"""Makes runs with own code in processes that each load one piece of own code, are sealed, and then make tasks until
-they are ended (`_cell`).
+"""Makes runs with own code in processes that each load one controller, are sealed, and then make tasks until they are
+stopped (`_cell`).
 
-Beside the wall of all commands (`_wall`, `sweep.apart`) three things are tighter. A process holds one entry's code and no other's. What comes back is text and
-numbers, and no object whose reading could run anything. Memory is bounded beyond what the code took while it was loaded.
+Three rules are stricter than those of all commands (`_wall`, `sweep.apart`). A process holds the code of a single
+entry. Answers are text and numbers, and no objects whose decoding could execute code. Memory is limited to its size
+after loading plus a fixed amount.
 """
 
 from __future__ import annotations
@@ -38,42 +39,41 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MOST = 3
-"""Maximum number of processes that a thread keeps, one for each piece of own code."""
+"""Maximum number of processes that a thread keeps, one for each controller."""
 
 GUARDS = "seal memory reach fence apart"
 
 WALL_S = 120.0
-"""Wall time of a run in seconds: own code may sleep, which takes no CPU time."""
+"""Maximum wall-clock time of a run, s: own code may sleep, which takes no CPU time."""
 
 WHOLE_S = 1e9
-"""Budget that marks a task of a search, which needs all of its runs or none: if one ends the process, all have
-failed.
-"""
+"""Budget that marks a task of a search, which needs all of its runs: if one ends the process, all have failed."""
 
 FORGED = "own code: found an answer that no run gives"
 
 GIVEN_UP = 8
-"""Successive processes ended by the same own code, after which its further runs are not started."""
+"""Number of successive processes ended by the same own code after which its further runs are not started."""
 
 _here = threading.local()
-"""The processes of each thread."""
+"""Processes of each thread."""
 _deaths: dict[str, int] = {}
-"""Own code and way of running -> processes that it has ended since its last successful run."""
+"""Own code and kind of run -> number of processes that it has ended since its last successful run."""
 
 
 class Sealed(Threads):
-    """Threads of this process, each with sealed processes of its own for own code.
+    """Threads of this process, each with its own sealed processes for own code.
 
     Parameters
     ----------
     jobs
         Number of threads.
     again
-        Whether to make the runs under another load: each alone in its task, in processes of lowest priority that share
-        one CPU.
+        Whether to make the runs under a different load: one per task, in processes of lowest priority that share one
+        CPU.
     guards
-        "fence", what stands around loading, "seal", the filter of runs, "memory", its bound, "reach", what Python may touch, and "apart", by which connections share
-        no variables where runs are made again; tests take them off.
+        Active guards: "fence" (barrier during loading), "seal" (filter during runs), "memory" (its limit), "reach"
+        (objects that Python code may access), and "apart" (in repeated runs connections share no variables). Tests
+        remove some of them.
     """
 
     def __init__(self, jobs: int, *, again: bool = False, guards: str = GUARDS) -> None:
@@ -96,7 +96,7 @@ class Sealed(Threads):
 
 
 def _made(task: Task, *, again: bool, guards: str, kept: set[_Process], stop: _engine.Stop) -> Done:
-    """The runs of a task."""
+    """Make the runs of a task."""
     if again:
         task = replace(task, engine=needed(engine_identity(), task.texts))
     if not task.own:
@@ -147,7 +147,7 @@ def _process(which: str, owned: Sequence[OwnClass], kept: set[_Process], *, agai
 
 
 class _Process:
-    """Process that makes the tasks of one piece of own code."""
+    """A process that makes the tasks of one controller."""
 
     def __init__(
         self, owned: Sequence[OwnClass], *, again: bool = False, guards: str = GUARDS, looks: bool = False
@@ -169,7 +169,7 @@ class _Process:
         finally:
             for one in given:
                 os.close(one)
-        # files that the first look read may be read again
+        # files read during the inspection may be read again
         self._send(
             pickle.dumps((tuple(owned), [] if looks else [path for one in owned for path in own.remembered(one)]))
         )
@@ -183,7 +183,7 @@ class _Process:
         try:
             said, why = self.hear(WALL_S * len(task.runs))
         except InputError as error:
-            # runs of code that loads when it is looked at, and not here, have failed; those of others go on
+            # runs of code that passed the inspection but fails to load here have failed; other runs continue
             return _failed(len(task.runs), str(error)), ""
         if said is None:
             return None, why
@@ -231,7 +231,7 @@ class _Process:
         return said
 
     def kill(self) -> None:
-        """Kill it while its thread waits, which is then notified."""
+        """Kill the process while its thread waits, which then notices."""
         self._process.kill()
 
     def end(self) -> None:
@@ -241,7 +241,7 @@ class _Process:
         for one in (self._tasks, self._answers):
             with suppress(OSError):
                 os.close(one)
-        shutil.rmtree(self._place, ignore_errors=True)  # the fence leaves the process no way to do so
+        shutil.rmtree(self._place, ignore_errors=True)  # the fence prevents the process from removing it
 
 
 def _answer(text: bytes) -> Mapping[str, Any]:
@@ -280,12 +280,12 @@ def _read(said: Mapping[str, Any], most: int) -> Done:
 
 
 def look(one: OwnClass, *, guards: str = GUARDS) -> None:
-    """Determine in another process what own code reads, so that this process, which judges, never runs any of it.
+    """Find out, in another process, which files own code reads. The judging process never runs any own code.
 
     Raises
     ------
     InputError, UnavailableError
-        If it cannot be loaded, or is not a valid controller.
+        If own code cannot be loaded, or is not a valid controller.
     """
     child = _Process([one], looks=True, guards=guards)
     try:

@@ -1,6 +1,8 @@
-"""Verdict of the Linux kernel on the entries of a table: the same draws over the same links, with the kernel in the hosts, scored as the simulator's runs are.
+"""Verdict of the Linux kernel on the entries of a table: the same draws over the same links, with the kernel as the
+hosts' stack, scored like the simulator's runs.
 
-The family `adversary` is left out, whose searches are thousands of runs. What the kernel cannot do is said, by entry and by draw.
+The family `adversary` is left out because its searches take thousands of runs. Entries and draws that the kernel
+cannot run are listed.
 """
 
 from __future__ import annotations
@@ -22,18 +24,18 @@ __all__ = ["Verdict", "ask"]
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Answers of the kernel on one entry.
+    """The kernel's results of one entry.
 
     Parameters
     ----------
     rows
-        The simulator's rows of the draws that the kernel could play.
+        The simulator's rows of the draws that the kernel could run.
     terms
-        By draw: the terms of the kernel's run.
+        Terms of the kernel's run, by draw.
     scores
-        By draw: their score, 0 to 1.
+        Score of the kernel's run, 0 to 1, by draw.
     why
-        By draw: what the kernel cannot do; under "" what keeps it from the entry.
+        Feature that the kernel lacks, by draw; under "" the reason why it cannot run the entry.
     """
 
     rows: list[Row] = field(default_factory=list)
@@ -43,12 +45,12 @@ class Verdict:
 
     @property
     def kernel(self) -> float:
-        """Mean of the means of families on the kernel, 0 to 100."""
+        """Mean of the family means on the kernel, 0 to 100."""
         return _mean(self.families(kernel=True))
 
     @property
     def simulator(self) -> float:
-        """Mean of the means of families in the simulator, on the same draws, 0 to 100."""
+        """Mean of the family means in the simulator, on the same draws, 0 to 100."""
         return _mean(self.families(kernel=False))
 
     @property
@@ -58,7 +60,7 @@ class Verdict:
 
     @property
     def left(self) -> float | None:
-        """Share that CUBIC beside it gets on the kernel, of what it gets beside another CUBIC; None where no family asks."""
+        """Goodput of CUBIC beside the entry on the kernel, relative to CUBIC beside CUBIC; None if no family asks."""
         values = [told["others"] for told in self.terms.values() if "others" in told]
         return sum(values) / len(values) if values else None
 
@@ -71,19 +73,19 @@ class Verdict:
 
 
 def ask(table: Table, *, tell: Callable[[str, float], None] = lambda *_: None) -> dict[str, Verdict]:
-    """Play the draws of a table on the kernel that runs use, with each entry that it can run.
+    """Run the draws of a table on the kernel, with each entry that it can run.
 
     Parameters
     ----------
     table
-        Its entries and draws.
+        Table with entries and draws.
     tell
-        Told what is done, and which share of it.
+        Called with the current step and the share done.
 
     Returns
     -------
     dict
-        Verdict by the entry's name.
+        Verdict by name of the entry.
 
     Raises
     ------
@@ -101,7 +103,7 @@ def ask(table: Table, *, tell: Callable[[str, float], None] = lambda *_: None) -
     for n, standing in enumerate(ordered):
         tell(f"{n:,} of {len(ordered):,} entries on the kernel", n / len(ordered))
         found = verdicts[standing.entry.name] = Verdict()
-        usual = verdicts[ordered[0].entry.name].why  # CUBIC comes first: the others are compared with it
+        usual = verdicts[ordered[0].entry.name].why  # CUBIC comes first, because the others are compared with it
         for row in _rows(standing):
             if n and row.draw.id not in references:
                 found.why[row.draw.id] = usual.get(row.draw.id) or usual.get("") or "CUBIC has no run there"
@@ -131,7 +133,7 @@ def _mean(families: Mapping[str, list[float]]) -> float:
 
 
 def _run(scenario: Scenario, seed: int) -> dict[str, Any]:
-    """By the relay: with the kernel's own disciplines one-way delays are not told."""
+    """Run over the relay, because one-way delays are unknown with the kernel's own disciplines."""
     from ackclock import linux
 
     return frames(linux.run(scenario, seed=seed, network="relay"))

@@ -1,4 +1,6 @@
-"""Files that the arena leaves in its folder: `arena.json`, the page, the draws in which an entry is best and worst, the numbers of the figure."""
+"""Files that the arena writes to its folder: `arena.json`, the page, the draws in which an entry is best and worst,
+the figure's numbers.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ SCHEMA = "ackclock.arena/1"
 WRITTEN = ("arena.json", "report.html", "draws", "figures")
 MARKS = ("arena.json",)
 SHOWN = 10
-"""Draws that are listed of an entry, best and worst."""
+"""Number of draws listed for each entry, best and worst."""
 
 
 def write(table: Table, folder: Path) -> Path:
@@ -50,7 +52,7 @@ def write(table: Table, folder: Path) -> Path:
 
 
 def to_json(table: Table) -> dict[str, Any]:
-    """The table as plain values."""
+    """Return the table as plain values."""
     from ackclock import _engine
     from ackclock.sweep.task import engine_identity
 
@@ -121,7 +123,7 @@ def listed(table: Table) -> list[Standing]:
 
 
 def extremes(standing: Standing) -> tuple[list[Row], list[Row]]:
-    """The scenarios in which an entry is worst, and best."""
+    """Return the draws in which an entry is worst and best."""
     rows = sorted((row for row in standing.rows if row.draw.keys), key=lambda row: (row.score, row.draw.id))
     return rows[:SHOWN], rows[::-1][:SHOWN]
 
@@ -140,7 +142,7 @@ def _draw(standing: Standing, row: Row, folder: Path) -> None:
 
 
 def place(standing: Standing, row: Row) -> str:
-    """Name of a draw's file."""
+    """Return the file name of a draw."""
     from ackclock.own import short
 
     name = "".join(c if c.isalnum() or c in "._-" else "-" for c in short(standing.entry.controller))
@@ -156,7 +158,7 @@ def command(table: Table) -> str:
 
 
 def conclusion(table: Table) -> str:
-    """The outcome in one sentence."""
+    """Return the outcome in one sentence."""
     ranked = table.ranked
     known, pairs = table.known
     walls = _seal.missing() if any(s.entry.is_own for s in table.standings) else ""
@@ -172,12 +174,12 @@ def conclusion(table: Table) -> str:
 
 
 def number(value: float | None, digits: int = 1) -> str:
-    """A number of a table."""
+    """Format a number of a table."""
     return "–" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
 
 
 def cells(standing: Standing) -> list[str]:
-    """A row of the table: rank, entry, score, interval, ahead of the next, worst, left to CUBIC, remark."""
+    """Return a row of the table: rank, entry, score, interval, ahead of the next, worst, left to CUBIC, remark."""
     score = standing.score
     between = "–" if score is None or not math.isfinite(score.low) else f"{score.low:.1f} to {score.high:.1f}"
     return [
@@ -207,7 +209,7 @@ OF_KERNEL = (
 
 
 def kernel_cells(table: Table) -> list[list[str]]:
-    """Rows of the kernel's verdicts, in the table's order."""
+    """Return the rows of the kernel's verdicts, in the order of the table."""
     rows = []
     for standing in table.standings:
         found = table.verdicts.get(standing.entry.name)
@@ -221,7 +223,7 @@ def kernel_cells(table: Table) -> list[list[str]]:
 
 
 def page(table: Table) -> report.Page:
-    """The report as a value."""
+    """Return the report as a value."""
     plan = table.plan
     body = report.Table(
         caption="Scores are 0 to 100. Ahead of the next: how probably, over draws that are drawn again. Left to CUBIC: what it gets beside the entry, "
@@ -251,7 +253,7 @@ def page(table: Table) -> report.Page:
 
 
 def _more(task: Task) -> str:
-    """Families that are drawn more often."""
+    """Return, in words, the families that are drawn more often than others."""
     found = [f"{family.id} {family.times} times as many" for family in task.families if family.times > 1]
     return f" ({', '.join(found)})" if found else ""
 
@@ -268,7 +270,7 @@ def _of_kernel(table: Table) -> report.Table:
 
 
 def rules(task: Task) -> list[str]:
-    """Return the rules of a score, in sentences from which a reader can recompute it."""
+    """Return the scoring rules, in sentences from which a reader can recompute a score."""
     weights = ", ".join(f"{term} {weight:g}" for term, weight in task.weights.items())
     used = [term for term in TERMS if any(term in family.counts for family in task.families)]
     return [
@@ -338,7 +340,7 @@ def _extremes(standing: Standing) -> tuple[report.Block, ...]:
 
 
 def _lab(entry: Entry, rows: Sequence[Row]) -> str:
-    """Return links of the lab, folded. Own code cannot be in a link: CUBIC replaces it on the same path."""
+    """Return links to the lab, folded. Own code cannot be part of a link, so CUBIC replaces it on the same path."""
     controller, options = (
         (REFERENCE, {})
         if entry.is_own or entry.controller.startswith("quinn:")
@@ -353,7 +355,7 @@ def _lab(entry: Entry, rows: Sequence[Row]) -> str:
 
 
 def pareto(table: Table) -> Figure:
-    """Draw each entry's gain against its cost: no entry beats those on the line in both."""
+    """Draw each entry's gain against its cost; entries on the line are beaten by none in both."""
     import polars as pl
 
     task = table.plan.task
@@ -402,6 +404,6 @@ def _beaten(point: tuple[Any, ...], points: Sequence[tuple[Any, ...]]) -> bool:
 
 
 def digests(said: Mapping[str, Any], entry: str) -> dict[str, str]:
-    """Digest of each draw of an entry in a table that was written."""
+    """Return the digest of each draw of an entry in a table read from a file."""
     found = next((s for s in said["standings"] if s["entry"] == entry), None)
     return {} if found is None else {row["draw"]: row["digest"] for row in found["rows"]}

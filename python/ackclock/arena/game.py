@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 
 REFERENCE = "cubic"
 YARDSTICK = "reno"
-"""Both are in every table: harm is measured by what the first leaves, and an entry below the second has not won."""
+"""Entries of every table: harm is measured against what CUBIC leaves to others, and an entry below Reno has not won."""
 
 LIMIT_S = 60.0
-"""CPU seconds of one run; a run that takes more has failed."""
+"""Maximum CPU time of a run, s; a run that needs more has failed."""
 
 MEMORY = 2**30
-"""Bytes of one run."""
+"""Maximum memory of a run, bytes."""
 
 UNSURE = ": it looks at a clock, at other runs, or at what is not of the run"
 
 WARM_UP = "1500 ms"
-"""Time that is not counted, where the trap "start" is off."""
+"""Warm-up that is left out of the score if the trap "start" is off."""
 
 TRAPS = (
     "held-out",
@@ -59,17 +59,17 @@ TRAPS = (
     "delay",
     "loss",
 )
-"""Traps for cheaters; tests switch one off to show that it is the one that stops a cheater."""
+"""Traps for cheating entries. Tests switch one off to show that it is the one that stops a cheat."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A controller that competes.
+    """A controller that takes part.
 
     Parameters
     ----------
     controller
-        Its name, or `FILE.c`, `FILE.rs`, `FILE.py:CLASS` by its absolute path.
+        Name of the controller, or `FILE.c`, `FILE.rs`, `FILE.py:CLASS` with an absolute path.
     options
         `congestion_control_options`.
     """
@@ -79,7 +79,7 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """Name for readers."""
+        """Name shown to readers."""
         from ackclock.own import short
 
         options = ", ".join(f"{k}={v}" for k, v in self.options.items())
@@ -87,13 +87,13 @@ class Entry:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is a file."""
+        """Whether the entry is a file."""
         from ackclock.own import named
 
         return named(self.controller)
 
     def identity(self) -> str:
-        """Hash of its code and of the files that it reads; empty for a built-in one."""
+        """Hash of the entry's code and of the files that it reads; empty for a built-in controller."""
         from ackclock.own import described
 
         if not self.is_own:
@@ -104,7 +104,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Plan of a play.
+    """Settings of a play.
 
     Parameters
     ----------
@@ -132,14 +132,14 @@ class Plan:
 
     @property
     def everyone(self) -> list[Entry]:
-        """The entries, with CUBIC and Reno, each once."""
+        """Return the entries with CUBIC and Reno, each once."""
         found = [*self.entries, Entry(controller=REFERENCE), Entry(controller=YARDSTICK)]
         return [entry for i, entry in enumerate(found) if entry not in found[:i]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """An entry on a draw.
+    """Result of an entry on a draw.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ class Standing:
 
     @property
     def remark(self) -> str:
-        """Why it has no rank, or what it does to others; often empty."""
+        """Reason why the entry has no rank, or its effect on others; often empty."""
         if self.why:
             return self.why
         if self.starves:
@@ -241,7 +241,7 @@ class Table:
     runs, seconds, cpu_s
         Runs made now, their duration, and CPU seconds of this process and its children.
     verdicts
-        What the Linux kernel says of each entry, by name; empty if it was not asked.
+        The Linux kernel's verdict on each entry, by name; empty if it was not requested.
     """
 
     plan: Plan
@@ -254,12 +254,12 @@ class Table:
 
     @property
     def ranked(self) -> list[Standing]:
-        """Entries with a rank."""
+        """Entries that have a rank."""
         return [s for s in self.standings if s.rank is not None]
 
     @property
     def known(self) -> tuple[int, int]:
-        """Pairs whose order is known, and all pairs."""
+        """Number of pairs whose order is known, and of all pairs."""
         n = len(self.ahead)
         pairs = [self.ahead[i][j] for i in range(n) for j in range(i + 1, n)]
         return sum(max(p, 1 - p) >= rank.KNOWN for p in pairs), len(pairs)
@@ -277,7 +277,7 @@ def play(
     stop: threading.Event | None = None,
     others: dict[str, Others] | None = None,
 ) -> Table:
-    """Make the runs that the folder lacks, and score.
+    """Make the runs that the folder lacks, and score them.
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ def play(
     InputError
         If an entry cannot be loaded.
     UnavailableError
-        If it was stopped early; what was done is kept, and the next call goes on there.
+        If it was stopped early; finished runs are kept, and the next call continues from there.
     """
     stop = stop or threading.Event()
     began, cpu = time.monotonic(), _cpu_s()
@@ -369,7 +369,7 @@ def _standing(plan: Plan, entry: Entry, rows: Sequence[Row], unsure: str, lacks:
 
 
 class _Game:
-    """The runs of a table, in the folder's store."""
+    """Runs of a table, in the folder's store."""
 
     def __init__(
         self,
@@ -398,7 +398,7 @@ class _Game:
                     self.lacks[i] = self.lacks[i] or f"cannot take part in {draw.family.id}: {error}"
 
     def rows(self) -> list[list[Row]]:
-        """Every entry's rows, in the order of the draws."""
+        """Return the rows of every entry, in the order of the draws."""
         from ackclock.sweep import Store
 
         found: list[dict[str, Row]] = [{} for _ in self.everyone]
@@ -447,14 +447,14 @@ class _Game:
     def _made(
         self, store: Store, executor: Sealed, tables: Any, what: str, order: Sequence[int]
     ) -> tuple[list[dict[str, Any]], list[str], list[str]]:
-        """Tables, digest and failure of each cell, in the order of `_cells`."""
+        """Return tables, digest and failure of each cell, in the order of `_cells`."""
         from ackclock.sweep import Campaign, Cell, Recipe, engine_identity
 
         again = what == "again"
         cells = [Cell(scenario=self._cells[n][2], keys={}, seeds=[self._cells[n][1].seed]) for n in order]
         name = f"arena-{what}"
         recipe = Recipe(metrics=(), tables=tables)
-        # repeated runs have a name of their own in the store, so that they are really made
+        # repeated runs have another name in the store, so that they are really made
         campaign = Campaign(
             store, cells, recipe, name=name, anew=False, memory_limit=MEMORY * max(self.jobs, 1), time_limit_s=LIMIT_S,
             engine=f"{engine_identity()}/again" if again else None, unmixed=True,
@@ -485,7 +485,7 @@ class _Game:
         return frames, digests, failed
 
     def _compared(self, store: Store, executor: Sealed, found: list[dict[str, Row]]) -> None:
-        """Repeat each run in the opposite order: an entry with a different result has no score."""
+        """Repeat each run in the opposite order: an entry with a different result gets no score."""
         order = list(reversed(range(len(self._cells))))
         _, digests, failed = self._made(store, executor, (), "again", order)
         for n, (i, draw, _) in enumerate(self._cells):
@@ -499,9 +499,8 @@ class _Game:
         from ackclock import attack
 
         found: list[tuple[int, Draw, Row, Any]] = []
-        # The seed of a search belongs to the draw, not to the entry: all entries are examined in the same environments,
-        # and share the runs of references. Built-in entries come first, so that no reference has to run beside own
-        # code.
+        # The seed of a search depends on the draw and not on the entry, so all entries meet the same environments and
+        # share the runs of references. Built-in entries come first, so that no reference runs beside own code.
         searches = [
             (i, draw) for i in range(len(self.everyone)) for draw in self.draws if not draw.keys and not self.lacks[i]
         ]
@@ -547,7 +546,7 @@ class _Game:
         return found
 
     def _searched_again(self, executor: Sealed, searched: Sequence[tuple[int, Draw, Row, Any]]) -> None:
-        """The worst environment of each search once more, in another process."""
+        """Repeat the worst environment of each search in another process."""
         for i, draw, row, made in searched:
             if made is None or not self.everyone[i].is_own or self.unsure[i]:
                 continue
@@ -576,7 +575,7 @@ def _attack(entry: Entry, draw: Draw) -> Any:
 
 
 def _zero(draw: Draw, why: str) -> Row:
-    """A run without an answer counts as if nothing had been delivered."""
+    """Score of a run without an answer: as if nothing had been delivered."""
     from ackclock.arena.task import described
 
     return Row(

@@ -1,12 +1,15 @@
-"""Ranks, and how surely they are right: draws are drawn again, with replacement, within their families, the same ones for all entries.
+"""Ranks and their certainty: draws are resampled with replacement within their families, in the same way for all
+entries.
 
-The score of an entry is the mean of the means of its families. Its interval is Student's, over draws, family by family. Of two entries the share of the
-resamples in which the first is ahead is how probably it is (paired: both meet the same draws).
+The score of an entry is the mean of its family means. Its interval is Student's, over draws, family by family. The
+probability that one entry is ahead of another is the share of resamples in which it is (paired, because both entries
+meet the same draws).
 
-Whether an entry starves others is an estimate, too: what it leaves to them lies between 0 and 1, often near both ends, and a few draws may lack one of these by chance. Its
-bounds assume no more than these limits: draws have random weights, beside one more draw that is 0 for the lower bound and 1 for the upper one (`bounds`).
-The probability that an order is right is that with the first entry at its lower bound and the second at its upper one. Where the order is another one with the opposite bounds, it hangs on
-what is not known, and counts as one half.
+Whether an entry starves others is also an estimate: the share that it leaves to them lies between 0 and 1, often near
+both ends, and a few draws may miss one end by chance. Its bounds assume nothing but this range: draws get random
+weights, together with an additional draw that is 0 for the lower bound and 1 for the upper one (`bounds`). The
+probability of an order is computed with the first entry at its lower bound and the second at its upper bound. If the
+opposite bounds reverse the order, it is undetermined and counts as one half.
 
 References
 ----------
@@ -28,16 +31,16 @@ if TYPE_CHECKING:
 
 RESAMPLES = 4000
 KNOWN = 0.95
-"""Probability from which on an order is called known."""
+"""Probability from which an order counts as known."""
 
 FEW = 5
 """Number of draws of a family below which no order is reported."""
 
 WORST = 0.1
-"""Share of the draws whose mean is the worst case."""
+"""Share of the lowest draws whose mean is the worst case."""
 
 LEVEL = 0.95
-"""Level of intervals."""
+"""Confidence level of intervals."""
 
 Scores = Mapping[str, Sequence[float]]
 """Family -> score of each of its draws."""
@@ -45,16 +48,16 @@ Scores = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Position of an entry.
+    """Place of an entry in the ranking.
 
     Parameters
     ----------
     score
         Score with its interval, 0 to 100.
     rank
-        Rank from 1; None: it has none.
+        Rank from 1; None if the entry has no rank.
     ranks
-        Bounds of the rank, of those whose order is not known.
+        Bounds of the rank among entries whose order is not known.
     worst
         Mean of the lowest tenth of its draws, 0 to 100.
     """
@@ -95,7 +98,8 @@ def estimate(scores: Scores) -> Estimate:
 
 
 def worst(scores: Scores) -> float:
-    """Mean of the lowest tenth of the draws, 0 to 100; of one at least. Families weigh alike, however often they are drawn.
+    """Mean of the lowest tenth of the draws (at least one), 0 to 100. Families have equal weights, however many draws
+    they have.
 
     Examples
     --------
@@ -116,15 +120,16 @@ def worst(scores: Scores) -> float:
 
 
 def bounds(left: Sequence[Sequence[float]], *, seed: int = 1) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Resamples of the mean of what each entry leaves to others, shape (n, resamples): at the least, and at the most.
+    """Resampled means of the share that each entry leaves to others, shape (n, resamples): lowest and highest values.
 
-    Quantiles of the first are lower bounds of the mean, those of the second upper ones, for every distribution from 0 to 1. Weights of draws are even on the simplex; one more draw is
-    added to them, which is 0 for the first and 1 for the second.
+    Quantiles of the first are lower bounds of the mean, quantiles of the second upper bounds, for every distribution
+    on [0, 1]. The weights of the draws are uniform on the simplex; an additional draw is 0 for the first and 1 for
+    the second.
 
     Parameters
     ----------
     left
-        What each entry leaves on the same draws, 0 to 1.
+        Share that each entry leaves to others on the same draws, 0 to 1.
 
     Examples
     --------
@@ -141,12 +146,12 @@ def bounds(left: Sequence[Sequence[float]], *, seed: int = 1) -> tuple[NDArray[A
 
 
 def share(values: Sequence[float]) -> Estimate:
-    """Mean of what an entry leaves to others, with its interval.
+    """Return the mean share that an entry leaves to others, with its interval.
 
     Parameters
     ----------
     values
-        By draw, 0 to 1.
+        Share in each draw, 0 to 1.
 
     Examples
     --------
@@ -166,16 +171,17 @@ def share(values: Sequence[float]) -> Estimate:
 def ahead(
     entries: Sequence[Scores], *, left: Sequence[Scores] = (), starves: float = 0.0, seed: int = 1
 ) -> NDArray[Any]:
-    """Return the probability that each entry is ahead of each other, shape (n, n); half if both are equal, or if the order hangs on what is not known.
+    """Return the probability that each entry is ahead of each other, shape (n, n); 1/2 if equal or undetermined.
 
     Parameters
     ----------
     entries
         Scores of each entry, on the same draws.
     left
-        Share that each leaves to others, on the draws in which that counts; none: no entry starves another.
+        Share that each entry leaves to others, on the draws in which that term counts; empty if no entry can starve
+        another.
     starves
-        An entry that leaves less in the mean is behind those who leave more, whatever the score.
+        Mean share below which an entry ranks behind all entries that leave more, whatever its score.
 
     Examples
     --------
@@ -201,7 +207,7 @@ def ahead(
         weights = rng.multinomial(count, [1 / count] * count, size=RESAMPLES) / count
         drawn = np.array([entry[family] for entry in entries], dtype=float)
         middle = drawn.mean(axis=1, keepdims=True)
-        # means of resamples lie closer together than means of new samples would, by this factor
+        # scales the deviations of resampled means, which vary less than means of new samples would
         means += middle + np.sqrt(count / (count - 1)) * (drawn @ weights.T - middle)
     if not left or not left[0]:
         return _share_ahead(means, means)
@@ -215,7 +221,9 @@ def ahead(
 
 
 def _share_ahead(of: NDArray[Any], others: NDArray[Any]) -> NDArray[Any]:
-    """Share of the resamples in which each is above each of the others, shape (n, n). Sums of the same numbers in another order differ in their last bits."""
+    """Share of the resamples in which each entry is above each other, shape (n, n). A tolerance absorbs rounding:
+    sums of the same numbers in another order differ in their last bits.
+    """
     import numpy as np
 
     apart = of[:, None, :] - others[None, :, :]
@@ -224,7 +232,7 @@ def _share_ahead(of: NDArray[Any], others: NDArray[Any]) -> NDArray[Any]:
 
 
 def tau_b(first: Sequence[float], second: Sequence[float]) -> float:
-    """Kendall's rank correlation, ties counted (tau-b).
+    """Kendall's rank correlation with ties (tau-b).
 
     Examples
     --------

@@ -1,7 +1,8 @@
-"""From the tables of a run to its score, 0 to 1: the weighted geometric mean of the terms that count in its family.
+"""Computes the score of a run from its tables, 0 to 1: the weighted geometric mean of the terms that count in its
+family.
 
-The mean is geometric, so that no entry can compensate for a term that it sacrifices completely: an entry that delivers
-nothing gains nothing by a short queue.
+With a geometric mean no entry can compensate for a term that it sacrifices completely: an entry that delivers nothing
+gains nothing from a short queue.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ KEPT: tuple[tuple[str, tuple[str, ...] | None], ...] = (
     ("goodput", ("t_s", "flow", "goodput_bps")),
     ("transactions", ("arrival_s", "bytes", "total_s", "done")),
 )
-"""Tables of each run, and their columns."""
+"""Tables of each run, with their columns."""
 
 PATIENCE = 10.0
-"""Multiple of its minimum duration: a response that arrived that long before the end and is not finished counts as
-never.
+"""Multiple of a response's minimum duration: an unfinished response that arrived longer ago than this before the end
+of the run counts as never finished.
 """
 
 
@@ -39,8 +40,8 @@ def frames(run: Run) -> dict[str, pl.DataFrame]:
 
 
 def combined(task: Task, terms: Mapping[str, float], *, off: frozenset[str] = frozenset()) -> float:
-    """Return the score of a scenario from its terms; `off`: disabled traps, of which "geometric" leaves an arithmetic
-    mean.
+    """Return the score of a scenario from its terms. `off` holds the disabled traps; with "geometric" among them the
+    mean is arithmetic.
 
     Examples
     --------
@@ -58,16 +59,16 @@ def combined(task: Task, terms: Mapping[str, float], *, off: frozenset[str] = fr
 def terms(
     task: Task, draw: Draw, run: Frames, reference: Frames, *, off: frozenset[str] = frozenset()
 ) -> dict[str, float]:
-    """Terms that count in a scenario.
+    """Return the terms that count in a scenario.
 
     Parameters
     ----------
     run
         Tables of the run with the entry.
     reference
-        Of the run with CUBIC in its place.
+        Tables of the run with CUBIC in its place.
     off
-        Traps that are off: terms that do not count, and "unfinished", without which responses that are not finished do not.
+        Disabled traps: terms that do not count, and "unfinished", without which unfinished responses do not count.
     """
     if "unfinished" in off and "speed" in draw.family.counts:
         rows = run["transactions"]
@@ -133,7 +134,7 @@ def _speed(_: Task, draw: Draw, run: Frames, __: Frames) -> float:
     for arrival, size, total, done in zip(*columns, strict=True):
         least = 4 * draw.delay_s + 8 * size / (
             draw.rate_bps * PAYLOAD
-        )  # a round trip for the handshake, one for request and response
+        )  # one round trip for the handshake, one for request and response
         if done and total:
             found.append(min(least / total, 1.0))
         elif end - arrival > PATIENCE * least:

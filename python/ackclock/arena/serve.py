@@ -1,7 +1,8 @@
-"""Answers requests for scores, one after the other, for programs that write controllers: each entry goes through the
-tiers, and stops when it is certainly beaten.
+"""Answers requests for scores one at a time, for programs that write controllers: each entry goes through the tiers,
+and stops once it is certainly beaten.
 
-A request is a JSON object; `Server.answer` has its keys. Runs are kept in a folder for as long as the server is there, so that CUBIC, Reno and the controller to be beaten run once.
+A request is a JSON object; `Server.answer` has its keys. Runs are stored in a folder for the lifetime of the server,
+so that CUBIC, Reno and the controller to be beaten run only once.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ HOPELESS = 0.8
 """Share of the score to beat below which an entry stops after the quick tier, whose one draw of each family has no interval."""
 
 UNLIKELY = 0.05
-"""Probability to be ahead below which it stops after the medium tier."""
+"""Probability of being ahead below which an entry stops after the medium tier."""
 
 
 class Server:
-    """Scores of entries.
+    """Scores entries on request.
 
     Parameters
     ----------
@@ -53,13 +54,14 @@ class Server:
         self._others: dict[str, dict[str, Others]] = {}
 
     def answer(self, line: str) -> dict[str, Any]:
-        """Return the answer to a line; errors are answers, too.
+        """Return the answer to a line; errors are answers as well.
 
         Parameters
         ----------
         line
-            JSON with `task`, `entry` (`{"controller": NAME, "options": {...}}` or `{"language": "c", "text": ...}`, of Python with `class`), `tier` (quick), `beat` (the
-            controller that has to be beaten; reno) and `id`, which comes back.
+            JSON with `task`, `entry` (`{"controller": NAME, "options": {...}}` or `{"language": "c", "text": ...}`,
+            of Python with `class`), `tier` (quick), `beat` (the controller to be beaten; reno) and `id`, which is
+            returned in the answer.
         """
         given: Any = None
         try:

@@ -1,7 +1,8 @@
 """A task: families of scenarios with ranges to draw from, and the terms that count in each with their weights.
 
-A value `{ from = A, to = B }` is drawn evenly by its logarithm, `{ one_of = [...] }` is one of these, and `"@a.dotted.key"` is what was drawn there.
-The controller `@` is the entry. Everything else is a scenario as `ackclock run` reads it.
+A value `{ from = A, to = B }` is drawn log-uniformly, `{ one_of = [...] }` is one of the listed values, and
+`"@a.dotted.key"` refers to the value drawn for that key. The controller `@` is the entry. Everything else is a
+scenario as `ackclock run` reads it.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ TERMS: Mapping[str, str] = {
     "speed": "least possible time of a response by its time, the mean of all; one that was not finished counts 0",
     "worst": "1 less the regret in the worst environment that a search found",
 }
-"""Possible terms: each is 0 to 1, and more is better."""
+"""Possible terms; each is between 0 and 1, and larger is better."""
 
 TIERS = ("quick", "medium", "full")
 PUBLIC = "public"
-"""The salt of the scenarios for development."""
+"""Salt of the scenarios for development."""
 
 FLOOR = 0.01
-"""Minimum of a term in a score, so that one term cannot make all others vanish."""
+"""Lower bound of a term in a score, so that a single term cannot reduce the score to 0."""
 
 LARGEST = 2**18
 MOST_DRAWS, MOST_FAMILIES, MOST_TIMES = 1000, 50, 100
@@ -52,19 +53,19 @@ ATTACK = {"budget", "objective", "evaluations"}
 
 _AMOUNT = re.compile(r"\s*([0-9.]+(?:e-?[0-9]+)?)\s*(.*?)\s*")
 _DIGITS = 3
-"""Significant digits of drawn values: short in a file, and exact there."""
+"""Significant digits of drawn values, so that files are short and exact."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """Scenarios of one kind.
+    """Scenarios of the same kind.
 
     Parameters
     ----------
     id, about
         Name and a few words.
     counts
-        Terms that make the score of its scenarios.
+        Terms that make up the score of its scenarios.
     scenario
         Keys of a scenario, with ranges; empty if it is an attack.
     attack
@@ -72,7 +73,7 @@ class Family:
     recovery
         Window in seconds, if `recovery` counts.
     times
-        Its draws, for each of a family without this key. The weight of the family stays.
+        Number of draws for each draw of a family without this key. The weight of the family is not affected.
     """
 
     id: str
@@ -86,7 +87,7 @@ class Family:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """Task for controllers.
+    """A task for controllers.
 
     Parameters
     ----------
@@ -99,7 +100,8 @@ class Task:
     delay_s, loss
         Values that halve the terms of these names.
     starves
-        An entry that leaves others less than this share of what CUBIC leaves them starves them, and ranks behind all that do not.
+        Share of what CUBIC leaves to others below which an entry starves them, and ranks behind all entries that do
+        not.
     draws
         Number of scenarios of a family, by tier.
     text
@@ -123,13 +125,13 @@ class Task:
         return hashlib.sha256(self.text.encode()).hexdigest()[:16]
 
     def family(self, id_: str) -> Family:
-        """A family by its name."""
+        """Return a family by its name."""
         return next(f for f in self.families if f.id == id_)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Draw:
-    """Drawn scenario, or the seed of a search.
+    """A drawn scenario, or the seed of a search.
 
     Parameters
     ----------
@@ -150,28 +152,28 @@ class Draw:
 
     @property
     def id(self) -> str:
-        """Id in tables and file names."""
+        """Identifier in tables and file names."""
         return f"{self.family.id}-{self.number}"
 
     def scenario(self, controller: str, options: Mapping[str, Any]) -> Scenario:
-        """The scenario with a controller in the entry's place."""
+        """Return the scenario with a controller in the entry's place."""
         from ackclock.scenario import Scenario
 
         return Scenario.from_dict(filled(self.keys, controller, options))
 
     @cached_property
     def rate_bps(self) -> float:
-        """Nominal rate of the bottleneck."""
+        """Nominal rate of the bottleneck, bit/s."""
         return float(whole(self.keys["network"]["bottleneck"]["rate"], RATE))
 
     @cached_property
     def delay_s(self) -> float:
-        """Nominal delay of the way, one direction."""
+        """Nominal one-way delay of the path, s."""
         return float(whole(self.keys["network"]["bottleneck"]["delay"], DURATION)) / 1e9
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Numbers of the entry's groups of flows, and of the others."""
+        """Numbers of the flow groups of the entry, and of the others."""
         flows = self.keys["flows"]
         mine = tuple(i for i, group in enumerate(flows) if group["congestion_control"] == PLACE)
         return mine, tuple(i for i in range(len(flows)) if i not in mine)
@@ -189,7 +191,7 @@ def load(name: str) -> Task:
     Raises
     ------
     InputError
-        If it does not exist, or the file is not a task.
+        If the task does not exist, or the file is not a task.
     """
     if name in built_in():
         return read(files("ackclock.arena").joinpath("tasks", f"{name}.toml").read_text("utf-8"), name)
@@ -200,12 +202,12 @@ def load(name: str) -> Task:
 
 
 def read(text: str, name: str) -> Task:
-    """A task from its text.
+    """Parse a task.
 
     Raises
     ------
     InputError
-        If it is not one.
+        If the text is not a task.
     """
     try:
         table = tomllib.loads(text)
@@ -246,13 +248,13 @@ def read(text: str, name: str) -> Task:
 
 
 def drawn(task: Task, salt: str, count: int) -> list[Draw]:
-    """Return scenarios of each family, `count` of each, or a multiple where the family says so. Another salt gives others; a longer list begins with a shorter
-    one.
+    """Return scenarios of each family: `count`, or a multiple of it if the family says so. Another salt gives other
+    scenarios. A longer list begins with the shorter one.
     """
     found = []
     for family in task.families:
         for number in range(1, count * family.times + 1):
-            # `random` documents that a text gives the same numbers in every version
+            # `random` is documented to give the same numbers for a text in every version
             chance = random.Random(f"ackclock arena {task.digest} {family.id} {salt} {number}")
             seed = chance.randrange(1, 2**31)
             keys = _resolved(_drawn(family.scenario, chance)) if family.scenario else {}
@@ -356,7 +358,7 @@ def _family(name: str, entry: Any, weights: Mapping[str, Any]) -> Family:
 
 
 def _tried(task: Task) -> None:
-    """Refuse a task whose families make no scenario, before anything runs."""
+    """Refuse a task with a family that makes no valid scenario, before anything runs."""
     from ackclock.attack import Attack
     from ackclock.attack import load as budget
 
@@ -436,7 +438,7 @@ def _share(name: str, value: Any) -> float:
 
 
 def described(draw: Draw) -> str:
-    """A draw in a few words."""
+    """Describe a draw in a few words."""
     if not draw.keys:
         return f"search {draw.number} of {json.dumps(dict(draw.family.attack))}"
     link = draw.keys["network"]["bottleneck"]

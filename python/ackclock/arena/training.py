@@ -1,7 +1,8 @@
 """A task of the arena for agents: its scenarios as environments of `ackclock.gym`, and its score at the end of an
 episode.
 
-The reward of a step is that of the environment. The score of an episode is made by `ackclock.arena.score`, as the table's are: there is no second definition of either.
+The reward of a step is the environment's. The score of an episode is computed by `ackclock.arena.score`, as in the
+table, so neither has a second definition.
 """
 
 from __future__ import annotations
@@ -34,21 +35,22 @@ STEERED = ("bulk", "transfer", "throttled")
 
 
 def steered(task: Task) -> list[str]:
-    """Return families in which an agent can control the entry as one flow: no search, no short responses, no flows of
-    the entry beside each other.
+    """Return families in which an agent can control the entry as one flow: no searches, no short responses, no
+    concurrent flows of the entry.
     """
     return [family.id for family in task.families if _is_steered(task, family)]
 
 
 def paths(task: Task | str, families: Sequence[str] = ()) -> Callable[[np.random.Generator], Scenario]:
-    """Scenarios of a task for `ackclock.gym.VectorEnv`, which draws one for each episode.
+    """Scenarios of a task for `ackclock.gym.VectorEnv`, one drawn for each episode.
 
     Parameters
     ----------
     task
         A task, or its name.
     families
-        Those to draw from; none: all in which an agent can control the entry. `VectorEnv` controls the first group of flows, which the entry is in the tasks that come with ackclock.
+        Families to draw from; none: all in which an agent can control the entry. `VectorEnv` controls the first group
+        of flows, which is the entry in the tasks shipped with ackclock.
 
     Examples
     --------
@@ -62,10 +64,11 @@ def paths(task: Task | str, families: Sequence[str] = ()) -> Callable[[np.random
 
 
 class TaskEnv(gymnasium.Env["Observation", "Observation"]):
-    """The scenarios of a task, an episode each: `ackclock.gym.Env` with the entry's flow in the agent's hands.
+    """The scenarios of a task, one per episode: `ackclock.gym.Env` in which the agent controls the entry's flow.
 
-    The last `info` of an episode has `score`, from 0 to 1, and `terms`, as the arena makes them of a run; `info` of `reset` has `draw`, family and scenario in words.
-    Draws hang on the seed of `reset`, and are those of no table.
+    The last `info` of an episode has `score`, from 0 to 1, and `terms`, as the arena computes them for a run; `info`
+    of `reset` has `draw`, the family and scenario in words. Draws depend on the seed of `reset`, and occur in no
+    table.
 
     Parameters
     ----------
@@ -99,9 +102,9 @@ class TaskEnv(gymnasium.Env["Observation", "Observation"]):
         Parameters
         ----------
         seed
-            Of the draws; None: the next one.
+            Seed of the draws; None: the next one.
         options
-            None are known.
+            No options are supported.
         """
         super().reset(seed=seed)
         self._env.close()
@@ -119,7 +122,7 @@ class TaskEnv(gymnasium.Env["Observation", "Observation"]):
         return observation, reward, terminated, truncated, info
 
     def close(self) -> None:
-        """End the episode, if one is under way."""
+        """End the current episode, if there is one."""
         self._env.close()
 
     def _made(self, draw: Draw) -> Env:
@@ -135,7 +138,7 @@ class TaskEnv(gymnasium.Env["Observation", "Observation"]):
 
 
 def _chosen(task: Task | str, families: Sequence[str]) -> Task:
-    """The task with these families alone."""
+    """Return the task with only these families."""
     from dataclasses import replace
 
     whole = load(task) if isinstance(task, str) else task

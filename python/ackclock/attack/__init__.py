@@ -1,15 +1,16 @@
-"""The worst case of a controller: a search over environments within a budget, for what it loses of what others get there.
+"""The worst case of a controller: a search within a budget for environments in which it gets much less than other
+controllers do.
 
 | module | mechanism |
 |---|---|
-| `budget` | what the adversary may do; a candidate, whole numbers, becomes a scenario |
-| `objective` | what is run for a candidate, and the regret that is its score |
-| `runs` | runs candidates, many at a time, and remembers their scores |
+| `budget` | limits of the adversary; a candidate (integers) becomes a scenario |
+| `objective` | runs of a candidate, and the regret that is its score |
+| `runs` | runs candidates in parallel, and stores their scores |
 | `journal` | the scores on disk, for one search at a time |
-| `search` | which candidates are looked at |
-| `shrink` | the simplest candidate that is as bad, and how wide the pit around it is |
-| `explain` | where target and reference part |
-| `attack` | all of it in order |
+| `search` | choice of candidates |
+| `shrink` | the simplest candidate that is as bad, and how many of its neighbours are |
+| `explain` | point at which target and reference diverge |
+| `attack` | all steps in order |
 | `files` | `worst.toml`, `attack.json`, `junit.xml` and the page |
 """
 

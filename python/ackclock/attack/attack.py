@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ackclock.sweep import Executor
 
 REFERENCES = ("cubic", "reno", "bbr3")
-"""Default controllers that show what is achievable; the target is not a reference of its own."""
+"""Default reference controllers, which show what is achievable; the target is left out of its own references."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class Attack:
     search
         One of `SEARCHES`.
     evaluations
-        Candidates that the search looks at.
+        Number of candidates that the search examines.
     seed
         Seed of the search and of the runs.
     victim
@@ -68,7 +68,7 @@ class Attack:
 
     @property
     def arms(self) -> list[Arm]:
-        """The target, then the references."""
+        """Return the target, then the references."""
         from ackclock.own import short
 
         options = {"congestion_control_options": self.options} if self.options else {}
@@ -82,11 +82,11 @@ class Attack:
 
     @property
     def wanted(self) -> Objective:
-        """The objective."""
+        """Return the objective."""
         return OBJECTIVES[self.objective]
 
     def identity(self) -> dict[str, Any]:
-        """Values that a journal must match to be continued."""
+        """Values that a journal must match for the search to be continued."""
         from ackclock.own import described, named
         from ackclock.sweep.task import engine_identity
 
@@ -109,7 +109,7 @@ class Attack:
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """Outcome of an attack.
+    """Result of an attack.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class Found:
 
     @property
     def score(self) -> float:
-        """Score of the worst case as found."""
+        """Score of the worst case as the search found it."""
         return self.scores[0].score
 
     @property
@@ -163,7 +163,7 @@ def run(
     stopped: Callable[[], bool] = lambda: False,
     others: Others | None = None,
 ) -> Found:
-    """Search, simplify, and examine the neighbourhood.
+    """Search, simplify the worst case, and examine its neighbourhood.
 
     Parameters
     ----------
@@ -178,9 +178,10 @@ def run(
     progress
         Called with the number of examined candidates and the best score so far.
     stopped
-        Returns whether the search has to end early.
+        Returns whether the search must end early.
     others
-        Runs of references that searches with the same budget, objective and seed share, in which those of this one are put.
+        Runs of references shared by searches with the same budget, objective and seed; those of this search are
+        added.
 
     Raises
     ------

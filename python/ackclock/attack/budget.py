@@ -1,8 +1,8 @@
 """Budgets: the limits of the adversary. A candidate is a tuple of integers, and becomes the keys of a scenario.
 
-A candidate begins with the numbers of the head, such as rate and queue, and goes on with up to `count` groups: an interval, a
-value of the jitter, a loss. Numbers are multiples of a quantum (1 ms, 10 kbit/s), so that what is written into a file is exactly
-what was run.
+A candidate begins with the numbers of the head, such as rate and queue, followed by up to `count` groups: an
+interval, a jitter value, a loss. Numbers are multiples of a quantum (1 ms, 10 kbit/s), so that files contain exactly
+the values that were run.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from ackclock.units import DURATION, PACKETS, RATE, SIZE, Dimension, parse_share
 Candidate = tuple[int, ...]
 
 LARGEST = 2**16
-"""Bytes of a budget's file."""
+"""Maximum size of a budget file, bytes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gene:
-    """Number of a candidate.
+    """One number of a candidate.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Gene:
     low, high
         Bounds, in quanta.
     unit, quantum
-        Unit in which it is written, and size of a quantum in it.
+        Unit in which the number is written, and size of a quantum in that unit.
     log
         Whether it is drawn log-uniformly.
     """
@@ -50,7 +50,7 @@ class Gene:
     log: bool = False
 
     def at(self, share: float) -> int:
-        """The value at a share of its range, 0 to 1."""
+        """Return the value at a share of the range, 0 to 1."""
         if self.log:
             value = math.exp(math.log(self.low) + share * (math.log(self.high) - math.log(self.low)))
         else:
@@ -58,15 +58,15 @@ class Gene:
         return self.clip(round(value))
 
     def clip(self, value: int) -> int:
-        """The nearest value that is allowed."""
+        """Return the nearest value that is allowed."""
         return min(max(value, self.low), self.high)
 
     def written(self, value: int) -> str:
-        """Return the value as in a scenario."""
+        """Return the value as written in a scenario."""
         return f"{self.amount(value)} {self.unit}".strip()
 
     def amount(self, value: int) -> str:
-        """The number alone, in its unit."""
+        """Return the number in its unit, without the unit."""
         return f"{round(value * self.quantum, 6):.10g}"
 
 
@@ -111,7 +111,7 @@ KINDS: Mapping[str, Kind] = {
 }  # fmt: skip
 
 FORMS: Mapping[str, tuple[Dimension | None, str, float, int, bool]] = {
-    # name: dimension, unit, quantum in the unit, quantum in base units, whether by logarithm
+    # name: dimension, unit, quantum in that unit, quantum in base units, whether drawn by logarithm
     "rate": (RATE, "Mbit/s", 0.01, 10_000, True),
     "slow": (RATE, "Mbit/s", 0.01, 10_000, True),
     "burst": (RATE, "Mbit/s", 0.01, 10_000, True),
@@ -130,21 +130,21 @@ FORMS: Mapping[str, tuple[Dimension | None, str, float, int, bool]] = {
 }
 
 BOXES = ("jitter", "box")
-"""Kinds that delay packets."""
+"""Kinds of budget that delay packets."""
 
 SLOW_FOR = "1 s"
-"""Duration for which a box's link is slow: CCAC begins in any state of the sender, which the path has to produce
-here.
+"""Time for which a box's link is slow at the start. CCAC begins with any state of the sender, which the path has to
+bring about here.
 """
 
 SHARES = ("loss", "ahead")
-"""Numbers that are shares."""
+"""Numbers that are shares, given as percentages."""
 
 FROM_NOTHING = ("hold", "ahead")
-"""Numbers whose least value is nothing, also where only the greatest is given."""
+"""Numbers whose minimum is zero even if only the maximum is given."""
 
 WINDOW = "200000 bytes"
-"""Receive window of a receiver that acknowledges ahead: it conceals every loss, so that nothing else bounds the sender."""
+"""Receive window of a receiver that acknowledges ahead: it conceals all losses, so nothing else limits the sender."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,10 +166,10 @@ class Budget:
     duration_ms
         Duration of the run; None if the intervals determine it.
     holds
-        Whose packets jitter holds: those of "all" flows, or of the "first" alone.
+        Flows whose packets jitter delays: "all", or only the "first".
     timeouts
-        "allow", or "forbid": what costs the target a timeout scores 0. A timeout after a variance of zero is an attack that always
-        wins (CCAC, SIGCOMM 2021).
+        "allow", or "forbid": candidates that cause a timeout of the target score 0. A timeout after an RTT variance
+        of zero is an attack that always succeeds (CCAC, SIGCOMM 2021).
     """
 
     name: str
@@ -192,21 +192,21 @@ class Budget:
         return self.genes[: len(candidate)]
 
     def groups(self, candidate: Candidate) -> list[tuple[int, ...]]:
-        """Groups of a candidate."""
+        """Return the groups of a candidate."""
         head, size = len(self.head), max(len(self.group), 1)
         return [candidate[i : i + size] for i in range(head, len(candidate), size)]
 
     def drawn(self, rng: random.Random) -> Candidate:
-        """A candidate, each number drawn evenly from its range."""
+        """Draw a candidate, each number uniformly from its range."""
         return tuple(gene.at(rng.random()) for gene in self.genes)
 
     def words(self, candidate: Candidate) -> str:
-        """A candidate for people."""
+        """Describe a candidate in words."""
         named = zip(self.genes_of(candidate), candidate, strict=True)
         return ", ".join(f"{gene.name} {gene.written(value)}" for gene, value in named)
 
     def scenario(self, candidate: Candidate) -> dict[str, Any]:
-        """Duration and network of a candidate, and the flows of other traffic."""
+        """Return duration and network of a candidate, and the flows of cross traffic."""
         head = {gene.name: gene.written(value) for gene, value in zip(self.head, candidate, strict=False)}
         queue = {"kind": "drop-tail", "limit": head["queue"]}
         if self.kind == "steps":
@@ -224,7 +224,7 @@ class Budget:
         return self._constant(head, queue)
 
     def target(self, candidate: Candidate) -> dict[str, Any]:
-        """Return keys of the target's flow besides its controller: application and receiver."""
+        """Return keys of the target's flow other than its controller: application and receiver."""
         if self.kind not in ("application", "receiver"):
             return {}
         head = {gene.name: gene.written(value) for gene, value in zip(self.head, candidate, strict=False)}
@@ -376,12 +376,12 @@ def read(table: Mapping[str, Any], *, name: str = "budget") -> Budget:
 
 
 MOST_GROUPS = 64
-"""Intervals, values or losses of a candidate."""
+"""Maximum number of intervals, values or losses of a candidate."""
 
 
 def _gene(key: str, given: Any, refuse: Any) -> Gene:
     dimension, unit, quantum, base, log = FORMS[key]
-    # ranges of a link's values begin at zero; a single value cannot be changed by the adversary
+    # a range may start at zero; a single value cannot be changed by the adversary
     ends = (
         given
         if isinstance(given, Sequence) and not isinstance(given, str)

@@ -1,7 +1,7 @@
 """Repeats the worst case on the real kernel: the same scenarios over the same links, and the resulting score.
 
-The links are the simulator's if possible: an attack may depend on the phase of single packets, which another network
-shifts.
+The links are the simulator's if possible: an attack may depend on the phase of single packets, which a different
+network would shift.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Confirmed:
-    """Result of the kernel.
+    """The kernel's result.
 
     Parameters
     ----------
     score
-        Score in the kernel; None if it could not run.
+        Score in the kernel; None if the kernel could not run the scenario.
     simulated
         Score in the simulator, against the same references.
     references
-        References that the kernel has.
+        References that the kernel supports.
     why
-        Reason why it could not run.
+        Reason why the kernel could not run it.
     """
 
     score: float | None
@@ -58,7 +58,7 @@ def ask(found: Found) -> Confirmed:
                 made = _run(found.runs.scenario(found.worst, at), found.attack.seed)
             except ScenarioError as error:
                 if at and error.key.endswith("congestion_control"):
-                    continue  # a reference that the kernel has not
+                    continue  # a reference that the kernel lacks
                 raise
             tables.append({name: {c: getattr(made, name)[c].to_list() for c in cs} for name, cs in wanted.items()})
             arms.append((at, arm.name))
@@ -70,7 +70,7 @@ def ask(found: Found) -> Confirmed:
     mine = [at for at, _ in arms]
     there = found.runs.scored(found.worst, tables, [""] * len(arms))
     if found.attack.wanted.apart is not None:
-        score = simulated.score  # two parallel runs; all references were run, or the number stands for them
+        score = simulated.score  # pairs of runs are compared; every reference was run, or its result is known
     else:
         score = found.attack.wanted.score(
             simulated.values[0], [simulated.values[i] for i in mine[1:]], [simulated.delivered[i] for i in mine[1:]]
@@ -81,7 +81,7 @@ def ask(found: Found) -> Confirmed:
 
 
 def _run(scenario: Scenario, seed: int) -> Run:
-    """Run with the relay, or with the kernel's own disciplines if the relay cannot."""
+    """Run over the relay, or over the kernel's own disciplines if the relay cannot."""
     from ackclock import linux
 
     try:

@@ -1,6 +1,4 @@
-"""Divergence of target and reference: the first instant from which on the reference is ahead, and the state of both
-there.
-"""
+"""Divergence of target and reference: the instant from which the reference stays ahead, and the state of both there."""
 
 from __future__ import annotations
 
@@ -18,10 +16,10 @@ if TYPE_CHECKING:
     from ackclock.plot import Figure
 
 APART, LEAST_PACKETS = 0.1, 10
-"""Lead of one run over the other in delivered data: share, and packets."""
+"""Minimum lead of one run in delivered data: as a share, and in packets."""
 
 STATE = ("cwnd", "ssthresh", "pipe", "ca_state", "srtt_s", "min_rtt_s", "rto_s", "backoff", "newly_lost")
-"""Columns of the trace that are shown."""
+"""Columns of the trace that are printed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +37,7 @@ class Parting:
     runs
         Both runs, with their traces.
     held
-        Causes that limited the target from there to the end: share of the time.
+        Causes that limited the target from there to the end, as shares of the time.
     """
 
     at_s: float | None
@@ -51,7 +49,7 @@ class Parting:
 
     @property
     def cause(self) -> str:
-        """Causes that limited the target, in a few words, the longest first."""
+        """Causes that limited the target, in a few words, longest first."""
         parts = [f"{share * 100:.0f} % {what}" for what, share in self.held.items() if share >= LEAST_SHARE]
         return ", ".join(parts)
 
@@ -60,11 +58,11 @@ LEAST_SHARE = 0.1
 """Share of the time below which a cause is not named."""
 
 FULL = 0.9
-"""Share of the window in flight from which on the window limits a sender."""
+"""Share of the window in flight above which the window counts as the limit of a sender."""
 
 
 def parting(found: Found) -> Parting:
-    """Run the worst case once more with traces, target and best reference."""
+    """Repeat the worst case with traces: the target and the best reference."""
     traced = {"record.trace": "flow", "record.controller": "flow", "record.drops": True}
     both = []
     for arm in (0, found.reference):
@@ -87,7 +85,7 @@ def _duration_s(found: Found) -> float:
 
 
 def _held(one: Run, since_s: float, end_s: float) -> dict[str, float]:
-    """Return the cause that limited the first flow after each ACK until the next event: a timeout, recovery, its
+    """Return the cause that limited the first flow between each ACK and the next event: a timeout, recovery, its
     window, or its pacing rate.
     """
     import polars as pl
@@ -112,7 +110,7 @@ def _held(one: Run, since_s: float, end_s: float) -> dict[str, float]:
 
 
 def _acked(one: Run) -> pl.DataFrame:
-    """Bytes acknowledged over time."""
+    """Return the acknowledged bytes over time."""
     import polars as pl
 
     acks = one.acks.filter((pl.col("event") == "ack") & (pl.col("flow") == 0))
@@ -127,7 +125,7 @@ def _until(acked: pl.DataFrame, at_s: float) -> int:
 
 
 def _parts(mine: pl.DataFrame, theirs: pl.DataFrame) -> float | None:
-    """The first time from which on, to the end, they are apart by the measure of `APART`."""
+    """Return the first time from which, until the end, the runs are apart by more than `APART`."""
     import polars as pl
 
     joined = theirs.rename({"bytes": "theirs"}).join_asof(mine.rename({"bytes": "mine"}), on="t_s").fill_null(0)
@@ -153,7 +151,7 @@ def _state(one: Run, at_s: float) -> dict[str, Any]:
 
 
 def figures(found: Found, parted: Parting) -> list[Figure]:
-    """A time-sequence graph of target and reference, and the best score over the search."""
+    """Draw a time-sequence graph of target and reference, and the best score over the course of the search."""
     from ackclock.plot import Figure
 
     names = (found.attack.arms[0].name, found.attack.arms[found.reference].name)

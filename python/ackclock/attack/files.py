@@ -59,7 +59,7 @@ def _worst(found: Found, folder: Path) -> str:
 
 
 def again(attack: Attack) -> str:
-    """Command that gives the same result."""
+    """Return the command that reproduces the result."""
     from ackclock.own import short
 
     usual = Attack(target=attack.target, budget=attack.budget)
@@ -75,7 +75,7 @@ def again(attack: Attack) -> str:
 
 
 def conclusion(found: Found) -> str:
-    """The outcome in one sentence."""
+    """Return the outcome in one sentence."""
     attack = found.attack
     name = attack.arms[0].name
     if found.score <= 0:
@@ -89,7 +89,7 @@ def conclusion(found: Found) -> str:
 def to_json(
     found: Found, parted: Parting, *, confirmed: Confirmed | None = None, at_most: float | None = None
 ) -> dict[str, Any]:
-    """The attack as plain values."""
+    """Return the attack as plain values."""
     from ackclock.sweep.task import engine_identity
 
     attack = found.attack
@@ -147,7 +147,7 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def to_junit(found: Found, at_most: float | None) -> str:
-    """Return one test case: the score is at most this value."""
+    """Return a single test case: the score is at most this value."""
     name = f"{found.attack.arms[0].name}: {found.attack.objective}, {found.attack.budget.name}"
     inner, failed = "", at_most is not None and found.score > at_most
     if failed:
@@ -160,7 +160,7 @@ def to_junit(found: Found, at_most: float | None) -> str:
 
 
 def page(found: Found, parted: Parting, confirmed: Confirmed | None) -> report.Page:
-    """The page as a value."""
+    """Return the page as a value."""
     attack = found.attack
     sections = [report.Section(title="The worst case", blocks=_case(found, confirmed))]
     drawn = figures(found, parted)

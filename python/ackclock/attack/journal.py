@@ -1,9 +1,9 @@
-"""Journal of a search: a line that describes the search, then one for each candidate. It outlives the process that
-wrote it.
+"""Journal of a search: a line that describes the search, then one line for each candidate.
 
-Each of these ends with the CRC-32 of the rest. A journal counts up to its first damaged line; what follows is made again.
+Each line ends with the CRC-32 of its content. A journal is valid up to its first damaged line; candidates after it
+are run again.
 
-One search writes a journal at a time. The lock is the system's, so it ends with its process.
+Only one search writes a journal at a time. The operating system holds the lock, so it ends with the process.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ackclock import _files
 from ackclock.errors import InputError, UnavailableError
 
 JOURNAL = "journal.jsonl"
-"""Name of the file in the folder of an attack."""
+"""Name of the file in an attack's folder."""
 
 LARGEST_JOURNAL = 2**30
-"""Bytes: some millions of candidates."""
+"""Maximum size of a journal, bytes: some millions of candidates."""
 
 
 class Journal:
@@ -39,9 +39,9 @@ class Journal:
     Raises
     ------
     InputError
-        If it is the journal of another search, or cannot be read.
+        If the file is the journal of another search, or cannot be read.
     UnavailableError
-        If another search is writing it, or the disk refuses it.
+        If another search is writing it, or the disk refuses to write.
     """
 
     def __init__(self, path: Path, identity: Mapping[str, Any]) -> None:
@@ -68,7 +68,7 @@ class Journal:
             raise
 
     def lines(self) -> Iterator[Any]:
-        """Lines after the first when the journal was opened."""
+        """Lines after the first, as read when the journal was opened."""
         for line in self._lines:
             yield json.loads(line)
 
@@ -77,7 +77,7 @@ class Journal:
         self._append("".join(f"{_summed(json.dumps(line))}\n" for line in lines))
 
     def close(self) -> None:
-        """Release the journal for another search."""
+        """Unlock the journal for another search."""
         self._file.close()
 
     def _append(self, text: str) -> None:
@@ -89,7 +89,7 @@ class Journal:
 
     def _read(self, path: Path, head: str) -> list[str]:
         text = _files.regular(path, LARGEST_JOURNAL).decode(errors="replace")
-        if len(text) < len(head) and head.startswith(text):  # new, or a process died while it wrote the first line
+        if len(text) < len(head) and head.startswith(text):  # new, or a process died while writing the first line
             self._file.truncate(0)
             self._append(head)
             return []
@@ -109,6 +109,6 @@ def _summed(line: str) -> str:
 
 
 def _whole(line: str) -> str | None:
-    """A line without its sum; None if the line is damaged or incomplete."""
+    """Return the content of a line without its checksum; None if the line is damaged or incomplete."""
     content = line[:-9]
     return content if _summed(content) == line else None

@@ -1,8 +1,8 @@
-"""Objectives: what is run for a candidate, and its score. A score is a regret, 0 to 1: the target's deficit relative to
-a reference.
+"""Objectives: the runs of a candidate, and its score. A score is a regret, 0 to 1: the target's deficit relative to a
+reference.
 
 Every candidate is run once with the target and once with each reference, in the same environment under the same seed.
-If no sender could have achieved anything, the target has no deficit: the score is 0.
+If no sender can achieve anything, the target has no deficit, and the score is 0.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import Any
 from ackclock.attack.budget import Budget
 
 Tables = Mapping[str, Mapping[str, Sequence[Any]]]
-"""Table -> column -> values, of one run."""
+"""Tables of one run: table -> column -> values."""
 
 LEAST_BYTES = 50 * 1448
-"""Bytes that the best reference must deliver: of a few packets, one more or less would be a large share."""
+"""Bytes that the best reference must deliver: below it a single packet would be a large share."""
 
 FLOOR = 4
-"""Segments. A window of at most this size is at its minimum (BBR's is 4, CUBIC's 2)."""
+"""Window size, segments, up to which a window counts as minimal (BBR's minimum is 4, CUBIC's 2)."""
 
 STUCK_RTTS = 20
-"""Round trips at the floor without a loss, from which on a flow counts as stuck."""
+"""Round trips at the minimum window without a loss after which a flow counts as stuck."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Path:
-    """Path of a run, as far as an objective knows it.
+    """Properties of a run's path that objectives use.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Path:
     rate_bps
         Rate of the bottleneck; the maximum if it changes.
     queue
-        Packets that it holds.
+        Capacity of the bottleneck's queue, packets.
     """
 
     base_s: float
@@ -46,20 +46,20 @@ class Path:
 
     @property
     def holds(self) -> float:
-        """Packets in flight beyond which the queue overflows."""
+        """Packets in flight above which the queue overflows."""
         return self.rate_bps * self.base_s / 8 / 1500 + self.queue
 
 
 @dataclass(frozen=True, kw_only=True)
 class Objective:
-    """Objective of the adversary.
+    """Goal of the adversary.
 
     Parameters
     ----------
     about
         Description from the target's view.
     value
-        Function that computes a number of one run from its tables and path.
+        Function that computes a number for one run from its tables and path.
     score
         Function that computes the score from the target's number and those of the references, in order.
     flows
@@ -85,19 +85,19 @@ class Objective:
 
 
 def delivered(t: Tables, groups: int = 1) -> float:
-    """Bytes acknowledged to the first groups of flows."""
+    """Return the bytes acknowledged to the first groups of flows."""
     return float(sum(b for b, g in zip(t["flows"]["bytes_acked"], t["flows"]["group"], strict=True) if g < groups))
 
 
 def _share_lacking(target: float, values: Sequence[float], weights: Sequence[float]) -> float:
-    """Share of the best reference's value that the target lacks, where more is better."""
+    """Return the share of the best reference's value that the target lacks, for values of which larger is better."""
     best = max(values)
     return (best - target) / best if best > 0 and max(weights) >= LEAST_BYTES else 0.0
 
 
 def _excess(target: float, values: Sequence[float], weights: Sequence[float]) -> float:
-    """Return the relative excess of the target's value over that of the reference that delivers most, if smaller is
-    better.
+    """Return the relative excess of the target's value over that of the reference that delivers most, for values of
+    which smaller is better.
     """
     other = _of_the_best(values, weights)
     return (target - other) / target if target > 0 and max(weights) >= LEAST_BYTES else 0.0
@@ -125,7 +125,7 @@ def _lost(t: Tables, _: Path) -> float:
 
 
 def _least_share(t: Tables, _: Path) -> float:
-    """The lesser of two flows' shares by an equal share, in the last half of the run."""
+    """Return the smaller of two flows' shares relative to an equal share, in the second half of the run."""
     rows = t["goodput"]
     end = max(rows["t_s"], default=0.0)
     sums = [0.0, 0.0]
@@ -136,12 +136,12 @@ def _least_share(t: Tables, _: Path) -> float:
 
 
 def _victim(t: Tables, _: Path) -> float:
-    """Return the bytes of the flow beside it."""
+    """Return the bytes of the competing flow."""
     return float(sum(b for b, g in zip(t["flows"]["bytes_acked"], t["flows"]["group"], strict=True) if g == 1))
 
 
 def _longest_silence(t: Tables, _: Path) -> float:
-    """Share of the run that is the longest time without an acknowledgment, from the first one on."""
+    """Return the longest time without an ACK, from the first ACK on, as a share of the run."""
     rows = t["goodput"]
     longest = since = 0
     begun, count = False, 0
@@ -156,7 +156,9 @@ def _longest_silence(t: Tables, _: Path) -> float:
 
 
 def _stuck(t: Tables, path: Path) -> float:
-    """Share of the run that is its last part with a window at the floor and no loss; 0 below `STUCK_RTTS` round trips."""
+    """Return the last part of the run with a minimal window and no loss, as a share of the run; 0 below `STUCK_RTTS`
+    round trips.
+    """
     rows = t["samples"]
     mine = [
         (at, cwnd, sent)
@@ -175,8 +177,8 @@ def _stuck(t: Tables, path: Path) -> float:
 
 
 def _early(t: Tables, path: Path) -> float:
-    """Share of the packets that fit into path and queue that was missing in the window when one was lost; the worst of
-    all losses.
+    """Return the share of path and queue that the window left empty when a packet was lost; the maximum over all
+    losses.
     """
     rows = t["samples"]
     found, last, before = 0.0, 0, 0.0
@@ -191,7 +193,7 @@ def _early(t: Tables, path: Path) -> float:
 
 
 def _windows_apart(mine: Tables, theirs: Tables) -> float:
-    """Mean distance of two windows over time, as a share of the larger one."""
+    """Return the mean distance of two windows over time, as a share of the larger one."""
     one, other = (
         [c for f, c in zip(t["samples"]["flow"], t["samples"]["cwnd"], strict=True) if f == 0] for t in (mine, theirs)
     )

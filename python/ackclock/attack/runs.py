@@ -1,6 +1,7 @@
-"""Runs candidates, many in parallel, and keeps their scores in memory and in a journal.
+"""Runs candidates in parallel, and stores their scores in memory and in a journal.
 
-An interrupted search restarts with its journal: it requests the same candidates, and those of the journal need no run.
+An interrupted search restarts with its journal: it requests the same candidates, and those in the journal need no
+run.
 """
 
 from __future__ import annotations
@@ -23,25 +24,25 @@ if TYPE_CHECKING:
     from ackclock.sweep import Executor
 
 LIMIT_S = 120.0
-"""CPU seconds of one run of a candidate: a run that takes longer ends the search."""
+"""Maximum CPU time of a candidate's run, s: a run that takes longer ends the search."""
 
 MEMORY = 2**29
-"""Bytes of one run."""
+"""Maximum memory of a run, bytes."""
 
 PART = 8
-"""Candidates of a task at most."""
+"""Maximum number of candidates of a task."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arm:
-    """A controller in the place of the flow.
+    """A controller in the flow's place.
 
     Parameters
     ----------
     name
-        For people.
+        Name for readers.
     flow
-        Controller and options as a scenario has them.
+        Controller and options as in a scenario.
     """
 
     name: str
@@ -50,7 +51,7 @@ class Arm:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scored:
-    """A candidate that was run.
+    """A candidate that has been run.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ class Scored:
     delivered
         Bytes acknowledged to each arm.
     digests
-        Of each arm's run.
+        Digest of each arm's run.
     """
 
     score: float
@@ -76,7 +77,7 @@ Others = dict[tuple[Candidate, str], tuple[Tables, str]]
 
 @dataclass(kw_only=True)
 class Runs:
-    """Scores candidates.
+    """Scores candidates by running them.
 
     Parameters
     ----------
@@ -91,9 +92,10 @@ class Runs:
     journal
         Journal for scores; None keeps them in memory only.
     stopped
-        Returns whether the runs have to end early.
+        Returns whether the runs must end early.
     others
-        Runs of references that searches share, which look at the same environments with the same seed; None: each makes its own.
+        Runs of references shared by searches that examine the same environments with the same seed; None: each search
+        makes its own.
     """
 
     objective: Objective
@@ -121,7 +123,7 @@ class Runs:
                 )
 
     def scenario(self, candidate: Candidate, arm: int = 0) -> Scenario:
-        """The scenario of a candidate."""
+        """Return the scenario of a candidate."""
         return Scenario.from_dict(keys(self.objective, self.budget, candidate, self.arms[arm].flow, self.victim))
 
     def score(self, candidates: Sequence[Candidate]) -> list[Scored]:
@@ -132,7 +134,7 @@ class Runs:
         InputError
             If a run fails.
         KeyboardInterrupt
-            If the runs are to end early; what has been run is in the journal.
+            If the runs must end early; the journal holds all finished candidates.
         """
         new = [c for c in dict.fromkeys(candidates) if c not in self.known]
         self.ran += len(self._asked(new))
@@ -145,7 +147,7 @@ class Runs:
             self.executor.submit(self._number, self._task(part))
         failed: Exception | None = None
         unfinished = False
-        while waiting:  # including parts that are no longer needed, which would reach the next caller
+        while waiting:  # includes parts that are no longer needed, which would otherwise reach the next caller
             for number, done in self.executor.wait(0.5):
                 part = waiting.pop(number)
                 if isinstance(done, Exception):
@@ -157,7 +159,7 @@ class Runs:
                 else:
                     try:
                         self.known.update(zip(part, self._read(part, done), strict=True))
-                    except InputError as error:  # once the others are back
+                    except InputError as error:  # raised once the other parts are back
                         failed = failed or error
         if failed is not None:
             raise failed
@@ -169,7 +171,7 @@ class Runs:
         return [self.known[c] for c in candidates]
 
     def _compiled(self, arm: Arm) -> tuple[dict[str, Any], tuple[Any, ...]]:
-        """Keys of a controller in the compiled scenario, and the classes that it names."""
+        """Return the keys of a controller in the compiled scenario, and the classes that it names."""
         network = {"bottleneck": {"rate": "10 Mbit/s", "delay": "20 ms"}}
         made = Scenario.from_dict({"duration": "1 s", "network": network, "flows": [dict(arm.flow)]})
         group = made.to_engine()["flows"][0]
@@ -178,7 +180,7 @@ class Runs:
         }, made.own()
 
     def _asked(self, candidates: Sequence[Candidate]) -> list[tuple[int, int]]:
-        """Candidate and arm of each run of a task, by their places."""
+        """Return candidate and arm, as indices, of each run of a task."""
         others = self.others or {}
         return [
             (i, arm)
@@ -194,7 +196,7 @@ class Runs:
             if self.budget.target(candidate):
                 texts += [json.dumps(self.scenario(candidate, arm).to_engine()) for arm in range(len(self.arms))]
                 continue
-            # one reading for all arms: they differ only by the controller
+            # one reading serves all arms, which differ only in the controller
             text = self.scenario(candidate).to_engine()
             texts.append(json.dumps(text))
             for flow, _ in self._flows[1:]:
@@ -237,7 +239,7 @@ class Runs:
         return found
 
     def _split(self, tables: Mapping[str, Any], runs: int) -> list[Tables]:
-        """The tables run by run, as lists."""
+        """Split tables by run; columns become lists."""
         import numpy as np
 
         found: list[dict[str, dict[str, Sequence[Any]]]] = [{} for _ in range(runs)]
@@ -253,7 +255,7 @@ class Runs:
         return found  # type: ignore[return-value]
 
     def scored(self, candidate: Candidate, tables: Sequence[Tables], digests: Sequence[str]) -> Scored:
-        """Score of a candidate, from the tables of its arms."""
+        """Return the score of a candidate from the tables of its arms."""
         return self._scored(candidate, tables, digests)
 
     def _scored(self, candidate: Candidate, tables: Sequence[Tables], digests: Sequence[str]) -> Scored:
@@ -288,7 +290,7 @@ class Runs:
 
 
 def allowed(runs: Runs) -> None:
-    """Refuse a budget whose extremes make an invalid scenario, before anything runs.
+    """Refuse a budget whose extremes give an invalid scenario, before anything runs.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Choice of candidates. Each search requests scores, batch by batch, until the request raises `Enough`.
+"""Choice of candidates. Each search requests scores in batches until a request raises `Enough`.
 
-A search draws from its own generator and waits for a whole batch before it goes on, so that neither threads nor an interruption
-can be seen in what it asks for.
+A search has its own random generator and waits for each complete batch, so that neither threads nor interruptions
+affect its requests.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from ackclock.attack.budget import Budget, Candidate
 Ask = Callable[[Sequence[Candidate]], list[float]]
 
 POPULATION = 25
-"""Candidates of a generation, as AdvNet's."""
+"""Candidates per generation, as in AdvNet."""
 
 REDRAWN = 0.2
 """Probability that a number is drawn again, as in AdvNet."""
 
 NEAR = 0.2
-"""Chance of a number to move by up to a tenth of its range."""
+"""Probability that a number moves by up to a tenth of its range."""
 
 TRIES = 50
-"""Number of times that an already known candidate is drawn again. A budget may have fewer candidates than requested."""
+"""Maximum number of attempts to draw a candidate that is not known yet. A budget may have fewer candidates than
+requested.
+"""
 
 
 class Enough(Exception):
@@ -32,7 +34,7 @@ class Enough(Exception):
 
 
 def at_random(ask: Ask, budget: Budget, seed: int) -> None:
-    """Candidates drawn evenly."""
+    """Draw candidates uniformly."""
     rng = random.Random(seed)
     seen: set[Candidate] = set()
     while True:
@@ -50,7 +52,7 @@ def genetic(ask: Ask, budget: Budget, seed: int) -> None:
 
     def parent() -> Candidate:
         a, b = rng.randrange(len(living)), rng.randrange(len(living))
-        return living[min(a, b)][1]  # they are in order
+        return living[min(a, b)][1]  # candidates are sorted by score
 
     def child() -> Candidate:
         one, other = parent(), parent()
@@ -75,7 +77,7 @@ def _mutated(gene: Any, value: int, rng: random.Random) -> int:
 
 
 def evolution(ask: Ask, budget: Budget, seed: int) -> None:
-    """Differential evolution (Storn and Price 1997), scipy's, over the share of each number's range."""
+    """Run scipy's differential evolution (Storn and Price 1997) on the position of each number in its range."""
     import numpy as np
     from scipy.optimize import Bounds, differential_evolution
 
@@ -88,7 +90,7 @@ def evolution(ask: Ask, budget: Budget, seed: int) -> None:
         seen.update(candidates)
         return -np.array(ask(candidates))
 
-    while True:  # a population that has become uniform restarts, until there are enough candidates
+    while True:  # a uniform population restarts, until there are enough candidates
         before = len(seen)
         differential_evolution(
             regret,
@@ -106,7 +108,7 @@ def evolution(ask: Ask, budget: Budget, seed: int) -> None:
 
 
 def _fresh(draw: Callable[[], Candidate], seen: set[Candidate]) -> list[Candidate]:
-    """Return a generation of candidates not requested before, as far as there are any."""
+    """Return a generation of candidates that were not requested before, or fewer if there are no more."""
     found: list[Candidate] = []
     for _ in range(POPULATION):
         for _ in range(TRIES):
@@ -125,4 +127,4 @@ SEARCHES: Mapping[str, Callable[[Ask, Budget, int], None]] = {
     "random": at_random,
     "evolution": evolution,
 }
-"""Name -> search."""
+"""Name -> search function."""

@@ -1,4 +1,4 @@
-"""The simplest candidate that is nearly as bad, and how wide the pit around it is."""
+"""Finds the simplest candidate that is nearly as bad, and how sensitive it is to small changes."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from ackclock.attack.budget import Budget, Candidate
 from ackclock.attack.runs import Runs
 
 KEPT = 0.9
-"""Share of the best score that a simpler candidate must have."""
+"""Share of the best score that a simpler candidate must reach."""
 
 NEIGHBOURS, REACH, NEAR_ENOUGH = 64, 0.05, 0.8
-"""Number of neighbours examined, largest move of each number, and share of the score that counts as equally bad."""
+"""Number of neighbours examined, maximum change of each number, and share of the score that counts as equally bad."""
 
 PASSES = 6
 """Maximum number of rounds of simplification."""
 
 
 def minimised(runs: Runs, candidate: Candidate) -> Candidate:
-    """Fewest groups, then fewest values that differ, then round numbers, as long as the score is nine tenths of the best."""
+    """Return a candidate with the fewest groups, then the fewest distinct values, then round numbers, that keeps nine
+    tenths of the best score.
+    """
     least = KEPT * runs.score([candidate])[0].score
     for _ in range(PASSES):
         before = candidate
@@ -31,7 +33,7 @@ def minimised(runs: Runs, candidate: Candidate) -> Candidate:
 
 
 def _descend(runs: Runs, candidate: Candidate, least: float, simpler: object) -> Candidate:
-    """Take simpler candidates for as long as one is bad enough: of each choice the first that is, the simplest first."""
+    """Move to a simpler candidate as long as one is bad enough, always to the simplest of them."""
     while True:
         choices = list(simpler(runs.budget, candidate))  # type: ignore[operator]
         scores = runs.score(choices) if choices else []
@@ -49,7 +51,7 @@ def _shorter(budget: Budget, candidate: Candidate) -> Iterator[Candidate]:
 
 
 def _equal(budget: Budget, candidate: Candidate) -> Iterator[Candidate]:
-    """Set a number of a group to that of the group before."""
+    """Yield candidates in which one number of a group equals that of the previous group."""
     head, size = len(budget.head), max(len(budget.group), 1)
     for at in range(head + size, len(candidate)):
         if candidate[at] != candidate[at - size] and budget.genes[at].name != "position":
@@ -66,13 +68,13 @@ def _rounder(budget: Budget, candidate: Candidate) -> Iterator[Candidate]:
 
 
 def _digits(text: str) -> int:
-    """Digits that a reader has to read: 1200 has two, 1.25 three."""
+    """Number of significant digits: 1200 has two, 1.25 three."""
     whole, _, parts = text.partition(".")
     return len((whole + parts).strip("0")) if parts else len(whole.strip("0"))
 
 
 def width(runs: Runs, candidate: Candidate) -> float:
-    """Share of neighbours, each number moved by up to 5 %, that keep four fifths of the score."""
+    """Return the share of neighbours, with each number changed by up to 5 %, that keep four fifths of the score."""
     rng = random.Random(f"neighbours of {candidate}")
     genes = runs.budget.genes_of(candidate)
 

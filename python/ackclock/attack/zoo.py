@@ -1,7 +1,9 @@
-"""Bugs of real stacks as controllers that run: `zoo:NAME` wherever `attack`, `conform` and `evaluate` take one. Each is written from its public description.
+"""Bugs of real stacks as runnable controllers: `zoo:NAME` is accepted wherever `attack`, `conform` and `evaluate`
+take a controller. Each is written from its public description.
 
-What it is, where it is described, and which budget and objective show it, stands in `ZOO`. Beside each bug is the same controller
-without it: a search that catches the bug and nothing in that one has caught the bug itself.
+`ZOO` lists each bug with its source, and with the budget and objective that show it. Each bug has a counterpart: the
+same controller without the bug. A search that finds something in the first and nothing in the second has found the
+bug itself.
 """
 
 from __future__ import annotations
@@ -16,14 +18,16 @@ C, BETA = 0.4, 0.7
 """CUBIC's constants (RFC 9438)."""
 
 ROOM = 3
-"""Unused segments beyond which a window counts as not in use (s2n-quic)."""
+"""Unused segments from which a window counts as not in use (s2n-quic)."""
 
 
 class Cubic:
-    """CUBIC by time alone: both the cubic function and the estimate of Reno's window are functions of the time in the epoch, as in RFC 8312."""
+    """CUBIC as in RFC 8312: both the cubic function and the estimate of Reno's window are functions of the time in
+    the epoch.
+    """
 
     most = 0.5
-    """Growth for a segment acknowledged, at most: RFC 9438 §4.2 bounds the target at one and a half windows."""
+    """Maximum growth per acknowledged segment: RFC 9438 §4.2 bounds the target at one and a half windows."""
 
     def __init__(self) -> None:
         self.now = self.rtt = 0.0
@@ -32,11 +36,11 @@ class Cubic:
         self.before = self.origin = self.until_origin = 0.0
 
     def on_sample(self, window: Window, ack: Ack) -> None:  # noqa: ARG002
-        """Note the time and the RTT."""
+        """Record the time and the RTT."""
         self.now, self.rtt = ack.now, ack.srtt
 
     def on_ack(self, window: Window, ack: Ack) -> None:
-        """Grow, unless the data was sent before the last reduction."""
+        """Grow, unless the acknowledged data was sent before the last reduction."""
         if not ack.cwnd_limited or ack.now - (ack.rtt or ack.srtt) < self.recovery:
             return
         if window.in_slow_start:
@@ -52,18 +56,18 @@ class Cubic:
         window.cwnd += min(max((target - window.cwnd) / window.cwnd, 0.0), self.most) * ack.acked
 
     def on_congestion_event(self, window: Window, in_flight: float) -> float:  # noqa: ARG002
-        """Back off to 0.7."""
+        """Reduce the window to 0.7 of its size."""
         self.before, self.epoch, self.recovery = window.cwnd, None, self.now
         return min(max(window.cwnd * BETA, 2.0), window.cwnd) if window.cwnd >= 2 else window.cwnd
 
 
 class Quiche2370(Cubic):
-    """CUBIC that takes an empty flight for an idle application."""
+    """CUBIC that mistakes an empty flight for an idle application."""
 
     last = 0.0
 
     def on_ack(self, window: Window, ack: Ack) -> None:
-        """Move epoch and recovery on by the idle time, which is none: the data was on its way."""
+        """Shift epoch and recovery by the idle time, which in truth is no idle time: the data was in flight."""
         if ack.in_flight == 0 and not window.in_slow_start:
             idle = ack.now - self.last
             if self.epoch is not None:
@@ -74,7 +78,9 @@ class Quiche2370(Cubic):
 
 
 class S2n947(Cubic):
-    """CUBIC that shifts its epoch, at every ACK while the flow has room in its window, by the whole time since it has had room."""
+    """CUBIC that, at every ACK while the window is not full, shifts its epoch by the whole time since it was last
+    full.
+    """
 
     anew = True
     since: float | None = None
@@ -98,7 +104,7 @@ class S2nCured(S2n947):
 
 
 class UnboundedTarget(Cubic):
-    """CUBIC without a bound on its target: after a pause the window jumps to the present value of the cubic function."""
+    """CUBIC without a bound on its target: after a pause the window jumps to the current value of the cubic function."""
 
     most = float("inf")
 
@@ -110,18 +116,18 @@ class Xquic740(Cubic):
     state = "Open"
 
     def on_state(self, window: Window, state: str, now: float) -> None:  # noqa: ARG002
-        """A timeout in recovery gives up all that was sent, and with it the packet that would end recovery."""
+        """Detect a timeout in recovery, after which the packet that would end recovery is given up."""
         self.given_up |= state == "Loss" and self.state == "Recovery"
         self.state = state
 
     def on_ack(self, window: Window, ack: Ack) -> None:
-        """No growth in recovery."""
+        """Do not grow while that recovery lasts."""
         if not self.given_up:
             super().on_ack(window, ack)
 
 
 class AckclockBbr3:
-    """A model with an upper bound on inflight data, which rises when the data in flight reaches it."""
+    """A model with an upper bound on data in flight, which rises when the data in flight reaches it."""
 
     wants_pacing = True
     bound = float("inf")
@@ -131,37 +137,37 @@ class AckclockBbr3:
         self.lost_at = -1.0
 
     def on_control(self, window: Window, ack: Ack) -> None:
-        """Losses lower the bound by 0.3, once in a round trip; reaching it raises it."""
+        """Lower the bound by 0.3 after a loss, at most once per round trip; raise it when it is reached."""
         window.pacing_rate = float("inf")
         if ack.newly_lost and ack.now - self.lost_at > ack.srtt:
             self.lost_at = ack.now
             self.bound = max(min(self.bound, window.cwnd) * 0.7, 4.1)
         elif self.bound == float("inf"):
             window.cwnd += ack.acked
-        elif ack.prior_in_flight >= (int(self.bound) if self.whole else self.bound):  # 4 is never 4.1
+        elif ack.prior_in_flight >= (int(self.bound) if self.whole else self.bound):  # 4 never reaches 4.1
             self.bound += ack.acked / self.bound
         window.cwnd = self.bound if self.bound < float("inf") else window.cwnd
         window.cwnd = float(int(window.cwnd)) if window.cwnd >= 4 else 4.0
 
     def on_congestion_event(self, window: Window, in_flight: float) -> float:  # noqa: ARG002
-        """The model answers losses."""
+        """Keep the window: the model handles losses."""
         return window.cwnd
 
 
 class WholeBbr3(AckclockBbr3):
-    """The model, whose bound counts as reached in whole segments."""
+    """The model with a bound that counts as reached in whole segments."""
 
     whole = True
 
 
 class RateOfTheIdle:
-    """A sender at the rate of the newest sample."""
+    """A sender that always uses the rate of the newest sample."""
 
     wants_rate = True
     wants_pacing = True
 
     def on_control(self, window: Window, ack: Ack) -> None:
-        """Slow start until the rate stops growing for a round trip, then the window of the newest sample."""
+        """Slow start until the rate stops growing for a round trip; then set the window from the newest sample."""
         if ack.rate is None or not ack.rate.interval or ack.min_rtt == float("inf"):
             return
         if ack.srtt < 1.5 * ack.min_rtt and not getattr(self, "full", False):
@@ -173,17 +179,17 @@ class RateOfTheIdle:
         window.pacing_rate = max(segments * ack.smss / ack.min_rtt, 10_000.0)
 
     def on_congestion_event(self, window: Window, in_flight: float) -> float:  # noqa: ARG002
-        """The model answers losses."""
+        """Keep the window: the model handles losses."""
         return window.cwnd
 
 
 class BbrLike:
-    """A model of the path: the greatest rate of ten round trips, the least RTT; gains for start and probing as BBR's."""
+    """A model of the path: maximum rate of ten round trips and minimum RTT, with BBR's gains for start and probing."""
 
     wants_rate = True
     wants_pacing = True
     heeds = True
-    """Whether a sample that the application made low is left out."""
+    """Whether application-limited samples are ignored."""
 
     def __init__(self) -> None:
         self.rates: dict[int, float] = {}
@@ -191,7 +197,7 @@ class BbrLike:
         self.full, self.plateau, self.level = False, 0, 0.0
 
     def on_control(self, window: Window, ack: Ack) -> None:
-        """The model, then window and pacing rate."""
+        """Update the model, then window and pacing rate."""
         if ack.rate is None or not ack.rate.interval or ack.min_rtt == float("inf"):
             return
         rate, best = ack.rate.delivered / ack.rate.interval, max(self.rates.values(), default=0.0)
@@ -217,18 +223,18 @@ class BbrLike:
                 del self.rates[r]
 
     def on_congestion_event(self, window: Window, in_flight: float) -> float:  # noqa: ARG002
-        """The model answers losses."""
+        """Keep the window: the model handles losses."""
         return window.cwnd
 
 
 class BbrAppLimited(BbrLike):
-    """The model, with samples that the application made low."""
+    """The model without that rule: application-limited samples count."""
 
     heeds = False
 
 
 class CountsSegments:
-    """Reno, by the segments that an ACK acknowledges (RFC 3465)."""
+    """Reno that counts the segments an ACK acknowledges (RFC 3465)."""
 
     by_acks = False
 
@@ -240,19 +246,21 @@ class CountsSegments:
         self.acks += ack.acked_bytes > 0
 
     def on_ack(self, window: Window, ack: Ack) -> None:
-        """Grow by one segment per unit in slow start, later by one per window."""
+        """Grow by one segment per unit in slow start, afterwards by one per window."""
         units = self.acks if self.by_acks else ack.acked
         self.acks = 0
         if ack.cwnd_limited:
             window.cwnd += units if window.in_slow_start else units / window.cwnd
 
     def on_congestion_event(self, window: Window, in_flight: float) -> float:  # noqa: ARG002
-        """Half the window."""
+        """Halve the window."""
         return max(window.cwnd / 2, 2.0)
 
 
 class CountsAcks(CountsSegments):
-    """Reno, by the number of ACKs: a receiver that acknowledges a segment in ten pieces makes the window grow ten times as fast."""
+    """Reno that counts ACKs: a receiver that acknowledges a segment in ten pieces makes the window grow ten times as
+    fast.
+    """
 
     by_acks = True
 
@@ -264,7 +272,7 @@ class Deaf:
         self.least = self.rtt = 1e9
 
     def on_sample(self, window: Window, ack: Ack) -> None:  # noqa: ARG002
-        """Note the RTT."""
+        """Record the RTT."""
         self.rtt = ack.rtt or self.rtt
         self.least = min(self.least, self.rtt)
 
@@ -274,21 +282,21 @@ class Deaf:
             window.cwnd += ack.acked / (1 if window.in_slow_start else window.cwnd)
 
     def on_congestion_event(self, window: Window, in_flight: float) -> float:  # noqa: ARG002
-        """Keep the window, as if nothing were lost."""
+        """Keep the window and ignore the loss."""
         return window.cwnd
 
 
 class Hears(Deaf):
-    """The delay-based rule, with half the window after a loss."""
+    """The delay-based rule that halves its window after a loss."""
 
     def on_congestion_event(self, window: Window, in_flight: float) -> float:  # noqa: ARG002
-        """Half the window, as Reno."""
+        """Halve the window, as Reno does."""
         return max(window.cwnd / 2, 2.0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bug:
-    """A specimen.
+    """A specimen of the zoo.
 
     Parameters
     ----------
@@ -299,11 +307,11 @@ class Bug:
     about
         The bug.
     reference
-        Where it is described.
+        Description of the bug.
     budget, objective
-        What shows it with `ENOUGH` random environments; empty where it is shown otherwise.
+        Budget and objective that show the bug with `ENOUGH` random environments; empty if it is shown otherwise.
     rule
-        The rule of `ackclock.controllers.check` that it breaks, if it breaks one.
+        Rule of `ackclock.controllers.check` that the controller breaks, if any.
     """
 
     made: type
@@ -319,7 +327,9 @@ ENOUGH = 25
 """Random environments that show a bug."""
 
 CAUGHT = 0.2
-"""Score from which on a search has caught something. The same controller without the bug stays below half of what the bug scores."""
+"""Score from which a search counts as having caught something. The same controller without the bug stays below half
+of the bug's score.
+"""
 
 ZOO: Mapping[str, Bug] = {
     "quiche-2370": Bug(
@@ -364,14 +374,14 @@ ZOO: Mapping[str, Bug] = {
 
 
 def resolved(target: str, what: str = "TARGET") -> str:
-    """`zoo:NAME` as `FILE.py:CLASS`; any other target as it is.
+    """Return `zoo:NAME` as `FILE.py:CLASS`; any other target is returned unchanged.
 
     Parameters
     ----------
     target
-        As a command takes it.
+        Target as given to a command.
     what
-        What a refusal calls it.
+        Name of the target in error messages.
 
     Raises
     ------

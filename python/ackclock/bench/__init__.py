@@ -1,4 +1,4 @@
-"""Costs of the engine: time per packet compared with a yardstick, and instructions per packet, counted by
+"""Measures the cost of the engine: time per packet relative to a yardstick, and instructions per packet, counted by
 Cachegrind.
 """
 

@@ -81,7 +81,7 @@ class Counted:
 
 
 PLAIN_MOST = 1_980
-"""Bound for the plainest cell: CUBIC, one flow, 100 Mbit/s. Others are bound by multiples of it."""
+"""Bound for the plainest cell (CUBIC, one flow, 100 Mbit/s); bounds of other cells are multiples of it."""
 
 COUNTED = (
     Counted(name="cubic", cell=BenchCell(rate_mbps=100, flows=1, duration_s=4), from_s=2, most=PLAIN_MOST),
@@ -137,12 +137,12 @@ COUNTED = (
         most=6_080,
     ),
 )
-"""Counted workloads with their bounds, which hold for an engine as in wheels (`make setup PROFILE=release`);
+"""Counted workloads with their bounds, which hold for an engine built as for wheels (`make setup PROFILE=release`);
 `tests/python/bench/test_bench.py` checks them.
 """
 
 NOT_TCP = ("pcc", "quinn:")
-"""Prefixes of names that are transports of their own."""
+"""Prefixes of the names of other transports."""
 
 
 def scenario(cell: BenchCell) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def scenario(cell: BenchCell) -> dict[str, Any]:
                 **cell.bottleneck,
             },
             "egress": edge,
-            # the return path is plain, whatever the bottleneck has
+            # the return path is plain, whatever the bottleneck is
             "reverse": {"bottleneck": {"rate": f"{cell.rate_mbps} Mbit/s", "delay": "18 ms"}}
             if cell.queue or cell.bottleneck
             else {},

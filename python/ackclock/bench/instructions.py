@@ -1,9 +1,11 @@
-"""The benchmark in instructions: how many the engine executes per delivered data packet, and where.
+"""The benchmark in instructions: the number that the engine executes per delivered data packet, by part of the
+engine.
 
-Cachegrind counts them, so the figure is the same on an idle and on a busy machine. Each cell runs twice, up to where the
-counting starts and up to the end; the difference, over the packets delivered in between, is free of start-up. Debug
-information gives every instruction the source line it comes from, inlined or not; a line of ours counts for the part of
-the engine that its file belongs to, a line of Rust's library for the part of the function that it was compiled into.
+Cachegrind counts them, so the figure is the same on an idle and on a busy machine. Each cell runs twice, up to the
+start of the counting and up to the end; the difference, divided by the packets delivered in between, is free of
+start-up costs. Debug information gives every instruction the source line it comes from, inlined or not; a line of
+ours counts for the part of the engine to which its file belongs, a line of Rust's library for the part to which the
+surrounding function belongs.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ COMPONENTS = (
 """Part of the engine, and pattern for the file or, in Rust's library, the function; the first match counts."""
 
 CROWD = 10_000
-"""Number of flows from which a first look leaves a cell out."""
+"""Number of flows from which the quick benchmark leaves a cell out."""
 
 RUST_LIBRARY = re.compile(r"/rustc/|/library/(core|alloc|std)/|^\?\?\?$")
 
@@ -61,13 +63,13 @@ class Instructions:
     rate_bps: int
     flows: int
     per_packet: float
-    """Instructions per delivered data packet, its ACK and all bookkeeping included."""
+    """Instructions per delivered data packet, including its ACK and all bookkeeping."""
     most: int
-    """Bound."""
+    """Upper bound of `per_packet`."""
     packets: int
-    """Delivered while counting."""
+    """Packets delivered while counting."""
     components: dict[str, float]
-    """Parts of `per_packet`, by part of the engine."""
+    """Share of each part of the engine in `per_packet`, instructions."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,11 +80,11 @@ class InstructionReport:
 
     @property
     def over(self) -> Sequence[Instructions]:
-        """Cells beyond their bound."""
+        """Return the cells that exceed their bound."""
         return [cell for cell in self.cells if cell.per_packet > cell.most]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return {"cells": [asdict(cell) for cell in self.cells]}
 
     def table(self) -> Table:
@@ -102,7 +104,7 @@ class InstructionReport:
 
 
 def missing() -> str | None:
-    """Why instructions cannot be counted here, in one line; None if they can."""
+    """Return, in one line, why instructions cannot be counted here; None if they can."""
     from ackclock import _engine
 
     if shutil.which("valgrind") is None:
@@ -118,7 +120,7 @@ def count(
     quick: bool = False,
     progress: Callable[[str, float], None] | None = None,
 ) -> InstructionReport:
-    """Count every cell.
+    """Count the instructions of every cell.
 
     Parameters
     ----------
@@ -145,7 +147,7 @@ def count(
         raise UnavailableError(why)
     if quick:
         cells = [counted for counted in cells if counted.cell.flows < CROWD]
-    # compiled once before, so that no cell's process compiles its modules while it is counted
+    # compiled beforehand, so that no counted process compiles the cell's modules
     _child.run(_child.python("builtins:print", loads=["ackclock._bench_cell"]))
     done = []
     for i, counted in enumerate(cells):

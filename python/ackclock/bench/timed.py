@@ -1,8 +1,8 @@
 """The benchmark in time: ns of user CPU per delivered data packet on the reference dumbbell, tracing off.
 
 Each cell runs in a separate process that has loaded only the engine, so that its peak memory can be measured. The
-yardstick (a minimal event loop of four events a packet, which no simulator of this kind can undercut by much) runs in
-the same process right after it, so that the ratio of the two is valid on any machine, loaded or not.
+yardstick (a minimal event loop of four events per packet, which no simulator of this kind can undercut by much) runs
+in the same process immediately afterwards, so that the ratio of the two is valid on any machine, loaded or not.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Measured:
     packets
         Data packets delivered.
     peak_rss_bytes, peak_rss_above_interpreter_bytes
-        Largest resident set of the process, bytes, and how much more that is than an interpreter's with the package loaded.
+        Peak resident set of the process, bytes, and its excess over that of an interpreter with the package loaded.
     """
 
     rate_bps: int
@@ -58,12 +58,12 @@ class Measured:
 
 
 MOST_OVER_RENO = 1.5
-"""Bound on the cost of a built-in controller per packet, times Reno."""
+"""Bound on the cost per packet of a built-in controller, relative to Reno."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ControllerCost:
-    """Cost of a packet under one controller: one flow at 100 Mbit/s, all controllers in turn in one process.
+    """Cost per packet with one controller: one flow at 100 Mbit/s; all controllers take turns in one process.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class ControllerCost:
     congestion_control: str
     ns_per_packet: float
     over_reno: float
-    """Times Reno in the same process, median of the repeats."""
+    """Cost relative to Reno in the same process, median of the repeats."""
     budget_over_reno: float | None
 
 
@@ -91,11 +91,11 @@ class Report:
 
     @property
     def yardstick_ns(self) -> float:
-        """Median over the cells."""
+        """Return the median over the cells."""
         return statistics.median(cell.yardstick_ns for cell in self.cells)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return {
             "yardstick_ns": self.yardstick_ns,
             "cells": [asdict(cell) for cell in self.cells],
@@ -135,7 +135,7 @@ class Report:
         return table
 
     def controllers_table(self) -> Table:
-        """The controllers, for the terminal."""
+        """Return the table of controllers for the terminal."""
         from rich.table import Table
 
         table = Table(title="the same by controller", title_justify="left", caption_justify="left")
@@ -213,12 +213,13 @@ def measure_controllers(*, quick: bool = False) -> tuple[ControllerCost, ...]:
     Parameters
     ----------
     quick
-        A fifth of the simulated time and three repeats instead of seven.
+        Whether to use a fifth of the simulated time, and three repeats instead of seven.
 
     Returns
     -------
     tuple of ControllerCost
-        In the order of the registry; last a controller written in Python, in the ways in which it is run.
+        Costs in the order of the registry, followed by a controller written in Python, once for each way of running
+        it.
 
     Raises
     ------
@@ -250,8 +251,8 @@ def measure_controllers(*, quick: bool = False) -> tuple[ControllerCost, ...]:
 
 
 OWN = {"custom:reno": 3.0, "custom:reno, run_batch": 3.6, "custom:reno-by-round": 1.5}
-"""Controllers in Python, how they run, and bound on the cost of a packet relative to Reno; a batch may cost a fifth
-more than a run.
+"""Controllers in Python, the way they run, and a bound on the cost per packet relative to Reno; a batch may cost a
+fifth more than a run.
 """
 
 

@@ -1,6 +1,6 @@
 """The command `ackclock`. Each command imports what it needs when it runs, so that `--help` is quick.
 
-This module imports next to nothing: a command that runs own code is a child of this process, made before anything is loaded.
+This module imports almost nothing: a command that runs own code is a child of this process, made before anything is loaded.
 """
 
 from __future__ import annotations

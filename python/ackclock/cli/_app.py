@@ -1,4 +1,4 @@
-"""The commands, in the order in which help lists them: where each declares its options, and carries them out."""
+"""The commands, in the order of the help, with the function that declares the options of each and runs it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ SECTIONS = {
     "Teach": ("lesson",),
     "Look something up": ("list", "tables", "schema", "cite", "bench", "doctor"),
 }
-"""Groups of commands in the help; commands without a group are in the last one."""
+"""Groups of commands in the help. Commands without a group are listed last."""
 study = Branch(
     {
         "list": "_study:names",

@@ -32,7 +32,7 @@ Entries = Annotated[
     ),
 ]
 LARGEST = 2**27
-"""Bytes of a table that was written."""
+"""Largest size of a saved table, bytes."""
 
 LONGEST = 2**22
 """Largest number of characters in a request: the text of a controller has at most 1 MiB."""
@@ -114,7 +114,7 @@ def run(
         from ackclock import linux
 
         use(kernel)
-        linux.installed()  # before the runs of the table
+        linux.installed()  # fails before the table is computed
     table = played(plan, folder, jobs)
     if kernel is not None:
         table = _confirmed(table)
@@ -219,7 +219,7 @@ def serve(
     from ackclock.arena.task import load
 
     chosen = salt or secrets.token_hex(8)
-    Plan(task=load("internet"), entries=[], salt=chosen, draws=1)  # the salt is checked
+    Plan(task=load("internet"), entries=[], salt=chosen, draws=1)  # checks the salt
     with tempfile.TemporaryDirectory(prefix="ackclock-") as place:
         folder = out or Path(place)
         folder.mkdir(parents=True, exist_ok=True)
@@ -233,7 +233,7 @@ def serve(
 
 
 def played(plan: Any, folder: Path, jobs: int | None) -> Table:
-    """The table, with progress, and Ctrl-C heeded."""
+    """Compute the table, with a progress display; Ctrl-C stops it."""
     from ackclock.arena import play
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -250,7 +250,7 @@ def _confirmed(table: Table) -> Table:
 
 
 def entries_of(names: list[str]) -> list[Entry]:
-    """The entries that options name."""
+    """Return the entries that the options name."""
     from ackclock.arena import Entry
     from ackclock.own import described, named
 
@@ -258,7 +258,7 @@ def entries_of(names: list[str]) -> list[Entry]:
     for name in names:
         if named(name):
             _files.give_leave()
-            described(resolved(name), {})  # only read; the class is run in a process of its own
+            described(resolved(name), {})  # only read here; the class runs in a process of its own
             for prefix, allowed in PREFIXES.items():
                 if name.startswith(prefix):
                     raise InputError(f"--entry: found {quote(name)}; allowed: {allowed}")
@@ -269,7 +269,7 @@ def entries_of(names: list[str]) -> list[Entry]:
 
 
 def tell(table: Table) -> None:
-    """The table on the terminal."""
+    """Print the table to the terminal."""
     from rich.table import Table as Shown
 
     from ackclock.arena import files
@@ -291,7 +291,7 @@ def tell(table: Table) -> None:
 
 
 def _kept_salt(folder: Path) -> str:
-    """Return the salt of a table in the folder, or of one whose runs were interrupted there."""
+    """Return the salt of a finished or interrupted table in the folder; empty if there is none."""
     try:
         return str(_read(folder / "arena.json")["salt"])
     except (InputError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""`ackclock check`: everything that is wrong with a scenario, at its place."""
+"""`ackclock check`: all errors of a scenario, each with its position."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ def check(
 
 
 def wrong(file: str) -> list[ScenarioError]:
-    """Errors of a file, in the order of its lines."""
+    """Return the errors of a file, in the order of its lines."""
     from ackclock.scenario import load
 
     try:
-        load(file, own_code=True)  # reading runs nothing
+        load(file, own_code=True)  # reading executes nothing
     except ScenarioError as error:
         return sorted(error.all(), key=lambda one: one.place or (0, 0, 0))
     return []
 
 
 def as_values(error: ScenarioError) -> dict[str, object]:
-    """Return the refusals for editors and scripts."""
+    """Return an error as plain values, for editors and scripts."""
     place = {} if error.place is None else error.place._asdict()
     return {"key": error.key, "found": error.found, "allowed": error.allowed, **place}
 
 
 def told(error: ScenarioError) -> str:
-    """Format a refusal like a compiler: position, line, and a caret below the refused text."""
+    """Format an error like a compiler: position, line, and a caret below the refused text."""
     if error.place is None:
         return str(error)
     line, column, length = error.place

@@ -20,7 +20,7 @@ SHELL = "_ACKCLOCK_COMPLETE"
 """Variable by which the shell's script requests completions."""
 
 DEEPEST = 12
-"""Parts of a dotted key."""
+"""Largest number of parts of a dotted key."""
 
 
 def complete(context: Any, parameter: Any, begun: str) -> list[Any]:
@@ -37,15 +37,15 @@ def complete(context: Any, parameter: Any, begun: str) -> list[Any]:
     """
     try:
         values = [value for value in _values(context, parameter) if value.startswith(begun)]
-    except Exception:  # a file that cannot be read: no message on Tab
+    except Exception:  # such as an unreadable file: Tab must not print a message
         values = []
-    if "=" in begun and _in_bash():  # start of the word after the equals sign
+    if "=" in begun and _in_bash():  # bash completes only the part after the equals sign
         values = [value.partition("=")[2] for value in values]
     return [SimpleNamespace(value=value, type="plain", help=None) for value in values]
 
 
 def join_words() -> None:
-    """Undo that bash takes `KEY=VALUE` for three words."""
+    """Join the three words into which bash splits `KEY=VALUE`."""
     if not _in_bash() or "COMP_WORDS" not in os.environ:
         return
     words, at = os.environ["COMP_WORDS"].split(), int(os.environ.get("COMP_CWORD", "0"))
@@ -131,7 +131,7 @@ _BY_NAME: dict[str, Callable[[], list[str]]] = {
 
 
 def _axes(file: str) -> dict[str, list[str]]:
-    """Names of the axes of the sweep that the command names, and their values as they are written."""
+    """Return the axes of a sweep file by name, with their values as written."""
     sweep = tomllib.loads(Path(file).read_text(encoding="utf-8"))
     names = sweep.get("names", {})
     return {
@@ -143,7 +143,7 @@ def _axes(file: str) -> dict[str, list[str]]:
 
 
 def _changes(file: str) -> Iterator[str]:
-    """Every `KEY=` of the scenario that the command names, and `KEY=VALUE` where the values are known."""
+    """Yield every `KEY=` of a scenario, or `KEY=VALUE` if its values are known."""
     from ackclock.scenario import Scenario, load
 
     held = load(file, own_code=True).to_dict() if file else {}
@@ -155,7 +155,7 @@ def _changes(file: str) -> Iterator[str]:
 def _leaves(
     schema: Mapping[str, Any], kinds: Mapping[str, Any], held: Any, path: str
 ) -> Iterator[tuple[str, list[str]]]:
-    """Yield keys below a table of the schema and the values that it lists; `held`: the scenario's content there."""
+    """Yield the keys below a table of the schema, with the values that it lists; `held` is the scenario's content at this place."""
     if path.count(".") >= DEEPEST:
         return
     values: list[str] = []
@@ -183,13 +183,13 @@ def _leaves(
 
 
 def _kinds(schema: Mapping[str, Any]) -> list[str]:
-    """Names of the kinds of a table that has some."""
+    """Return the names of the kinds of a table; empty if it has none."""
     forms = [schema, *schema.get("anyOf", ())]
     return [name for form in forms for name in form.get("discriminator", {}).get("mapping", {})]
 
 
 def _forms(schema: Mapping[str, Any], kinds: Mapping[str, Any], held: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield schemas that a value may follow; for a table with kinds, the one of the given kind, or none."""
+    """Yield the schemas that a value may match. For a table with kinds this is the schema of the given kind, or none."""
     if "$ref" in schema:
         yield from _forms(kinds[schema["$ref"].rpartition("/")[2]], kinds, held)
     elif "anyOf" in schema:

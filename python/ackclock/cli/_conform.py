@@ -125,14 +125,14 @@ def after_trouble(controller: str, *, runs: int, seed: int, options: Sequence[st
 
 
 def counts(results: Sequence[Result]) -> dict[str, int]:
-    """Outcome -> number of cases."""
+    """Return the number of cases by outcome."""
     from ackclock.conform.harness import SYMBOLS
 
     return {o: sum(r.outcome == o for r in results) for o in SYMBOLS}
 
 
 def to_json(name: str, found: Sequence[tuple[Pack, Sequence[Result]]]) -> dict[str, Any]:
-    """Plain values."""
+    """Return the results as plain values, for JSON."""
     from ackclock.sweep import engine_identity
 
     return {
@@ -156,7 +156,7 @@ def to_json(name: str, found: Sequence[tuple[Pack, Sequence[Result]]]) -> dict[s
 
 
 def to_junit(found: Sequence[tuple[Pack, Sequence[Result]]]) -> str:
-    """Return a suite for each pack; "fails" is a failure, "void" and untestable cases are skipped."""
+    """Return one test suite per pack. A "fails" case is a failure; "void" and untestable cases are skipped."""
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', "<testsuites>"]
     for p, results in found:
         fails = sum(r.outcome == "fails" for r in results)

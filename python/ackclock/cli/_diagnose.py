@@ -179,7 +179,7 @@ def _drawn(found: Diagnosis, kind: str) -> bytes:
 def _fitted(
     path: Path, found: Diagnosis, scenario: Path | None, changes: bool, controller: str
 ) -> tuple[Fit | None, Sequence[Outcome]]:
-    """Write the model if requested, and return the effects of changes."""
+    """Write the model if requested, and return it with the effects of changes."""
     if scenario is None and not changes:
         return None, ()
     from ackclock.diagnose import fit, fit_mirror, what_if
@@ -263,7 +263,7 @@ def _what_if(outcomes: Sequence[Outcome], fitted: Fit | None) -> Table:
 
 
 NEAREST = 8
-"""Candidates in the terminal's table."""
+"""Largest number of candidates in the terminal's table."""
 
 
 def _show_identity(identity: Identity) -> None:

@@ -175,18 +175,18 @@ def evaluate_(
 
 
 def _seconds(minutes: float | None) -> float:
-    """Return the time for further looks."""
+    """Return the time for more runs, seconds."""
     if minutes is not None and not 0 < minutes < math.inf:
         raise InputError(f"--within: found {minutes:g}; allowed: minutes, above 0")
     return 60 * (MINUTES if minutes is None else minutes)
 
 
 MINUTES = 10.0
-"""Time for further looks, unless one is given."""
+"""Default time for more runs, minutes."""
 
 
 def _run(controller: str, asked: Options) -> int:
-    """Evaluate; exit code 1 if a row is worse."""
+    """Evaluate a controller; return exit code 1 if a row is worse."""
     from ackclock.evaluate import Within, evaluate, page
     from ackclock.evaluate.files import to_json
 
@@ -220,7 +220,7 @@ def _run(controller: str, asked: Options) -> int:
 
 
 def _open(found: Evaluation, out: Path | None) -> list[str]:
-    """Say what came of further looks, and what would settle the rows that still show no difference."""
+    """Return lines about the result of additional runs, and about what would settle the rows that still show no difference."""
     from ackclock.evaluate import page
     from ackclock.evaluate.files import settling_commands
 
@@ -234,7 +234,7 @@ def _open(found: Evaluation, out: Path | None) -> list[str]:
 
 
 def _false_alarms(asked: Options, *, record: bool) -> int:
-    """Measure how often CUBIC against itself is called worse."""
+    """Measure how often CUBIC is called worse than itself."""
     from ackclock.evaluate import Arm, Plan
     from ackclock.evaluate import false_alarms as alarms
     from ackclock.evaluate.plan import REFERENCE
@@ -317,12 +317,12 @@ def _plan(controller: str, asked: Options) -> Plan:
         environment=_environment(asked.environment),
         backend="linux" if kernels else "sim",
     )
-    _ = plan.rows  # refused before anything runs
+    _ = plan.rows  # raises if no row can run
     return plan
 
 
 def _stem(controller: str) -> str:
-    """Name of a controller's folder: the file of a class, a bug with its zoo."""
+    """Return the stem of the output folder's name: the file of a class, or a bug of the zoo."""
     head, _, bug = controller.partition(":")
     return (
         f"{head}-{bug}" if head == "zoo" else Path(head).name.removesuffix(".py").removesuffix(".c").removesuffix(".rs")
@@ -340,12 +340,12 @@ def _environment(asked: str) -> Environment:
 
 
 def _with(name: str, options: Mapping[str, Any]) -> str:
-    """A controller and its options, for people."""
+    """Return a controller's name with its options, for display."""
     return name + (" (" + ", ".join(f"{k}={v}" for k, v in options.items()) + ")" if options else "")
 
 
 def resolved(controller: str) -> str:
-    """Return the name with an absolute path of its file; a bug of the zoo is a class of ours."""
+    """Return the controller's name with the absolute path of its file; a bug of the zoo becomes one of our classes."""
     from ackclock._files import give_leave
     from ackclock.attack import zoo
     from ackclock.own import anchored, named
@@ -357,7 +357,7 @@ def resolved(controller: str) -> str:
 
 
 def checked(controller: str, options: Mapping[str, Any], what: str) -> str:
-    """The name of a controller, which exists and obeys the rules of all controllers."""
+    """Check that a controller exists and passes the conformance test, and return its name."""
     from ackclock._agents.controllers import check
     from ackclock._files import give_leave
     from ackclock.attack import zoo
@@ -382,7 +382,7 @@ def checked(controller: str, options: Mapping[str, Any], what: str) -> str:
         meant = f'; did you mean "{controller}:CLASS"?' if re.fullmatch(r"[\w./-]+\.py", controller) else ""
         raise InputError(f"{place}: found {error.found}{meant}; allowed: {own}{error.allowed}") from None
     if named(controller):
-        check(described(resolved(controller), options).load(), closed_loop=False)  # the situations are such loops
+        check(described(resolved(controller), options).load(), closed_loop=False)  # situations are closed loops
         return short(controller)
     return controller
 
@@ -391,11 +391,11 @@ PREFIXES = {
     "kernel:": "a name that begins with kernel: with --backend linux only",
     "custom:": "FILE.py:CLASS, FILE.c or FILE.rs; names that begin with custom: are those of ackclock.run",
 }
-"""Prefixes of names that a scenario may use but a simulated candidate may not, and the names allowed instead."""
+"""Prefixes of names that a scenario may use but a simulated candidate may not, with the names allowed instead."""
 
 
 def in_kernel(controller: str, options: Mapping[str, Any], what: str) -> str:
-    """The name of a controller that the built kernel has."""
+    """Check that the built kernel has a controller, and return its name."""
     from ackclock import linux
     from ackclock.errors import one_of
     from ackclock.evaluate import kernel
@@ -409,7 +409,7 @@ def in_kernel(controller: str, options: Mapping[str, Any], what: str) -> str:
 
 
 def option_of(text: str) -> tuple[str, bool | float | str]:
-    """An option of a controller."""
+    """Return name and value of a controller's option."""
     key, equals, value = text.partition("=")
     if not equals or not key:
         raise InputError(f"--option: found {quote(text)}; allowed: NAME=VALUE")
@@ -422,11 +422,11 @@ def option_of(text: str) -> tuple[str, bool | float | str]:
 
 
 LARGEST_STATEMENT = 2**20
-"""Bytes of the author's texts."""
+"""Largest size of the file with the author's statements, bytes."""
 
 
 def _statements(path: Path | None) -> dict[str, str]:
-    """Statements of the author, section by section."""
+    """Return the author's statements by section."""
     from ackclock.evaluate.rows.text import STATEMENTS
     from ackclock.scenario._toml import read_toml
 

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 KINDS = ("tc", "path")
 
 LARGEST = 2**20
-"""Bytes of a script."""
+"""Largest size of a script, bytes."""
 
 LARGEST_RECORDING = 2**26
-"""Bytes of a recording."""
+"""Largest size of a recording, bytes."""
 
 
 def import_(

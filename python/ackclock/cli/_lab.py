@@ -1,4 +1,4 @@
-"""`ackclock lab`: the simulator in a page, from this machine to this machine."""
+"""`ackclock lab`: the simulator in a web page, served to this machine only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).resolve().parent.parent / "_lab" / "lab.html"
 OWN = '<script type="application/json" id="own">null</script>'
 LARGEST = 2**20
-"""Bytes of a scenario."""
+"""Largest size of a scenario, bytes."""
 
 
 def lab(
@@ -81,7 +81,7 @@ def lab(
 
 
 def _page(file: Path | None, seed: int, lesson: Sequence[str] = ()) -> str:
-    """Return the page with this scenario in it."""
+    """Return the page with this scenario embedded."""
     try:
         page = PAGE.read_text(encoding="utf-8")
     except OSError:
@@ -123,14 +123,14 @@ def _text(file: Path) -> str:
 
 
 def _handler(page: bytes) -> type[BaseHTTPRequestHandler]:
-    """Answers requests for the page, and no others."""
+    """Return a request handler that serves the page and nothing else."""
     from http.server import BaseHTTPRequestHandler
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             host = self.headers.get("Host", "")
             if not re.fullmatch(r"(127\.0\.0\.1|localhost)(:\d+)?", host):
-                # another site's name that resolves to this address
+                # DNS rebinding: a foreign name that resolves to this address
                 self.send_error(421, explain=f"found host {html.escape(host[:100])}; allowed: 127.0.0.1")
             elif self.path != "/":
                 self.send_error(404)
@@ -140,7 +140,7 @@ def _handler(page: bytes) -> type[BaseHTTPRequestHandler]:
                 self.send_header("Content-Length", str(len(page)))
                 self.send_header("Cache-Control", "no-store")
                 self.send_header("X-Content-Type-Options", "nosniff")
-                # no other page may embed this one in a frame
+                # forbids other pages to embed this one in a frame
                 self.send_header("Content-Security-Policy", "frame-ancestors 'none'")
                 self.send_header("X-Frame-Options", "DENY")
                 self.end_headers()

@@ -1,6 +1,6 @@
-"""Commands whose options are read when the command is requested.
+"""Commands whose options are read only when the command is requested.
 
-typer evaluates the annotation of every option. For all commands this takes longer than many a command runs.
+typer evaluates the annotation of every option. Doing so for all commands takes longer than many commands run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Branch", "root"]
 
 
 class Branch(Mapping[str, Any]):
-    """The commands below a command: names in the order in which help lists them, each command made when it is first read.
+    """The subcommands of a command, in the order of the help. Each is created when it is first read.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Branch(Mapping[str, Any]):
         self._made: dict[str, Any] = {}
 
     def add(self, name: str, inner: Branch, *, help: str) -> None:
-        """Add a command of this name with subcommands."""
+        """Add a command with subcommands under this name."""
         self._how[name] = lambda: _over(inner, _Group(name=name, help=help, rich_markup_mode=None))
 
     def __getitem__(self, name: str) -> Any:
@@ -44,7 +44,7 @@ class Branch(Mapping[str, Any]):
         return self._made[name]
 
     def read(self) -> Iterator[Any]:
-        """Return the commands that have been read, including subcommands."""
+        """Yield the commands that have been read, including subcommands."""
         for made in list(self._made.values()):
             yield made
             if isinstance(getattr(made, "commands", None), Branch):
@@ -73,7 +73,7 @@ def _complete(parameter: Any, context: Any, incomplete: str) -> list[Any]:
 def root(
     function: Callable[..., None], commands: Branch, *, sections: Mapping[str, Sequence[str]] | None = None, help: str
 ) -> Any:
-    """The whole command; `function` declares the options before the name of one, and is called first."""
+    """Return the top-level command. `function` declares the options before a command's name, and is called first."""
     whole = typer.Typer(
         cls=_Group,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -92,7 +92,7 @@ def _over(commands: Branch, group: Any) -> Any:
 
 
 class _Group(TyperGroup):
-    """Names its commands without making them, and lists them by section."""
+    """Group of commands that lists their names without creating them, by section."""
 
     sections: Mapping[str, Sequence[str]] = {}
 

@@ -141,7 +141,7 @@ def _row_unread(one: Unread) -> tuple[str, str, int, float, float, str, str]:
 
 
 def _table(marks: list[Mark]) -> Any:
-    """A row a student, a column a lesson: its tasks, done or not."""
+    """Return a table with one row per student and one column per lesson; its cells show which tasks are done."""
     from rich.table import Table
 
     taught = list(dict.fromkeys(mark.lesson for mark in marks))

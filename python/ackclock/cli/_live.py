@@ -1,4 +1,4 @@
-"""`ackclock live`: programs of the user's in a scenario."""
+"""`ackclock live`: the user's own programs in a scenario."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from ackclock.scenario import Scenario
 
 DURATION = "10 min"
-"""Duration of a run whose scenario gives none; the run ends earlier when its programs end."""
+"""Duration of a run whose scenario sets none. The run ends earlier if its programs end."""
 
 LONGEST = 65_536
-"""Bytes of a program's output that are shown."""
+"""Largest number of bytes of a program's output that are shown."""
 
 USUAL = {"--rate": "10 Mbit/s", "--delay": "20 ms", "--queue": "1 BDP"}
-"""The path without a file; `--delay` is that of one way."""
+"""Default path without a scenario file; `--delay` is the one-way delay."""
 
 
 def live(
@@ -157,7 +157,7 @@ def live(
 
 
 def _programs(server: Sequence[str], client: Sequence[str], start_s: float) -> list[Program]:
-    """Return the programs; without a client the run lasts until the servers have ended."""
+    """Return the programs. Without a client the run lasts until the servers have ended."""
     from ackclock.linux import Program
 
     made = [Program(host="server", command=command, counts=not client) for command in server]
@@ -167,7 +167,7 @@ def _programs(server: Sequence[str], client: Sequence[str], start_s: float) -> l
 def _scenario(
     file: Path | None, given: dict[str, str | None], duration: str | None, changed: dict[str, Any]
 ) -> tuple[Scenario, bool]:
-    """Return the scenario, and whether it has flows of its own."""
+    """Return the scenario, and whether it has its own flows."""
     from ackclock.scenario import Scenario, load
 
     if file is None:
@@ -186,7 +186,7 @@ def _scenario(
             raise ScenarioError(key=named, found=error.found, allowed=error.allowed) from None
         return made.set_all(changed) if changed else made, any(key.split(".")[0] == "flows" for key in changed)
     raw: dict[str, Any] = {}
-    with suppress(OSError, ValueError):  # `load` reports what is wrong
+    with suppress(OSError, ValueError):  # `load` reports errors
         raw = tomllib.loads(file.read_text(encoding="utf-8"))
     flows = bool(raw.get("flows")) or any(key.split(".")[0] == "flows" for key in changed)
     if raw and not flows:
@@ -212,7 +212,7 @@ def _assigned(option: str, texts: Sequence[str], allowed: str) -> dict[str, str]
 
 
 def _settings(texts: Sequence[str]) -> dict[str, str]:
-    """Return settings by their files below /proc/sys, restricted to those of a host's network."""
+    """Return settings by their files below /proc/sys. Only settings of a host's network are allowed."""
     allowed = "a setting of the network of a host, e.g. net.ipv4.tcp_ecn=1"
     made = {}
     for name, value in _assigned("--sysctl", texts, allowed).items():
@@ -224,7 +224,7 @@ def _settings(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _parameters(texts: Sequence[str]) -> dict[str, str]:
-    """Parameters of modules; nothing else of the kernel's command line."""
+    """Return parameters of modules; other kernel parameters are refused."""
     allowed = "a parameter of a module, e.g. tcp_cubic.hystart=0"
     made = _assigned("--parameter", texts, allowed)
     for name, value in made.items():
@@ -234,7 +234,7 @@ def _parameters(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _show(result: Live) -> None:
-    """Show the output of programs, how they ended, and the links."""
+    """Print the output of the programs, how they ended, and the links."""
     from ackclock.cli._sheet import Sheet
     from ackclock.cli._tables import tables
     from ackclock.text import NONE, seconds
@@ -259,7 +259,7 @@ def _show(result: Live) -> None:
 
 
 def _said(result: Live) -> str:
-    """Why the run ended."""
+    """Return why the run ended, in words."""
     if result.why == "programs":
         counting = [one.name for one in result.programs if one.program.counts]
         return f"the run ended at {result.end_s:.6f} s, after {', '.join(counting)}"
@@ -273,7 +273,7 @@ def _said(result: Live) -> str:
 
 
 def _print(one: Ended) -> None:
-    """Print the output of a program, with control characters shown as text; the bytes are in the run's folder."""
+    """Print the output of a program with control characters shown as text. The unchanged bytes are in the run's folder."""
     for kind, text in (("stdout", one.stdout), ("stderr", one.stderr)):
         tell = _terminal.say if kind == "stdout" else _terminal.complain
         if cut := text[:LONGEST].decode(errors="replace").removesuffix("\n"):

@@ -1,4 +1,4 @@
-"""The command `ackclock` from beginning to end: streams, signals, errors in one line."""
+"""The entry point of `ackclock`: streams, signals, one-line errors, exit codes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ INTERRUPTED = 130
 """128 + SIGINT, the exit code that shells use."""
 
 LONGEST = 1000
-"""Characters of a message."""
+"""Largest number of characters in a message."""
 
 INTERNAL_ERROR = 70
-"""EX_SOFTWARE of sysexits: a defect of ours, distinct from the documented 0 to 3."""
+"""EX_SOFTWARE of sysexits: a defect of ackclock, distinct from the documented codes 0 to 3."""
 
 
 def carry_out(argv: Sequence[str] | None = None) -> int:
@@ -34,7 +34,7 @@ def carry_out(argv: Sequence[str] | None = None) -> int:
     _wall.forget()
     _prepare_streams()
     _heed_sigterm()
-    gc.set_threshold(50_000)  # start-up makes many objects and no garbage; looking for some took a tenth of its time
+    gc.set_threshold(50_000)  # start-up creates many objects and no garbage; collecting took a tenth of its time
     if "_ACKCLOCK_COMPLETE" in os.environ:
         from ackclock.cli import _complete
 
@@ -48,7 +48,7 @@ def carry_out(argv: Sequence[str] | None = None) -> int:
         if (code := _wall.ran()) and (sys.stdout is not stdout or stdout.closed):
             return _fail(f"{code}: found that it took standard output away; allowed: code that leaves it as it is", 2)
         stdout.flush()
-        if result == INTERRUPTED:  # typer makes this of KeyboardInterrupt
+        if result == INTERRUPTED:  # typer returns this code after KeyboardInterrupt
             return _interrupted()
         return result if isinstance(result, int) else 0
     except AckclockError as error:
@@ -57,30 +57,31 @@ def carry_out(argv: Sequence[str] | None = None) -> int:
         return _interrupted()
     except (BrokenPipeError, SystemExit) as error:
         if isinstance(error, SystemExit) and error.code in (0, None) and not _wall.ran():
-            return 0  # the shell's question is answered
+            return 0  # shell completion has printed its answer
         if isinstance(error, SystemExit) and not _reader_gone():
             return _unforeseen(error)
-        # The reader (`| head`) has gone, which typer and rich turn into SystemExit; keep the interpreter from complaining about it at exit.
+        # The reader (`| head`) has closed the pipe, which typer and rich turn into SystemExit. Discarding output keeps the interpreter from
+        # complaining at exit.
         _discard(1)
         return 0
     except OSError as error:
         if error.filename is not None:
             return _unforeseen(error)
-        # Files name themselves in their errors; a stream does not.
+        # Errors of files carry a name; those of standard output do not.
         _discard(1)
         return _fail(f"standard output: cannot be written ({(error.strerror or str(error)).lower()})", 3)
     except MemoryError:
         return _fail("out of memory", 3)
     except ModuleNotFoundError as error:
         return _fail(f"{error.name} is not installed; run `make setup`", 3)
-    except BaseException as error:  # from own code: GeneratorExit, and classes of its own
+    except BaseException as error:  # raised by own code: GeneratorExit, and classes derived from BaseException
         return _unforeseen(error)
     finally:
         _files.end()
 
 
 def _habits(words: list[str]) -> list[str]:
-    """Words that other tools take for an option: `help`, `help COMMAND`, `version`."""
+    """Translate words that other tools accept as options: `help`, `help COMMAND`, `version`."""
     if words[:1] == ["help"]:
         return [*words[1:], "--help"]
     return ["--version"] if words == ["version"] else words
@@ -89,7 +90,7 @@ def _habits(words: list[str]) -> list[str]:
 def _unforeseen(error: BaseException) -> int:
     if type(error).__name__ == "Abort":
         return _interrupted()
-    if type(error).__module__ == "sqlite3" and str(error) == "interrupted":  # SQLite makes this of KeyboardInterrupt
+    if type(error).__module__ == "sqlite3" and str(error) == "interrupted":  # after KeyboardInterrupt
         return _interrupted()
     if hasattr(error, "format_message"):
         from ackclock.cli._usage import explain
@@ -117,7 +118,7 @@ def _in_a_study(error: BaseException) -> str:
     place, step = "", error.__traceback__
     while step is not None:
         frame = step.tb_frame
-        if str(frame.f_globals.get("__name__")).startswith("_ackclock_study_"):  # the name that `study.plugin` gives it
+        if str(frame.f_globals.get("__name__")).startswith("_ackclock_study_"):  # module name set by `study.plugin`
             place = f"{frame.f_code.co_filename}, line {step.tb_lineno}"
         step = step.tb_next
     return place
@@ -125,7 +126,7 @@ def _in_a_study(error: BaseException) -> str:
 
 def _fail(message: str, code: int) -> int:
     message = shown(message)
-    if len(message) > LONGEST:  # a long name from outside fills it
+    if len(message) > LONGEST:  # for example because of a long name in the input
         message = f"{message[: LONGEST // 2]} ... {message[-LONGEST // 2 :]}"
     try:
         sys.stderr.write(f"ackclock: {message}\n")
@@ -134,14 +135,14 @@ def _fail(message: str, code: int) -> int:
         OSError,
         ValueError,
         AttributeError,
-    ):  # no process reads the stream, or own code has closed it; the exit code still reports the result
+    ):  # the stream has no reader, or own code has closed it; the exit code still reports the result
         with suppress(OSError):
             _discard(2)
     return code
 
 
 def _heed_sigterm() -> None:
-    """Batch systems send SIGTERM before they kill: it ends a command as Ctrl-C does."""
+    """Handle SIGTERM like Ctrl-C: batch systems send it before they kill a process."""
 
     def end(number: int, frame: object) -> None:
         _wall.heard(number, frame)
@@ -156,7 +157,7 @@ def _interrupted() -> int:
     if terminal is not None and terminal.busy():
         with suppress(KeyboardInterrupt):
             terminal.end()
-    # Threads that are still at work, in a hook of the user's for example, are not waited for.
+    # Threads that are still running, for example in a hook of the user's, are not waited for.
     if any(t is not threading.main_thread() and not t.daemon for t in threading.enumerate()) or (
         terminal is not None and terminal.busy()
     ):
@@ -168,11 +169,11 @@ def _interrupted() -> int:
 
 
 def _prepare_streams() -> None:
-    """Adapt to the streams given by the caller: closed ones, encodings that lack our characters."""
+    """Adapt to the caller's streams: some may be closed, or have an encoding without our characters."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
-        except OSError:  # otherwise the next opened file would get this number, and receive the output
+        except OSError:  # otherwise the next file to be opened would get this number and receive the output
             os.open(os.devnull, os.O_RDWR)
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
@@ -182,7 +183,7 @@ def _prepare_streams() -> None:
 
 
 def _reader_gone() -> bool:
-    """Whether standard output is a pipe without a reader."""
+    """Return whether standard output is a pipe without a reader."""
     poll = select.poll()
     poll.register(1, 0)
     return any(event & select.POLLERR for _, event in poll.poll(0))

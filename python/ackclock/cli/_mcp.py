@@ -1,7 +1,7 @@
 """`ackclock mcp`: commands as tools of an agent, over the Model Context Protocol.
 
-Each tool is the command of that name with `--json`, in a process of its own: its bounds are those of the command, and what it refuses comes back as the same
-line. No tool runs own code (but one, with the user's leave) or writes a file, and no path leaves the folder in which the server was started.
+Each tool is the command of that name with `--json`, run in its own process. It has the bounds of the command, and a refusal has the same text. No
+tool writes a file or runs own code (except one, with the user's permission), and no path leads out of the folder in which the server was started.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ackclock import _child
 from ackclock.errors import AckclockError, InputError, UnavailableError, quote
 
 LIMIT_S = 600
-"""Wall time of a tool."""
+"""Largest wall time of a tool, seconds."""
 
 MOST = 1_000_000
-"""Characters of an answer: an agent reads all of it."""
+"""Largest number of characters in an answer, because an agent reads all of it."""
 
 ABOUT = (
     "A laboratory for TCP congestion control and loss recovery: runs scenarios (TOML) in virtual time, reads captures (pcap, pcapng), says what limited a transfer. "
@@ -80,7 +80,7 @@ class Tools:
     Parameters
     ----------
     folder
-        Beyond which no path leads.
+        Folder out of which no path may lead.
     code
         Whether controllers of the arena may be text, which is executed.
     """
@@ -166,21 +166,21 @@ class Tools:
         return found
 
     def scenario(self, name: str) -> str:
-        """Return the path of a scenario whose traces are in the folder as well, or the name of a shipped one."""
+        """Return the path of a scenario whose traces are in the folder as well, or the name of a built-in one."""
         file = self.inside(name)
         if not file.exists() and not any(mark in name for mark in "/.\\"):
             return name
         try:
             held = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
         except (OSError, ValueError):
-            held = {}  # the command reports why
+            held = {}  # the command reports the error
         for trace in _traces(held):
             self.inside(trace, file.parent)
         return str(file)
 
     def _carried(self, *words: str, given: str | None = None, as_json: bool = True) -> str:
         begin = words[1:] and words[1].startswith("-")
-        if begin:  # a name is never an option
+        if begin:  # a name must not be parsed as an option
             raise InputError(f"found {quote(words[1])}; allowed: a name or a path, which does not begin with -")
         command = _child.python("ackclock.cli._mcp:carry", *words, *["--json"] * as_json)
         try:
@@ -198,7 +198,7 @@ class Tools:
 
 
 def carry(*words: str) -> None:
-    """Carry out a command, as the process of a tool."""
+    """Run a command in the process of a tool."""
     from ackclock.cli import main
 
     sys.exit(main(list(words)))

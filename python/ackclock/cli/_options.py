@@ -14,11 +14,11 @@ from ackclock.errors import quote
 
 
 def whole_number(least: int, most: int = 2**31 - 1) -> Callable[[str], int]:
-    """Parser of an option; its message names value and bounds, which typer's own does not."""
+    """Return a parser of an option whose message names value and bounds, unlike typer's own."""
 
     def parse(text: str | int) -> int:
         plain = str(text)
-        # `int` also takes blanks, underscores and the digits of other scripts.
+        # `int` also accepts blanks, underscores and digits of other scripts.
         value = int(plain) if re.fullmatch("-?[0-9]{1,30}", plain) else least - 1
         if not least <= value <= most:
             raise typer.BadParameter(f"found {quote(plain)}; allowed: a whole number, {least} to {most}")
@@ -28,7 +28,7 @@ def whole_number(least: int, most: int = 2**31 - 1) -> Callable[[str], int]:
 
 
 def file_name(text: str | Path) -> Path:
-    """Parser of an option that names a file or a folder."""
+    """Parse an option that names a file or a folder."""
     plain = str(text)
     if plain in ("", "-"):
         raise typer.BadParameter(f'found {quote(plain)}; allowed: a name in the file system (one that is "-": ./-)')
@@ -38,7 +38,7 @@ def file_name(text: str | Path) -> Path:
 
 
 def use(kernel: str | None) -> None:
-    """Let the runs of this command use the kernel of this name."""
+    """Use the kernel of this name for the runs of this command."""
     if kernel is not None:
         from ackclock import linux
 
@@ -46,7 +46,7 @@ def use(kernel: str | None) -> None:
 
 
 def load_stacks(files: list[Path]) -> None:
-    """Libraries of stacks that the command names."""
+    """Load the libraries of stacks that the command names."""
     if files:
         from ackclock import stacks
 
@@ -55,7 +55,7 @@ def load_stacks(files: list[Path]) -> None:
 
 
 NOTHING: list[Any] = []
-"""Value of a repeatable option that is not given."""
+"""Default of a repeatable option."""
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON only.")]

@@ -107,7 +107,7 @@ def prove_(
     if file is None:
         raise InputError("prove: found neither FILE nor --check; allowed: one of them")
     wanted = prove.Adversary(name=adversary, first=first, most=most, length=length, late=late)
-    _ = wanted.late_ns  # judged before anything is written
+    _ = wanted.late_ns  # checked before anything is written
     chances = _chances(chance, bursts)
     targets = _targets(file, change, vary, controller, own_code=own_code)
     folder = out or Path(f"{file.stem}.proof")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ackclock.formats.capture import Capture
 
 SHOWN = 20
-"""Directions in the terminal's table."""
+"""Largest number of directions in the terminal's table."""
 
 
 def read(
@@ -99,7 +99,7 @@ def read(
 
 
 def _largest(path: Path) -> int:
-    """The connection that carries most data one way."""
+    """Return the connection with the most data in one direction."""
     from ackclock.formats.capture import read_capture
 
     rows = read_capture(path).with_data()
@@ -207,7 +207,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 
 def _why(found: Capture) -> str:
-    """Return the reason why a capture has no TCP segments, as far as it shows one."""
+    """Return the reason why a capture has no TCP segments, if it shows one."""
     facts = found.facts
     if facts["unknown_links"]:
         return f" ({facts['unknown_links']:,} frames of link layer {facts['unknown_link']}, which is not known here)"
@@ -215,7 +215,7 @@ def _why(found: Capture) -> str:
 
 
 def warnings(found: Capture) -> list[str]:
-    """Facts to know before any number is believed."""
+    """Return facts that affect how far the numbers can be trusted."""
     from ackclock.formats.capture import MOST_MISSED
 
     facts = found.facts

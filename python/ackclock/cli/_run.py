@@ -164,7 +164,7 @@ def run(
         raise InputError(f"--snaplen: found {snaplen} {found}; allowed: together with --pcap, in the simulator")
     if pcap is not None:
         _check_capture(pcap, out)
-    # all inputs are known by now
+    # by now all inputs are known
     for option, place in (("--pcap", pcap), ("--report", report), *(("--plot", p) for p in drawn)):
         if place is not None:
             _files.check_file(place, f"{option} {place}")
@@ -263,7 +263,7 @@ def report_(
 
 
 def _check_drawings(report: Path | None, plots: Sequence[str], width: str) -> list[Path]:
-    """Refuse figures and files that cannot be made, before the run; return the files of `plots`."""
+    """Check before the run that figures and files can be made, and return the files of `plots`."""
     if report is not None:
         _terminal.writable_file(report, "--report")
     if not plots:
@@ -281,7 +281,7 @@ def _check_drawings(report: Path | None, plots: Sequence[str], width: str) -> li
 
 
 def _read_beside(beside: Sequence[str], *, drawn: bool) -> list[Measured]:
-    """Measurements from elsewhere, read before anything runs."""
+    """Read measurements from elsewhere, before anything runs."""
     if not beside:
         return []
     if not drawn:
@@ -291,7 +291,7 @@ def _read_beside(beside: Sequence[str], *, drawn: bool) -> list[Measured]:
     try:
         found = [formats.read(name) for name in beside]
         names = [one.name for one in found]
-        return [  # run.json and run.txt are both "run"
+        return [  # run.json and run.txt would both be named "run"
             dataclasses.replace(one, name=Path(file).name) if names.count(one.name) > 1 else one
             for one, file in zip(found, beside, strict=True)
         ]
@@ -339,12 +339,12 @@ def _check_capture(pcap: Path, out: Path | None) -> None:
         if place == folder:
             raise InputError(f"--pcap {pcap}: found the folder of --out; allowed: another file")
         if place.parent == folder and not folder.exists():
-            return  # made with the folder, which can be
+            return  # created with the folder, which was checked
     _terminal.writable_file(pcap, "--pcap")
 
 
 def _tell_room(scenario: Scenario, pcap: Path) -> None:
-    """Warn before the run if the capture may not fit on the disk: it would fill the disk, and be lost."""
+    """Warn before the run if the capture may be larger than the free disk space."""
     from ackclock import _engine
     from ackclock._results.run import engine_call, sizes
 
@@ -360,18 +360,18 @@ def _tell_room(scenario: Scenario, pcap: Path) -> None:
 
 @contextmanager
 def _capture(pcap: Path | None) -> Iterator[Path | None]:
-    """Return the file for the engine to write: next to the final file, which gets its name only when it is complete."""
+    """Yield the file that the engine writes. It is renamed to the final name when it is complete."""
     if pcap is None:
         yield None
         return
     place = _files.resolved(pcap, f"--pcap {pcap}")
     try:
-        if pcap.exists() and not pcap.is_file():  # devices and pipes are written as they are
+        if pcap.exists() and not pcap.is_file():  # devices and pipes are written directly
             yield pcap
             return
         with staged(place.parent, marks=OWN, what=f"--pcap {pcap}") as part:
             yield part / place.name
-            _files.check_file(pcap, f"--pcap {pcap}")  # own code has read more since it was checked
+            _files.check_file(pcap, f"--pcap {pcap}")  # own code may have read more files since the first check
     except InputError as error:
         if not str(error).startswith("capture: "):
             raise
@@ -379,7 +379,7 @@ def _capture(pcap: Path | None) -> Iterator[Path | None]:
 
 
 def changes(texts: Sequence[str]) -> dict[str, Any]:
-    """Each `--set KEY=VALUE` as key and value: as in TOML, or bare text. The file is judged with all of them."""
+    """Return each `--set KEY=VALUE` by key. Values are TOML or bare text. The scenario is checked once, with all changes."""
     made: dict[str, Any] = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -394,7 +394,7 @@ def changes(texts: Sequence[str]) -> dict[str, Any]:
         for part in key.split("."):
             if part.isdecimal() and part != str(int(part[:20])):
                 raise InputError(f"--set: {key}: found {quote(part)}; allowed: a position without leading zeros")
-        made.pop(key, None)  # a key given twice: the last one, in its place
+        made.pop(key, None)  # the last value of a repeated key counts, at its position
         made[key] = _value(value.strip())
     return made
 
@@ -436,7 +436,7 @@ def controlled(scenario: Scenario, text: str) -> Scenario:
 
 
 def _chosen(scenario: Scenario, name: str) -> Scenario:
-    """Let all flows with a controller use a built-in one."""
+    """Set a built-in controller for all flows that have a controller."""
     changes: dict[str, Any] = {}
     for i, group in enumerate(scenario.flows):
         if not group.is_plain:

@@ -1,5 +1,5 @@
-"""Tables of a run for the terminal, drawn without rich if the output is no terminal, because importing rich takes
-longer than a short run.
+"""Tables of a run for the terminal. Without a terminal they are drawn without rich, whose import takes longer than a
+short run.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 __all__ = ["SHOWN", "Sheet", "plain"]
 
 SHOWN = 20
-"""Rows of a table on the terminal."""
+"""Largest number of table rows on the terminal."""
 
 
 class Sheet:
-    """A table: the first column is left-aligned, the others, which hold numbers, right-aligned.
+    """A table with a left-aligned first column. The other columns hold numbers and are right-aligned.
 
     Parameters
     ----------
     title
-        What stands above it.
+        Title above the table.
     heads
         Names of the columns.
     narrow
-        The terminal has little room: headings take two lines, frames are left out.
+        Whether the terminal is narrow: headings take two lines, frames are left out.
     """
 
     def __init__(self, title: str, heads: Sequence[str], *, narrow: bool) -> None:
@@ -42,17 +42,17 @@ class Sheet:
         self.rows.append(cells)
 
     def say(self, what: str) -> None:
-        """Add a remark under the table."""
+        """Add a note below the table."""
         if what:
             self.remarks.append(what)
 
     @property
     def caption(self) -> str:
-        """All remarks."""
+        """All notes below the table."""
         return "; ".join(self.remarks)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The sheet for a terminal: where its columns do not fit, several tables below each other, each with the names of its rows."""
+        """Yield the table for a terminal. If it is too wide, the columns are split over several tables, each with the row names."""
         if not self.narrow:
             yield self._table(range(1, len(self.heads)), named=0, title=self.title, caption=self.caption)
             return
@@ -62,12 +62,12 @@ class Sheet:
         yield self.caption
 
     def _parts(self, width: int) -> tuple[int, list[list[int]]]:
-        """Columns for the names of the rows, and which of the others each table has."""
+        """Return the width of the row names, and the columns of each table."""
         wide = [
             max(len(line) for cell in (_two(head), *cells) for line in cell.split("\n")) + 2
             for head, *cells in zip(self.heads, *self.rows, strict=True)
         ]
-        width -= 1  # the frame
+        width -= 1  # right frame
         named = min(wide[0], width // 3)
         parts: list[list[int]] = [[]]
         for i in range(1, len(wide)):
@@ -83,7 +83,7 @@ class Sheet:
         table = Table(title=title or None, title_justify="left", caption=caption or None, caption_justify="left")
         if self.narrow:
             table.box, table.padding, table.pad_edge = box.SIMPLE_HEAD, (0, 1, 0, 0), False
-        # a name may wrap, a number may not
+        # names may wrap, numbers may not
         table.add_column(self.heads[0], no_wrap=False, overflow="fold", min_width=named)
         for i in columns:
             head = _two(self.heads[i]) if self.narrow else self.heads[i]
@@ -93,8 +93,8 @@ class Sheet:
         return table
 
     def lines(self, width: int) -> list[str] | None:
-        """Return the lines that rich would draw in this many columns, without trailing blanks; None if it would have to
-        break one.
+        """Return the lines that rich would draw at this width, without trailing blanks; None if it would have to wrap a
+        cell.
         """
         texts = (*self.heads, *(cell for row in self.rows for cell in row))
         if self.narrow or not self.title or not self.rows or not all(map(_simple, texts)):
@@ -118,12 +118,12 @@ class Sheet:
 
 
 def _two(head: str) -> str:
-    """A heading on two lines."""
+    """Return a heading split over two lines."""
     return "\n".join(head.replace("retransmitted", "retrans- mitted").rsplit(" ", 1))
 
 
 def plain(parts: Sequence[Any], width: int) -> str | None:
-    """Return the text that rich would print of these parts if the output is no terminal; None if only rich can tell."""
+    """Return the text that rich would print of these parts without a terminal; None if it has to be left to rich."""
     lines: list[str] = []
     for part in parts:
         if isinstance(part, Sheet):
@@ -137,5 +137,5 @@ def plain(parts: Sequence[Any], width: int) -> str | None:
 
 
 def _simple(text: str) -> bool:
-    """Return whether it is one line of characters one column wide, of which only our own are beyond Latin."""
+    """Return whether the text is one line of single-width characters: Latin, and the few signs of our own."""
     return text.isprintable() and (text.isascii() or all(sign < "\u0300" or sign in "–→←" for sign in text))

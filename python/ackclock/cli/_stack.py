@@ -1,4 +1,4 @@
-"""`ackclock stack check`, and the option `--stack` of others."""
+"""`ackclock stack check`, and the option `--stack` of other commands."""
 
 from __future__ import annotations
 

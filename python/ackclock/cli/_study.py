@@ -49,7 +49,7 @@ def names(
     for name in (*studies.names(), *studies.installed()):
         try:
             found[name] = studies.get(name).title
-        except InputError as error:  # an error of one package; the others are available
+        except InputError as error:  # one package is broken; the other studies are available
             _terminal.warn(f"ackclock: {error}")
     if as_json:
         _terminal.show_json([{"name": name, "title": title} for name, title in found.items()])
@@ -71,18 +71,18 @@ def show(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
-    """How studies are run.
+    """Options of running studies.
 
     Parameters
     ----------
     store
         Folder in which runs are kept and found.
     readings
-        Run the other readings of what the publications leave open, too.
+        Whether to run the other readings of what the publications leave open.
     record
         Write verdicts and values into the records of the studies.
     kernel
-        Run the part of each study that the real kernel can run, too.
+        Whether to run the kernel part of each study.
     registered
         A plan that was written before; the seeds follow from its hash.
     held_out
@@ -123,7 +123,7 @@ class Options:
 
 
 def study_folder(folder: Path) -> None:
-    """Refuse a folder that cannot be written, or in which a report would replace files that no study has written."""
+    """Refuse a folder that cannot be written, or in which a report would replace files that no study wrote."""
     from ackclock.study.result import MARKS, WRITTEN
 
     _terminal.own_folder(folder, WRITTEN, MARKS, whose="study")
@@ -272,7 +272,7 @@ def _run_one(name: str, options: Options) -> int:
 
 
 def specification_line(curve: Curve) -> str:
-    """Verdicts of a claim under other readings, in a sentence."""
+    """Return the verdicts of a claim under other readings as a sentence."""
     from ackclock.study.specification import told
 
     return told(curve)
@@ -315,7 +315,7 @@ def _held_out(result: StudyResult, options: Options) -> int:
 
 
 def _taken() -> dict[str, str]:
-    """Return version and date of a record."""
+    """Return version and date for a record."""
     from datetime import date
     from importlib.metadata import version
 
@@ -325,7 +325,7 @@ def _taken() -> dict[str, str]:
 def run_in_linux(
     names: list[str], *, seeds: int | None, jobs: int | None, out: Path | None, as_json: bool, record: bool = False
 ) -> int:
-    """Run the part of a study that the real kernel can run, on both backends."""
+    """Run the part of a study that exists for the real kernel, on both backends."""
     from ackclock import linux, studies
     from ackclock.study import kernel_record
 
@@ -378,7 +378,7 @@ def run_several(names: list[str], options: Options) -> int:
             part = _part(progress, found.name, i / len(chosen), (i + 1) / len(chosen))
             try:
                 result = _terminal.interruptible(partial(_run, found, options, part, executor))
-            except AckclockError as error:  # the others can still be run
+            except AckclockError as error:  # the other studies can still run
                 entries.append(overview.Entry(name=found.name, title=found.title, problem=str(error)))
                 _terminal.warn(f"ackclock: {found.name}: {error}")
                 code = max(code, error.exit_code)
@@ -426,7 +426,7 @@ def _run(found: Study, options: Options, progress: _terminal.Progress, executor:
 
 
 def _registered(found: Study, file: Path | None) -> str:
-    """Return the hash of the plan, if it still describes the study."""
+    """Return the hash of the registered plan. Refused if the plan no longer describes the study."""
     if file is None:
         return ""
     from ackclock.study import register
@@ -439,7 +439,7 @@ def _registered(found: Study, file: Path | None) -> str:
 
 
 def _with_kernel(result: StudyResult, options: Options, progress: _terminal.Progress) -> StudyResult:
-    """Return the result with the kernel's beside it, if requested and if the study has a part for the kernel."""
+    """Return the result with that of the kernel added, if requested and if the study has a kernel part."""
     if not options.kernel or result.study.kernel is None:
         return result
     part = result.study.kernel()
@@ -450,7 +450,7 @@ def _with_kernel(result: StudyResult, options: Options, progress: _terminal.Prog
 
 @contextmanager
 def _executor(options: Options) -> Iterator[Executor | None]:
-    """Workers elsewhere, if any; threads are made where they are needed."""
+    """Yield the executor of remote workers, or None: local threads are created where they are needed."""
     if not options.workers.elsewhere:
         yield None
         return
@@ -465,7 +465,7 @@ def _part(progress: _terminal.Progress, name: str, start: float, stop: float) ->
 def _get(name: str) -> Study:
     from ackclock._files import give_leave
 
-    give_leave()  # a study is a program, and may name others
+    give_leave()  # a study is a program, and may name other programs
     from ackclock import studies
 
     return studies.get(name)
@@ -563,7 +563,7 @@ def edges(
 
 
 def _decide(name: str, ids: list[str], options: Options, *, minutes: float) -> int:
-    """More runs for undecided claims."""
+    """Make more runs for undecided claims."""
     from ackclock.judge.looks import BEYOND
     from ackclock.study import Plan, Verdict
     from ackclock.study import decide as more
@@ -579,7 +579,7 @@ def _decide(name: str, ids: list[str], options: Options, *, minutes: float) -> i
     with _terminal.progress() as progress:
 
         def run() -> list[more.Decided]:
-            # a store belongs to the thread that opens it
+            # SQLite connections belong to the thread that opens them
             with ExitStack() as stack:
                 store = None if options.store is None else stack.enter_context(Store(options.store, write=True))
                 plan = Plan(

@@ -195,8 +195,8 @@ def status(
             from ackclock import sweep as sweeps
             from ackclock.sweep.page import trusting
 
-            text = folder / "sweeps" / found["sweep"] / "sweep.toml"  # written at the end of the first session
-            held = trusting(sweeps.load(text, own_code=True)) if text.is_file() else ()  # is read, not run
+            text = folder / "sweeps" / found["sweep"] / "sweep.toml"  # missing until the end of the first session
+            held = trusting(sweeps.load(text, own_code=True)) if text.is_file() else ()  # only reads it
             asked = f"ackclock sweep rerun {file} --cell {failure['cell']} --seed {failure['seed']}"
             again = " ".join((asked, *held))
             _terminal.say(f"`{again}` repeats the first that failed:")
@@ -299,7 +299,7 @@ def export(
 
 
 ROWS = ("runs", "flows", "groups")
-"""Things of which an exported table has a row each."""
+"""Kinds of rows of an exported table."""
 
 
 def plot(
@@ -395,7 +395,7 @@ def plot(
     )
     chosen = any((kind, x, by, panel, row, column, where, average, against, normalise is not None, width, style))
     with sweeps.Store(folder) as store:
-        # the report of the sweep remains beside a requested figure
+        # the sweep's report is written even if a figure is requested
         place = page.write(
             results,
             store,
@@ -534,7 +534,7 @@ def compare(
 
 
 def told(tell: _terminal.Progress) -> Callable[[Status], None]:
-    """Progress as a line: how many, how fast, how long still."""
+    """Return a callback that shows progress as one line: runs made, speed, time left."""
 
     def progress(status: Status) -> None:
         made = status.done + status.failed
@@ -549,7 +549,7 @@ def told(tell: _terminal.Progress) -> Callable[[Status], None]:
 
 
 def reached(results: Results, precision: Precision) -> str:
-    """Return the widths that the cells' intervals have reached."""
+    """Return a sentence about the interval widths that the cells have reached."""
     import polars as pl
 
     metric, wanted = precision.metric, precision.width
@@ -570,7 +570,7 @@ def reached(results: Results, precision: Precision) -> str:
 
 
 def told_same(results: Results) -> list[str]:
-    """A remark on cells whose seeds do not matter."""
+    """Return a note on cells whose seeds make no difference."""
     from ackclock.sweep.measures import SAME
 
     same, cells = len(results.same), results.runs["cell"].n_unique()
@@ -581,12 +581,12 @@ def told_same(results: Results) -> list[str]:
 
 
 def percent(share: float) -> str:
-    """A share for people: "91.4 %"."""
+    """Return a share as text: "91.4 %"."""
     return f"{share * 100:.3g} %"
 
 
 def speed(status: Status) -> str:
-    """Runs per second, for people."""
+    """Return the runs per second as text."""
     return f"{status.rate:,.0f}/s" if status.rate >= 10 else f"{status.rate:.2g}/s"
 
 
@@ -596,7 +596,7 @@ def slots(status: Status) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A duration for people: "8 s", "3 min", "2 h 10 min"."""
+    """Return a duration as text: "8 s", "3 min", "2 h 10 min"."""
     whole = round(seconds)
     if whole < 100:
         return f"{whole} s"
@@ -605,7 +605,7 @@ def duration(seconds: float) -> str:
 
 
 def stoppable(work: Callable[[], T], stop: threading.Event) -> T:
-    """Ctrl-C once: keep finished runs and end; twice: end. Keeping may take longer than a run."""
+    """Do work that Ctrl-C stops. The first Ctrl-C keeps finished runs, which may take longer than a run; a second one ends at once."""
     ended: list[T] = []
     said: list[AckclockError] = []
 
@@ -631,7 +631,7 @@ def stoppable(work: Callable[[], T], stop: threading.Event) -> T:
 
 
 def _find(target: Path, out: Path | None, *, own_code: bool) -> tuple[Sweep, Path]:
-    """Return the sweep and the folder of its runs, from a file or from a folder that holds it."""
+    """Return the sweep and the folder of its runs, given the sweep file or that folder."""
     from ackclock import sweep as sweeps
     from ackclock.own import refuse
 
@@ -647,12 +647,12 @@ def _find(target: Path, out: Path | None, *, own_code: bool) -> tuple[Sweep, Pat
 
 
 def _folder(target: Path, out: Path | None) -> tuple[Path, str]:
-    """Folder and name of a sweep that has been run."""
+    """Return folder and name of a sweep that has been run."""
     from ackclock import sweep as sweeps
 
     if target.is_dir():
         return target, ""
-    sweep = sweeps.load(target, own_code=True)  # is read, not run
+    sweep = sweeps.load(target, own_code=True)  # read, not run
     return out or Path(f"{target.stem}.sweep"), sweep.name
 
 

@@ -1,4 +1,4 @@
-"""Tables that the terminal shows of a run: one for each kind of result."""
+"""Tables of a run for the terminal, one for each kind of result."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from ackclock._results.result import Run
 
 TOLD = 4
-"""Largest number of flows with a sentence about what limited them."""
+"""Largest number of flows that get a sentence about their limits."""
 
 ROOMY = 100
-"""Terminal width in columns from which on headings take one line and links have their full names."""
+"""Minimum terminal width, in columns, for one-line headings and full names of links."""
 
 
 def tables(result: Run) -> list[Sheet]:
-    """Tables that the terminal shows of a run."""
-    # as plain rows: importing polars takes longer than a short run
+    """Return the tables of a run for the terminal."""
+    # plain rows, because importing polars takes longer than a short run
     found = [_flows(result)]
     for name, make in (
         ("performance", _performance),
@@ -38,7 +38,7 @@ def tables(result: Run) -> list[Sheet]:
             found.append(make(result, rows))
     found.append(_links(result))
     if result.rows("fetches") and len(result.rows("flows")) > TOLD:
-        found.sort(key=lambda sheet: sheet.title != "fetches")  # with many fetches, their duration comes first
+        found.sort(key=lambda sheet: sheet.title != "fetches")  # with many fetches, their durations are shown first
     return found
 
 
@@ -69,7 +69,7 @@ def _flows(result: Run) -> Sheet:
 
 
 def _limits(flows: list[dict[str, Any]], labels: Sequence[str]) -> list[str]:
-    """Print the causes that limited each flow, if there are few flows."""
+    """Return a sentence for each flow about the causes that limited it; empty if there are many flows."""
     from ackclock._results.limits import held, sentence
 
     said = []

@@ -32,17 +32,17 @@ WIDE = 140
 """Width in columns of a table written to a file or a pipe."""
 
 PATIENCE_S = 2
-"""Seconds after which a command shows that it is working."""
+"""Time after which a command shows that it is working, seconds."""
 
 GRACE_S = 0.7
-"""Seconds that interrupted work may take to clean up."""
+"""Time that interrupted work may take to clean up, seconds."""
 
 _works: list[Future[Any]] = []
 
 
 def show(*parts: RenderableType) -> None:
-    """Print renderables to standard output. Without a terminal the width is that of COLUMNS or of the tables, and lines
-    have no trailing blanks.
+    """Print renderables to standard output. Without a terminal the width is COLUMNS or `WIDE`, and lines have no
+    trailing blanks.
     """
     if not _may_be_terminal(sys.stdout) and (text := plain(parts, width())) is not None:
         say(text)
@@ -60,7 +60,7 @@ def show(*parts: RenderableType) -> None:
 
 
 def _harmless(console: Console, part: RenderableType) -> RenderableType:
-    """Return a part in which names are shown as text; only rich's own styles may control the terminal."""
+    """Return a renderable without control characters in names; only rich's own styles may control the terminal."""
     from rich.segment import Segment, Segments
     from rich.text import Text
 
@@ -70,7 +70,7 @@ def _harmless(console: Console, part: RenderableType) -> RenderableType:
 
 
 def say(text: str) -> None:
-    """Print arbitrary text to standard output: of control characters only line breaks take effect."""
+    """Print arbitrary text to standard output. Control characters other than line breaks are shown as text."""
     typer.echo(printable(text))
 
 
@@ -87,7 +87,7 @@ def warn(text: str) -> None:
 
 
 def width() -> int:
-    """Return the width of the terminal in columns; without one, that of COLUMNS or of the tables."""
+    """Return the width of the terminal in columns; without a terminal, COLUMNS or `WIDE`."""
     if _may_be_terminal(sys.stdout) and (console := _console()).is_terminal:
         return console.width
     columns = os.environ.get("COLUMNS", "")
@@ -95,8 +95,8 @@ def width() -> int:
 
 
 def _may_be_terminal(stream: Any) -> bool:
-    """Return whether rich, whose import is slow, has to decide: without a terminal the answer is no, unless the
-    environment says otherwise.
+    """Return whether rich, whose import is slow, has to decide. Without a terminal it is not asked, unless the
+    environment forces colour.
     """
     return stream.isatty() or any(os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))
 
@@ -104,8 +104,8 @@ def _may_be_terminal(stream: Any) -> bool:
 def _console(*, stderr: bool = False, width: int | None = None) -> Console:
     from rich.console import Console
 
-    # rich keeps bold and dim under NO_COLOR; no-color.org requires no escapes at all. Text in brackets is a foreign
-    # name, not markup.
+    # rich keeps bold and dim under NO_COLOR, but no-color.org forbids all escapes. Text in brackets is a name, not
+    # markup.
     return Console(
         stderr=stderr,
         width=width,
@@ -123,8 +123,8 @@ def show_json(value: Any) -> None:
 
 
 def show_json_rows(head: Mapping[str, Any], name: str, table: pl.DataFrame) -> None:
-    """Print JSON to standard output: an object with `head`, and the rows of a table under `name`. Rows are printed as they are made: as
-    values of Python they take a hundred times as much memory as in the table.
+    """Print JSON to standard output: an object with `head`, and the rows of a table under `name`. Rows are printed one
+    by one, because as Python values they take a hundred times the memory of the table.
     """
     import json
 
@@ -143,7 +143,7 @@ def show_json_rows(head: Mapping[str, Any], name: str, table: pl.DataFrame) -> N
 
 @contextmanager
 def progress() -> Iterator[Progress]:
-    """A bar on a terminal, plain lines otherwise; on standard error either way."""
+    """Yield a progress display on standard error: a bar on a terminal, plain lines otherwise."""
     if not _may_be_terminal(sys.stderr) or not (console := _console(stderr=True)).is_terminal:
         yield _lines()
         return
@@ -170,14 +170,14 @@ def _lines() -> Progress:
 
 
 def interruptible(work: Callable[[], T], *, doing: Callable[[], str] | None = None) -> T:
-    """Do work beside the main thread, so that Ctrl-C ends the command even while the engine is busy.
+    """Do work in another thread, so that Ctrl-C ends the command even while the engine is busy.
 
     Parameters
     ----------
     work
-        What to do.
+        Function that does the work.
     doing
-        What a terminal shows, with the time that has passed, while it takes long; None: nothing.
+        Function that returns the activity, shown on a terminal with the elapsed time if it takes long; None: nothing is shown.
     """
     done: Future[T] = Future()
 
@@ -196,7 +196,7 @@ def interruptible(work: Callable[[], T], *, doing: Callable[[], str] | None = No
 
 @contextmanager
 def _clock(doing: Callable[[], str] | None) -> Iterator[Callable[[], None]]:
-    """Show a line on a terminal with the activity and its duration, erased at the end."""
+    """Show the activity and its duration on a terminal; the line is erased at the end."""
     started = time.monotonic()
     shown = widest = 0
 
@@ -221,20 +221,20 @@ def _clock(doing: Callable[[], str] | None) -> Iterator[Callable[[], None]]:
 
 
 def _wait(done: Future[Any], tick: Callable[[], None] = lambda: None) -> None:
-    # Wait in slices, because the signal may reach another thread, and then does not wake this one. Joining the thread
-    # does not work: an interrupted join considers it ended (Python 3.11).
+    # Wait in slices: the signal may be delivered to another thread, and then does not wake this one. Joining the thread
+    # does not work, because an interrupted join considers the thread ended (Python 3.11).
     while not done.done():
         futures.wait([done], timeout=0.1)
         tick()
 
 
 def busy() -> bool:
-    """Whether interrupted work still runs in its thread."""
+    """Return whether interrupted work is still running in its thread."""
     return any(not done.done() for done in _works)
 
 
 def end() -> None:
-    """End interrupted work: the engine's in an instant, other work within `GRACE_S`."""
+    """End interrupted work: the engine stops at once, other work within `GRACE_S`."""
     from ackclock._results import run
 
     run.stopped.set()
@@ -250,8 +250,8 @@ def wait() -> None:
 
 
 def writable_folder(folder: Path) -> None:
-    """Make sure that a folder can be written, and leave no trace of the test. Missing folders are tried elsewhere: another process may
-    be making the same one.
+    """Check that a folder can be written, and leave no trace. Missing folders are tested elsewhere, because another
+    process may be creating the same one.
 
     Raises
     ------
@@ -271,12 +271,13 @@ def writable_folder(folder: Path) -> None:
 
 
 def own_folder(folder: Path, names: Sequence[str], marks: Sequence[str], *, whose: str) -> None:
-    """Refuse, before anything runs, an --out that cannot be written, or in which a file would be replaced that no command of ackclock has written.
+    """Refuse an --out that cannot be written, or in which a file would be replaced that no command of ackclock wrote.
+    Nothing has run yet.
 
     Parameters
     ----------
     folder, names, marks, whose
-        Of `ackclock._files.check_folder`.
+        See `ackclock._files.check_folder`.
 
     Raises
     ------
@@ -291,7 +292,7 @@ def own_folder(folder: Path, names: Sequence[str], marks: Sequence[str], *, whos
 
 
 def writable_file(path: Path, option: str) -> None:
-    """Make sure that a file can be written, and leave no trace of the test.
+    """Check that a file can be written, and leave no trace.
 
     Raises
     ------
@@ -301,19 +302,17 @@ def writable_file(path: Path, option: str) -> None:
     check_file(path, f"{option} {path}")
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
-            return  # a pipe that has a reader, a device
+            return  # a device, or a pipe with a reader
         if path.exists():
             with path.open("ab"):
                 return
         place = resolved(path, f"{option} {path}")
-        with scratch(
-            place.parent
-        ) as part:  # not under its own name: a killed command leaves no empty file of that name
+        with scratch(place.parent) as part:  # not under its own name, so that a killed command leaves no empty file
             (part / place.name).touch()
     except (OSError, ValueError) as error:
         raise refused(error, f"{option} {path}", instead="a file that can be written") from None
 
 
 def cpus() -> int:
-    """Return the CPUs that this process may use."""
+    """Return the number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

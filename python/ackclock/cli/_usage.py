@@ -1,4 +1,4 @@
-"""Usage errors of typer in our own style: what was asked, what was found, what is allowed."""
+"""Usage errors of typer in our form: what was asked, what was found, what is allowed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ackclock.errors import foremost, one_of, quote
 
 
 def explain(error: BaseException) -> str:
-    """Return one line for an error that typer raised about the arguments."""
+    """Return one line for an error that typer raised about arguments."""
     return foremost(_explained(error))
 
 
@@ -63,18 +63,18 @@ MEANT = {
     **dict.fromkeys(("buffer", "queue", "limit"), '--set network.bottleneck.queue.limit="100 packets"'),
     **dict.fromkeys(("cc", "congestion-control", "algorithm"), "--controller"),
 }
-"""Words that other tools take for an option -> how it is said here."""
+"""Options of other tools -> the equivalent here."""
 
 
 def _of_scenarios() -> set[str]:
-    """The keys of a scenario's top level."""
+    """Return the keys of a scenario's top level."""
     from ackclock.scenario._base import table_keys
 
     return set(table_keys("scenario"))
 
 
 def _wanted(context: Any, option: str) -> str:
-    """The values of an option; without a context, of the command that was read."""
+    """Return the values of an option as text; without a context, of the command that was read."""
     from ackclock.cli._app import commands
 
     read = [context.command] if context is not None else list(commands.read())

@@ -1,4 +1,4 @@
-"""Options that select where runs are made, and their executors."""
+"""Options that select where runs are made, and the executors for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Workers:
-    """Selection of workers by the options."""
+    """The workers that the options select."""
 
     jobs: int | None = None
     scheduler: str | None = None
@@ -26,7 +26,7 @@ class Workers:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether other processes make the runs."""
+        """Whether runs are made in other processes."""
         return self.scheduler is not None or self.slurm is not None or self.pbs is not None
 
     def check(self) -> None:
@@ -49,11 +49,11 @@ class Workers:
         if self.slurm is not None or self.pbs is not None:
             from ackclock.sweep.executors import import_jobqueue
 
-            import_jobqueue()  # while this is the main thread
+            import_jobqueue()  # must be imported in the main thread
 
     @contextmanager
     def open(self) -> Iterator[Executor]:
-        """The executor, for as long as it is needed."""
+        """Yield the executor, and close it at the end."""
         from ackclock.sweep import Dask, Threads, batch_system
 
         executor: Executor

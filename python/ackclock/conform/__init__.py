@@ -1,4 +1,6 @@
-"""Published test cases for congestion controllers as data (a scenario, a predicate, a source), and a controller's results in them."""
+"""Published test cases for congestion controllers as data (scenario, predicate, source), and a controller's results
+in them.
+"""
 
 from ackclock.conform.harness import Outcome, Result, conform
 from ackclock.conform.packs import Case, Pack, names, pack

@@ -1,4 +1,4 @@
-"""Predicates about a run that cases use. Each reports whether it holds, and the measured number."""
+"""Predicates about a run, used by cases. Each reports whether it holds, and the measured number."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ STATES: Mapping[str, float] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """Finding of a predicate: True, False, or None if its precondition did not arise."""
+    """Finding of a predicate: True, False, or None if its precondition did not occur."""
 
     holds: bool | None
     said: str
 
 
 def found(bound: Bound, said: str, value: float, most: float | None = None) -> Found:
-    """Return whether a number, or every number of a range, meets the case's bound; it is exact and has no margin."""
+    """Return a finding: whether a number, or every number of a range, meets the case's bound, without a margin."""
     return Found(holds=bound.places(value, value if most is None else most) is bound.asked, said=said)
 
 
@@ -60,7 +60,7 @@ Predicate = Callable[[Any, Mapping[str, Any]], Found]
 
 
 def stays(run: Run, flow: int = 0) -> list[tuple[str, float, float]]:
-    """Return the states that a BBR went through: name, from, until, s."""
+    """Return the states of a BBR flow: name, start and end, s."""
     import polars as pl
 
     rows = run.controllers.filter(pl.col("flow") == flow).select("t_s", "mode").drop_nulls()
@@ -89,7 +89,7 @@ def _goodput(run: Run, begin: float, end: float) -> float:
 
 
 def completion(run: Run, asked: Mapping[str, Any]) -> Found:
-    """The flow's transfer completes within this time of the start of the run."""
+    """The flow's transfer completes within this time from the start of the run."""
     limit = seconds(asked["within"])
     flow = int(asked.get("flow", 0))
     row = run.flows.row(flow, named=True)
@@ -109,7 +109,7 @@ def goodput(run: Run, asked: Mapping[str, Any]) -> Found:
 
 
 def reaches(run: Run, asked: Mapping[str, Any]) -> Found:
-    """After a change, goodput is 90 % of a rate's payload within this time, over half a second."""
+    """After a change, goodput over half a second reaches 90 % of a rate's payload within this time."""
     rate = bits(asked["rate"]) * PAYLOAD
     at, within = (seconds(asked[k]) for k in ("at", "within"))
     step = 0.1
@@ -122,7 +122,7 @@ def reaches(run: Run, asked: Mapping[str, Any]) -> Found:
 
 
 def loss(run: Run, asked: Mapping[str, Any]) -> Found:
-    """At most this share of the packets is dropped on the bottleneck."""
+    """At most this share of the packets is dropped at the bottleneck."""
     import polars as pl
 
     link = run.links.filter(pl.col("name") == "bottleneck.forward").row(0, named=True)
@@ -131,7 +131,7 @@ def loss(run: Run, asked: Mapping[str, Any]) -> Found:
 
 
 def count(run: Run, asked: Mapping[str, Any]) -> Found:
-    """A counter of the flow is within bounds."""
+    """A counter of the flow is within its bounds."""
     value = float(run.flows[asked["column"]][0])
     return found(limits(asked), f"{asked['column']} {value:g}", value)
 
@@ -144,7 +144,7 @@ def rtt(run: Run, asked: Mapping[str, Any]) -> Found:
 
 
 def sequence(run: Run, asked: Mapping[str, Any]) -> Found:
-    """The first states are these."""
+    """The flow's first states are the given ones."""
     wanted = list(asked["states"])
     seen = [name for name, _, _ in stays(run)][: len(wanted)]
     return Found(holds=seen == wanted, said=" > ".join(seen))
@@ -176,7 +176,7 @@ def state_follows(run: Run, asked: Mapping[str, Any]) -> Found:
 
 
 def state_only(run: Run, asked: Mapping[str, Any]) -> Found:
-    """From a time on, only these states are seen."""
+    """From a given time on, only these states occur."""
     begin = seconds(asked["from"])
     seen = list(dict.fromkeys(name for name, _, end in stays(run) if end > begin))
     return Found(holds=bool(seen) and all(s in asked["states"] for s in seen), said=", ".join(seen))
@@ -192,7 +192,7 @@ def state_at(run: Run, asked: Mapping[str, Any]) -> Found:
 
 
 def variable(run: Run, asked: Mapping[str, Any]) -> Found:
-    """A variable of the controller stays within bounds in a state, or everywhere."""
+    """A variable of the controller stays within its bounds, in one state or always."""
     import polars as pl
 
     rows = run.controllers.filter(pl.col("flow") == 0)

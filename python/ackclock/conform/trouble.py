@@ -1,9 +1,9 @@
-"""Tests whether a controller recovers: unlimited data over a path that is disturbed for a while, from the start on or
+"""Tests whether a controller recovers: unlimited data over a path that is disturbed for a while, from the start or
 later, and undisturbed afterwards.
 
-A run draws a path, a trouble, and the time of its beginning and end; another run has the same path without trouble.
-After the trouble the flow must reach 90 % of its undisturbed goodput, over about ten round trips, within a time that
-its family needs. Every path is large enough for a window that never leaves its minimum to fail.
+A run draws a path, a disturbance, and its start and end; a second run has the same path without the disturbance.
+After the disturbance the flow must reach 90 % of its undisturbed goodput, averaged over about ten round trips, within
+a time limit that depends on the controller's family. Every path is so large that a window stuck at its minimum fails.
 
 | trouble | drawn |
 |---|---|
@@ -20,8 +20,8 @@ Time limit of each family in round trips with a full queue, plus five seconds fo
 | family | round trips | why |
 |---|---|---|
 | linear | 2 (BDP + queue) + 50 | a window of 2 grows by one segment in each; the second time is for one more reduction |
-| cubic | the same | the least growth of RFC 9438 is Reno's |
-| model | 200, and 12 s more | two cycles of probing, of 63 round trips or 3 s each, and 10 s until the least RTT is forgotten |
+| cubic | as linear | the minimum growth in RFC 9438 is Reno's |
+| model | 200, and 12 s more | two cycles of probing, of 63 round trips or 3 s each, and 10 s until the minimum RTT expires |
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ SHARE = 0.9
 
 PACKET_BITS = 8 * 1500
 LEAST_BDP, MOST_BDP, MOST_BDP_OF_MODEL = 10, 80, 250
-"""Segments. With a BDP below ten, a window of four, the minimum of several controllers, could carry 90 %. Larger
-windows that grow by one per round trip take longer and show nothing more.
+"""Range of the bandwidth-delay product, segments. Below ten, a window of four (the minimum of several controllers)
+could carry 90 %. Larger windows that grow by one per round trip take longer and show nothing more.
 """
 
 MODEL = frozenset({"bbr", "bbr3"})
@@ -51,23 +51,23 @@ OWN: Mapping[str, str] = {
     "vegas": "takes a lower RTT of before for the path's, and a standing queue for its own (Mo, La, Anantharam, Walrand, INFOCOM 1999);"
     " Linux's does the same in the same draws",
 }
-"""Controllers whose algorithm cannot recover from everything, each with the source that says so."""
+"""Controllers whose algorithm cannot recover from every disturbance, with the source that says so."""
 
 TROUBLES = ("loss", "outage", "rate", "delay")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Drawn:
-    """A run with trouble, and the one without.
+    """A run with a disturbance, and its counterpart without.
 
     Parameters
     ----------
     said
-        Description of path and trouble.
+        Description of path and disturbance.
     scenario, calm
-        Scenario with the trouble, and without it.
+        Scenario with the disturbance, and without it.
     ends_s
-        End of the trouble.
+        End of the disturbance.
     limit_s
         Time allowed for the recovery.
     window_s
@@ -84,7 +84,7 @@ class Drawn:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Miss:
-    """Run in which the flow did not recover.
+    """A run in which the flow did not recover.
 
     Parameters
     ----------
@@ -105,8 +105,8 @@ class Miss:
 
 
 def draw(controller: str, number: int, *, seed: int = 1, options: Mapping[str, Any] | None = None) -> Drawn:
-    """Draw a path and its trouble. They depend on seed and number; the largest path also depends on the controller's
-    family.
+    """Draw a path and its disturbance. They depend on seed and number; the maximum path size also depends on the
+    controller's family.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def draw(controller: str, number: int, *, seed: int = 1, options: Mapping[str, A
     number, seed
         Seed and number of the draw.
     """
-    # Python guarantees only for `random()` that it gives the same numbers in every version.
+    # Only `random()` is documented to give the same numbers in every version of Python.
     one = random.Random(f"trouble {seed} {number}").random
 
     def between(low: float, high: float) -> float:
@@ -212,7 +212,7 @@ def comes_back(
     options: Mapping[str, Any] | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> list[Miss]:
-    """Draw runs, and yield those in which the flow does not recover.
+    """Draw runs, and return those in which the flow does not recover.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def comes_back(
 
 
 def _reached(drawn: Drawn, number: int) -> float:
-    """Return the best window after the trouble, as a share of the mean of the undisturbed second half."""
+    """Return the best goodput after the disturbance, relative to the mean of the undisturbed second half."""
     from ackclock._results.run import run
 
     calm = _rates(run(drawn.calm, seed=number))
@@ -250,7 +250,7 @@ def _reached(drawn: Drawn, number: int) -> float:
 
 
 def _rates(result: Any) -> list[float]:
-    # The last interval ends with the run: one packet in a tiny interval gives an arbitrary rate.
+    # The last interval ends with the run: one packet in a tiny interval would give an arbitrary rate.
     return [float(bps) for bps in result.goodput["goodput_bps"].to_list()[:-1]]
 
 

@@ -64,10 +64,10 @@ __all__ = [
 
 
 MOST_UNEXPLAINED = 0.1
-"""Share of the time that nothing visible at the receiver explains, above which a capture there is not diagnosed."""
+"""Largest unexplained share of the time; a capture taken at the receiver with more is not diagnosed."""
 
 SPARE = 0.2
-"""Share of the path's capacity above which spare capacity is reported: below it, the path was full."""
+"""Share of the path's capacity above which spare capacity is reported. Below it the path counts as full."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,12 +77,13 @@ class Cause:
     Parameters
     ----------
     name
-        As in table `limits` of a run: `rwnd`, `cwnd`, ... Of a sender that paces, `pacing` is the congestion window as well, and, where no queue stood on
-        the path, one in its own host.
+        Name as in table `limits` of a run: `rwnd`, `cwnd`, ... If the sender paces, `pacing` includes the congestion
+        window and, if the path had no queue, a queue in the sender's host.
     seconds, share
-        How long, and which part of the time that the transfer was not idle.
+        Duration, and its share of the time in which the transfer was not idle.
     lost_bytes
-        What the path could have carried in that time, without what it did; None where its rate is not known, a lower bound where that is one.
+        Bytes that the path could have carried in that time beyond those that it did carry; None if the path's rate is
+        unknown, a lower bound if the rate is one.
     """
 
     name: str
@@ -100,7 +101,7 @@ class Diagnosis:
     connection
         Row of the connection in `ackclock.formats.Capture.connections`.
     at
-        Where it was captured, seen from the data: `sender`, `receiver`, `between` or `unknown`.
+        Capture point, seen from the data: `sender`, `receiver`, `between` or `unknown`.
     missed
         Share of the data that the capture itself has missed.
     refused
@@ -116,15 +117,15 @@ class Diagnosis:
     mss
         Payload of a full segment, bytes.
     replay
-        The sender as it is read from the capture, instant by instant; None if refused.
+        Replay of the sender, instant by instant; None if refused.
     sent
         The sender's transmissions, and which were lost; None if refused.
     notes
-        Facts that the capture does not tell, or tells only roughly.
+        Facts that the capture shows only roughly, or not at all.
     answer
-        Place of the limit, the change that would move it, and how sure that is; None if nothing is told at all.
+        Place of the limit, the change that would help, and the certainty; None if nothing is known.
     policer
-        On the path, if the losses show one.
+        Policer on the path, if the losses show one.
     early_bytes
         Bytes in flight when slow start ended, if that was early and nothing was lost.
     """
@@ -149,7 +150,7 @@ class Diagnosis:
         return f"<Diagnosis: {self.refused or self.sentence}>"
 
     def _repr_html_(self) -> str:
-        """For notebooks: the answer, and the shares of the causes."""
+        """HTML for notebooks: the answer, and the shares of the causes."""
         said = self.refused or (str(self.answer) if self.answer is not None else self.sentence)
         return _html.heading(said) + _html.table(
             ("cause", "share of the time"), [(cause.name, f"{100 * cause.share:.0f} %") for cause in self.causes]
@@ -157,21 +158,21 @@ class Diagnosis:
 
     @property
     def paced(self) -> bool:
-        """Whether the sender paces: then `pacing` among the causes is the congestion window as well."""
+        """Whether the sender paces. If so, the cause `pacing` includes the congestion window."""
         return self.replay is not None and self.replay.paced
 
     @property
     def level(self) -> bool:
-        """Whether as much is in flight in every round trip: then `cwnd` may be the send buffer as well."""
+        """Whether the bytes in flight are equal in every round trip. If so, the cause `cwnd` may be the send buffer."""
         return self.replay is not None and self.replay.level
 
     @property
     def unqueued(self) -> bool:
-        """Whether the sender paces, and no queue stood on the path: then `pacing` may be a queue in its own host as well."""
+        """Whether the sender paces and the path had no queue. If so, the cause `pacing` may be a queue in the sender's host."""
         return self.paced and self.path is not None and not self.path.identified
 
     def table(self) -> pl.DataFrame:
-        """The causes: name, seconds, share of the time that was not idle, bytes lost to each."""
+        """Table of the causes: name, seconds, share of the time that was not idle, bytes lost to each."""
         import polars as pl
 
         schema = {"cause": pl.String, "seconds": pl.Float64, "share": pl.Float64, "lost_bytes": pl.Float64}
@@ -184,7 +185,7 @@ class Diagnosis:
         Parameters
         ----------
         intervals
-            Into which the capture's time is divided.
+            Number of intervals into which the capture's time is divided.
         """
         import numpy as np
         import polars as pl
@@ -200,7 +201,8 @@ class Diagnosis:
         columns = {}
         for name, column in COLUMNS.items():
             spent = np.concatenate([[0.0], np.cumsum(np.where(causes == name, np.diff(times), 0.0))])
-            columns[column] = np.diff(np.interp(edges, times, spent))  # linear in between: a cause holds or it does not
+            # linear interpolation, because a cause lasts for a whole interval between two instants
+            columns[column] = np.diff(np.interp(edges, times, spent))
         flow = pl.Series("flow", np.zeros(intervals), dtype=pl.UInt32)
         return pl.DataFrame({"t_s": edges[1:], **columns}).insert_column(1, flow)
 
@@ -238,21 +240,21 @@ def diagnose(
     path
         A capture (pcap, pcapng), best taken at the sender.
     connection
-        Which one, as `ackclock read` numbers them; None takes the one with most data in one direction.
+        Number of the connection, as in `ackclock read`; None: the one with the most data in one direction.
     anonymise
-        Write other addresses and ports.
+        Whether to replace addresses and ports.
     progress
         Called with the share of the file that is read.
 
     Returns
     -------
     Diagnosis
-        Of its direction with most data.
+        Diagnosis of the connection's direction with the most data.
 
     Raises
     ------
     InputError
-        If it is no capture, or holds no data of TCP.
+        If the file is not a capture, or has no TCP data.
     """
     path = File(path)
     first = read_capture(path, anonymise=anonymise, progress=progress)
@@ -276,7 +278,7 @@ def diagnose(
 
 
 def _of(found: Capture, row: dict[str, Any], at: str, missed: float, lacks: str = "") -> Diagnosis:
-    # Length: the steps follow one another, each using what the earlier ones left
+    # Length: the steps follow one another, each using results of the earlier ones
     import polars as pl
 
     assert found.packets is not None
@@ -423,8 +425,8 @@ def _weighed(seconds: Mapping[str, float], carried: Mapping[str, float], path: P
 
 
 def _closed(played: Replay) -> bool:
-    """Return whether the receiver's window shrank to less than half for most of the time in which it was the limit: its
-    application reads slowly.
+    """Return whether the receiver's window was below half of its maximum for most of the time in which it was the
+    limit, because its application reads slowly.
     """
     largest, shut, held = 0, 0.0, 0.0
     for now, then, cause in zip(played.instants, played.instants[1:], played.causes, strict=False):

@@ -1,5 +1,5 @@
-"""Location of the limit before any shares: the network, the server, the client, an application, or unknown; a change
-that would move it, and its certainty.
+"""Where the limit is, in a word: the network, the server, the client, an application, or unknown; with a change that
+would help, and the certainty.
 """
 
 from __future__ import annotations
@@ -18,12 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "answer"]
 
 SURE, LIKELY, CLOSE = 0.6, 0.4, 0.15
-"""Share of the time of the first cause from which on it is sure, and likely; and its least lead over the next cause of
-another place.
-"""
+"""Minimum share of the time for the first cause to be sure, and likely; minimum lead over the next cause of another place."""
 
 FULL = 0.2
-"""Unused share of the path's capacity below which the path was full."""
+"""Unused share of the path's capacity below which the path counts as full."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,9 +33,9 @@ class Answer:
     where
         `network`, `server`, `client`, `application` (of the end that sends) or `not told`.
     what
-        What is there.
+        Description of the limit.
     helps
-        What would change it.
+        Change that would help.
     sure
         `sure`, `likely` or `not told`.
     """
@@ -89,7 +87,7 @@ def answer(
     nagle
         Share of the lifetime in which Nagle's algorithm held back a short segment.
     """
-    # Length: a sentence for each place
+    # Length: one sentence for each place
     sender, receiver = ("server", "client") if row["way"] == "server" else ("client", "server")
     if not causes and idle > 0:
         return Answer(

@@ -1,4 +1,5 @@
-"""Changes to a fitted scenario, one value at a time, over the same seeds, compared with the error of the fit.
+"""What-if: a fitted scenario is run with one value changed at a time, over the same seeds, and the effect is compared
+with the error of the fit.
 
 Changes to the path are made in the path model; changes to the sender alone use the better-fitting of the two models.
 The mirror loses the segments that were lost in the capture, with any sender, and its application writes at the captured
@@ -21,26 +22,26 @@ if TYPE_CHECKING:
 __all__ = ["CHANGES", "NOW", "Outcome", "what_if"]
 
 NOW = "as it is"
-"""Name of a model's first row, without a change."""
+"""Name of the first row, which has no change."""
 
 FASTER = 10
-"""If the capture gives only a bound of the rate, each change also runs over a path with this multiple of rate and
-queue.
+"""Factor of rate and queue on a second path, over which each change also runs if the capture gives only a bound of the
+rate.
 """
 
 SEEDS = 8
-"""Runs per change: eight of one sign occur by chance once in 128."""
+"""Runs per change. Eight runs have the same sign by chance once in 128."""
 
 SENDER = "flows.0."
-"""Prefixes of keys of the sender or the application's host, for which the mirror is used."""
+"""Prefix of the keys of the sender, for which the mirror is used."""
 
 SEEN = 0.1
-"""Share of the time in which the application waited, from which on the mirror, which repeats its writes, shows the
-effect of a sender.
+"""Minimum share of the time in which the application waited, for the mirror to show the effect of another sender. The
+mirror repeats the application's writes.
 """
 
 SAME = 0.05
-"""Part of the transfer's time by which the effects on both paths may differ."""
+"""Largest difference between the effects on both paths, as a fraction of the transfer's time."""
 
 CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("congestion control reno", {"flows.0.congestion_control": "reno"}),
@@ -56,7 +57,7 @@ CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("round trip 20 ms longer", {"delay": 10_000_000}),
     ("twice the rate", {"rate": 2}),
 )
-"""(change, keys and values of a scenario); `delay` is added to the path's, by `rate` its rate is multiplied."""
+"""Name of a change -> keys and values of the scenario. `delay` is added to the path's delay, `rate` multiplies its rate."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -150,8 +151,8 @@ def what_if(
 
 
 def _waits_for_nobody(mirror: Fit) -> bool:
-    """Return whether the application writes at the captured times although it was hardly seen to wait: then no change
-    could let a sender send earlier.
+    """Return whether the application writes at the captured times although it hardly ever waited. No change of the
+    sender could then make it send earlier.
     """
     waited = next((one.capture for one in mirror.quantities if one.name == "application" and one.unit == "share"), 0.0)
     return mirror.scenario.flows[0].workload.kind == "writes" and waited < SEEN
@@ -162,8 +163,8 @@ def _of_sender(keys: dict[str, Any]) -> bool:
 
 
 def _faster(scenario: Scenario) -> Scenario:
-    """Return a path that the capture also allows: the rate is only a bound, and so is the queue, which keeps its length
-    in time.
+    """Return a faster path that the capture allows as well, because it gives only bounds of rate and queue. The queue
+    keeps its length in time.
     """
     from ackclock import units
 
@@ -178,7 +179,7 @@ def _faster(scenario: Scenario) -> Scenario:
 
 
 def _over_both(one: Outcome, other: Outcome | None, error: float) -> Outcome:
-    """Return an outcome that holds over the slowest path and over a faster one; unknown if they differ."""
+    """Return an outcome that holds over both the slowest and the faster path; unknown if the two differ."""
     if other is None:
         return one
     if one.change is None or other.change is None:

@@ -73,7 +73,7 @@ def sent(packets: pl.DataFrame, *, server: bool, mss: int) -> Sent:
     Parameters
     ----------
     packets
-        Of `ackclock.formats.read_capture`.
+        Packets from `ackclock.formats.read_capture`.
     server
         Whether to use the data that the server sends.
     mss
@@ -98,7 +98,7 @@ def sent(packets: pl.DataFrame, *, server: bool, mss: int) -> Sent:
     flags = int(asked[0]) if asked.len() else 0
     ecn = "accecn" if flags & AE else "ask" if flags & ECE else "off"
     heard = ~own & (pl.col("kind") != "syn") & (pl.col("length") == 0)
-    if ecn == "accecn":  # the three bits count marks (RFC 9768), starting from a number set in the handshake
+    if ecn == "accecn":  # ACE field, three bits (RFC 9768): counts marks from a number set in the handshake
         count = plain.filter(heard)["flags"] & (ECE | CWR | AE)
         marks = int((count != count.mode().min()).sum()) if count.len() else 0
     else:
@@ -128,20 +128,20 @@ def sent(packets: pl.DataFrame, *, server: bool, mss: int) -> Sent:
 
 
 NEIGHBOURS = 4
-"""ACKs on either side, of which one in four has to show how many segments an ACK usually covers."""
+"""Number of ACKs on either side, a quarter of which must show how many segments an ACK usually covers."""
 
 LEAST_NUMBERED, IN_A_ROW, ODD, MOST_LOST, WRAP = 20, 0.9, 0.01, 100, 1 << 16
-"""Packets, and share of them with successive numbers, from which on numbers of IP headers count a host's packets; share
-that may have a number of another kind; largest gap that is a loss; numbers in all.
+"""Identification fields count a host's packets from this number of packets, with this share of successive numbers;
+largest share of unrelated numbers; largest gap that is a loss; modulus.
 """
 
 MOST_ACKS = 200_000
-"""Largest number of ACKs among which lost ones are searched for."""
+"""Largest number of ACKs that are searched for losses."""
 
 
 def _lost_acks(packets: pl.DataFrame, server: bool, mss: int) -> tuple[tuple[int, ...], int]:
-    """Find lost ACKs: one that reports several times the usual amount of new data stands for the ones lost before it.
-    While data is missing at the receiver, each segment triggers an ACK, and the SACK blocks show it.
+    """Find lost ACKs: an ACK that reports several times the usual amount of new data covers for lost ones before it.
+    While data is missing at the receiver, each segment triggers an ACK with SACK blocks.
     """
     import polars as pl
 
@@ -150,13 +150,15 @@ def _lost_acks(packets: pl.DataFrame, server: bool, mss: int) -> tuple[tuple[int
     if counted is not None:
         return counted
     back = back.select("kind", "ack", "seq", "length").head(2 * MOST_ACKS)
-    steps: dict[bool, list[tuple[int, int]]] = {False: [], True: []}  # hole -> packet number, bytes newly reported
+    # keyed by whether a hole is reported: (packet number, bytes newly reported)
+    steps: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
     known = Known()
     count, una, news = 0, 0, 0
-    hole = apart = False  # before the packet, or since it
+    hole = apart = False  # a hole before the packet, or since
     for kind, ack, seq, length in back.iter_rows():
         if kind == "sack":
-            news = known.add(seq, seq + length) + (news if apart else 0)  # data in order may have waited for this ACK
+            # includes data in order that may have waited for this ACK
+            news = known.add(seq, seq + length) + (news if apart else 0)
             hole = apart = True
             continue
         if kind == "dsack":
@@ -175,7 +177,7 @@ def _lost_acks(packets: pl.DataFrame, server: bool, mss: int) -> tuple[tuple[int
     usual = {which: sorted(step for _, step in made)[len(made) // 2] if made else 0 for which, made in steps.items()}
     usual[False] = max(
         usual[False], 2 * mss
-    )  # data in order: one ACK per second segment (RFC 5681), although some segments may have ACKs of their own
+    )  # data in order: one ACK for every second segment (RFC 5681), although some ACKs may cover a single one
     ordinary_of = {False: [usual[False]] * len(steps[False]), True: _together(steps[True], usual[True])}
     told = (
         (n, step, one) for which, made in steps.items() for (n, step), one in zip(made, ordinary_of[which], strict=True)
@@ -187,15 +189,16 @@ def _lost_acks(packets: pl.DataFrame, server: bool, mss: int) -> tuple[tuple[int
 
 
 def _missing_numbers(numbers: Sequence[int]) -> tuple[tuple[int, ...], int] | None:
-    """Return the lost packets by gaps between the numbers of IP headers, as `_lost_acks`; None if these count nothing.
+    """Return the lost packets from gaps between IP identification fields, in the form of `_lost_acks`; None if the
+    fields do not count packets.
 
-    An ACK of many segments may be the only one, where the receiver's host joins segments before TCP sees them.
+    One ACK may cover many segments without any loss if the receiver's host joins segments before TCP sees them.
     """
     if len(numbers) < LEAST_NUMBERED or not any(numbers):
         return None
-    first = 1 if numbers[0] == 0 else 0  # Linux gives a SYN/ACK the number 0
+    first = 1 if numbers[0] == 0 else 0  # Linux sends a SYN/ACK with identification 0
     gaps = [(now - before) % WRAP for before, now in pairwise(numbers[first:])]
-    odd = sum(gap > MOST_LOST for gap in gaps)  # a RST has a number of its own
+    odd = sum(gap > MOST_LOST for gap in gaps)  # a RST has an unrelated number
     if sum(gap == 1 for gap in gaps) < IN_A_ROW * len(gaps) or odd > ODD * len(gaps):
         return None
     lost: list[int] = []
@@ -206,8 +209,8 @@ def _missing_numbers(numbers: Sequence[int]) -> tuple[tuple[int, ...], int] | No
 
 
 def _together(steps: list[tuple[int, int]], usual: int) -> list[int]:
-    """Return how much an ACK usually reports while data is missing: more than one segment if the receiver reports
-    several at a time (Linux waits for up to 1 ms), as many neighbouring ACKs then show.
+    """Return how much an ACK usually reports while data is missing. Receivers that report several segments at a time
+    (Linux waits for up to 1 ms) are recognised by neighbouring ACKs.
     """
     made = []
     for i in range(len(steps)):
@@ -234,7 +237,7 @@ class Known:
         return new
 
     def drop(self, start: int, end: int) -> int:
-        """Drop a range; return how many of its bytes were known. Everything before its end is finished."""
+        """Drop everything before the end of a range; return how many bytes of the range were known."""
         j = bisect_left(self.starts, end)
         known = sum(max(min(end, self.ends[k]) - max(start, self.starts[k]), 0) for k in range(j))
         rest = self.ends[j - 1] if j and self.ends[j - 1] > end else None
@@ -273,7 +276,7 @@ def _lost(packets: pl.DataFrame, own: Any, mss: int) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Curve:
-    """Flight over the data, in equal parts of it.
+    """Bytes in flight over the data, in equal parts of the data.
 
     Parameters
     ----------
@@ -288,7 +291,7 @@ class Curve:
 
 
 def curve(ends: Floats, flights: Floats, *, whole: float, cells: int, mss: int) -> Curve:
-    """Average the flight over equal parts of `whole` bytes.
+    """Average the bytes in flight over equal parts of `whole` bytes.
 
     Parameters
     ----------
@@ -317,7 +320,7 @@ def curve(ends: Floats, flights: Floats, *, whole: float, cells: int, mss: int) 
 
 
 def _segment_by_segment(ends: Floats, flights: Floats, mss: int) -> tuple[Floats, Floats]:
-    """Return a row for each segment of packets of several: a capture above a card has one row for them all."""
+    """Split packets of several segments: return one row per segment. Captures taken above the network card have a single row for them."""
     import numpy as np
 
     sizes = np.diff(ends, prepend=1.0)

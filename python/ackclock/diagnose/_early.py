@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 __all__ = ["early_end"]
 
 SMALL = 0.5
-"""Share of the path's capacity below which the end of slow start is early."""
+"""Share of the path's capacity, in bytes in flight, below which slow start has ended early."""
 
 DOUBLES, CREEPS = 1.5, 1.25
-"""Growth of the bytes in flight per round trip: at least the first value in slow start, at most the second after it."""
+"""Growth of the bytes in flight per round trip: minimum during slow start, maximum after it."""
 
 TRIPS = 3
-"""Successive round trips with slow growth."""
+"""Number of successive round trips with slow growth."""
 
 
 def early_end(played: Replay, path: Path, mss: int) -> int | None:

@@ -1,4 +1,4 @@
-"""Checks of a capture before conclusions are drawn: an unknown window scale, a clock that ran back, duplicated
+"""Checks of a capture before conclusions are drawn: unknown window scale, a clock that ran backwards, duplicated
 packets.
 """
 
@@ -18,15 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["Asked", "ask"]
 
 LEAST_STEP_S = 1e-3
-"""A step back of the clock by less than this, in seconds, comes from reading two processors' clocks."""
+"""Largest backward step of the clock that is explained by reading the clocks of two processors, s."""
 
 UNKNOWN_SHIFT, LARGEST_SHIFT = 14, 14
-"""Shift for windows of unknown scale, which then never limit the sender; and the largest shift (RFC 7323)."""
+"""Shift for windows of unknown scale, so that they never limit the sender; largest shift (RFC 7323)."""
 
 AT_EDGE = 0.3
-"""Share of data that reaches the end of the window, above which the smallest possible scale is taken as the true
-one.
-"""
+"""Minimum share of the data sent up to the edge of the window, for the smallest possible scale to be taken as the true one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +58,7 @@ def ask(packets: pl.DataFrame, row: Mapping[str, Any], facts: Mapping[str, int],
     Parameters
     ----------
     packets
-        Of `ackclock.formats.read_capture`.
+        Packets from `ackclock.formats.read_capture`.
     row, facts
         Rows of the direction, and facts about the file.
     server
@@ -102,8 +100,8 @@ def ask(packets: pl.DataFrame, row: Mapping[str, Any], facts: Mapping[str, int],
 
 
 def _scaled(packets: pl.DataFrame, *, server: bool, mss: int) -> tuple[pl.DataFrame, str]:
-    """Return windows in bytes: scaled by the smallest scale that allows the bytes in flight if those reached the
-    window, otherwise large enough never to limit.
+    """Return windows in bytes. The scale is the smallest one that allows the bytes in flight, if those reached the
+    window; otherwise it is so large that the window never limits.
     """
     import polars as pl
 

@@ -1,7 +1,7 @@
-"""Makes a scenario from a diagnosis, runs it, and compares it with the capture, quantity by quantity.
+"""Builds a scenario from a diagnosis, runs it, and compares it with the capture, quantity by quantity.
 
 The model is a path (rate, delay, queue, random losses), the receiver's window, and one transfer of the same size. It
-holds no address and no payload. Both sides are measured in the same way: the model's run is captured, and its capture
+contains no address and no payload. Both are measured in the same way: the model's run is captured, and that capture is
 diagnosed.
 """
 
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
 __all__ = ["BASIS", "Fit", "Quantity", "fit", "fit_mirror", "model"]
 
 BASIS = 0.1
-"""Error of the transfer's time up to which the model can be used for what-if."""
+"""Largest error of the transfer's time with which the model is used for what-if."""
 
 QUEUE_BASIS = 0.5
-"""Error of the mean RTT up to which the model can be used: beyond it the model's queue is that of another path, even if
-the time happens to fit.
+"""Largest error of the mean RTT with which the model is used for what-if. Beyond it the model has a different queue,
+even if the time happens to fit.
 """
 
 OWN_PACE = 0.2
-"""Share of the lifetime with nothing to send, above which a model without the application is useless."""
+"""Share of the lifetime without data to send, above which a model without the application is useless."""
 
 LEAST_RWND = 0.05
-"""Share of the time from which on the receiver's window is part of the model."""
+"""Minimum share of the time limited by the receiver's window, for the window to be part of the model."""
 
 SEEDS = 8
 
 ACK_BYTES = 52
 
 MOST_BYTES = 2 * 10**9
-"""Largest transfer that is run, bytes."""
+"""Largest transfer that is simulated, bytes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -129,7 +129,7 @@ def model(found: Diagnosis, *, controller: str = "cubic", own_pace: float = OWN_
     found
         Diagnosis with conclusions.
     controller
-        Sender's controller, which a capture does not name.
+        Sender's controller, which cannot be read from a capture.
     own_pace
         Largest accepted share of the time with nothing to send.
 
@@ -186,13 +186,13 @@ def model(found: Diagnosis, *, controller: str = "cubic", own_pace: float = OWN_
 
 
 def _whole_rate(bps: float) -> int:
-    """Round a rate to four digits: neither a link's rate nor the estimate has more."""
+    """Round a rate to four digits: the estimate is not more precise."""
     step = int(10 ** max(len(str(int(bps))) - 4, 0))
     return max(round(bps / step) * step, 1000)
 
 
 def _queue(path: Way, rate: int, size: float) -> dict[str, Any]:
-    """Return the model's queue: of the length that losses show, else twice the longest queue seen."""
+    """Return the model's queue: as long as the losses show, else twice the longest wait seen."""
     assert path.base_rtt_s is not None
     assert path.greatest_rtt_s is not None
     waits = path.queue_s if path.queue_s is not None else 2 * (path.greatest_rtt_s - path.base_rtt_s)
@@ -200,7 +200,7 @@ def _queue(path: Way, rate: int, size: float) -> dict[str, Any]:
 
 
 def fit(found: Diagnosis, *, controller: str = "cubic", seeds: int = SEEDS, mirror: bool = False) -> Fit:
-    """Make the model of a diagnosis, run it, and compare.
+    """Build the model of a diagnosis, run it, and compare.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Segments that a sender considers lost after the ACKs that it has received (RACK, RFC 8985).
+"""Segments that a sender considers lost after the ACKs received so far (RACK, RFC 8985).
 
-Lost segments are retransmitted before new data, lowest first. So a packet that left later with other content shows that
-those had been retransmitted before it.
+Lost segments are retransmitted before new data, lowest first. A later packet with other content therefore shows that
+these have been retransmitted before it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ackclock.diagnose._unseen import LEAST_RTO_S
 __all__ = ["AGAIN", "Marks"]
 
 DEGREE = 3
-"""Segments reported behind a hole, from which on the hole is repaired at once."""
+"""Number of segments that must be reported above a hole for the hole to be repaired at once."""
 
 RACK = 0.25
-"""Fraction of the minimum round trip for which RACK waits with fewer segments."""
+"""Fraction of the minimum RTT for which RACK waits if fewer segments are reported."""
 
 AGAIN = 0.9
-"""Fraction of the minimum round trip before which nothing shows the loss of a repair."""
+"""Fraction of the minimum RTT within which the loss of a retransmission cannot be detected."""
 
 PROBE = 2
 """Round trips for which a tail loss probe waits (RFC 8985)."""
@@ -50,27 +50,27 @@ class Marks:
     trip: float
     reordered: bool = False
     lost: dict[int, float] = field(default_factory=dict)
-    """Offset of each segment that is considered lost and not yet retransmitted -> time of that decision."""
+    """Offset of each segment considered lost and not yet retransmitted -> time of that decision."""
     newest: tuple[float, float] = (float("-inf"), 0.0)
-    """Latest departure among the delivered segments, as known to the sender: time, and index among all departures."""
+    """Latest departure among the delivered segments known to the sender: time, and index among all departures."""
     una: int = 1
     _next: int = 0
     _nxt: int = 1
     _rtt: float = 0.0
     _heard: float = 0.0
     _high: int = 0
-    """Losses are being repaired until this offset is acknowledged."""
+    """Recovery point: losses are being repaired until this offset is acknowledged."""
     _sent: dict[int, tuple[float, float, bool]] = field(default_factory=dict)
-    """Offset -> time and index of its last departure, and whether that was a repair."""
+    """Offset -> time and index of the last departure, and whether it was a retransmission."""
     _open: list[int] = field(default_factory=list)
     _told: list[int] = field(default_factory=list)
-    """Offsets reported as delivered behind a hole."""
+    """Offsets reported as delivered above a hole."""
     _order: list[tuple[float, float, int]] = field(default_factory=list)
     _waits: dict[int, float] = field(default_factory=dict)
     """Offset of each segment for which RACK waits -> end of the wait."""
 
     def left(self, start: int, length: int, t: float, at: float) -> None:
-        """Record that a segment left, for the first time or again."""
+        """Record the transmission of a segment, new or repeated."""
         if start < self.una or self._is_told(start):
             return
         again = start in self._sent
@@ -83,7 +83,7 @@ class Marks:
         self._nxt = max(self._nxt, start + length)
 
     def hear(self, t: float, echo: int) -> None:
-        """Process all ACKs that had arrived before a packet that echoes the timestamp of the last one."""
+        """Process all ACKs that had arrived when a packet was sent that echoes the timestamp of the last one."""
         while self._next < len(self.acks):
             heard, row = self.acks[self._next]
             if heard > t and not 0 < (echo - row[8]) % WRAP < WRAP // 2:
@@ -93,11 +93,11 @@ class Marks:
 
     @property
     def calm(self) -> bool:
-        """Return whether nothing is reported missing and no loss is being repaired."""
+        """Whether nothing is reported missing and no loss is being repaired."""
         return self.una >= self._high and not self._told
 
     def timeout(self, t: float) -> None:
-        """Expire the timer: every segment that left a round trip ago is considered lost."""
+        """Expire the timer: every segment sent at least a round trip ago is considered lost."""
         for start in self._open:
             if self._sent[start][0] <= t - max(self._rtt, self.trip):
                 self.lost.setdefault(start, t)
@@ -108,20 +108,20 @@ class Marks:
         return self._sent.get(start, (float("inf"), 0.0, False))[0]
 
     def probe(self, t: float) -> float:
-        """Return the departure of a lost probe after which the timer sent the next repair, also lost: the timer starts
-        with it.
+        """Return the departure of a lost probe. After the probe, which starts the timer anew, the timer sent the next
+        retransmission, also lost.
         """
         last = max(self._heard, max((self._sent[start][0] for start in self._open), default=0.0))
         return min((last + t) / 2, last + PROBE * self._rtt + (LEAST_RTO_S if len(self._open) < 2 else 0.0))
 
     def probed(self, t: float, count: int) -> bool:
-        """Return whether the last of the missing packets was a probe: the timer repairs the first segment, a probe the
+        """Return whether the last missing packet was a probe: the timer retransmits the first segment, a probe the
         last.
         """
         return count > 1 and self.una >= self._high and t - self._heard >= PROBE * self._rtt + LEAST_RTO_S
 
     def unexpected(self, start: int) -> bool:
-        """Return whether it is the first of several outstanding segments, and nothing had reported its loss."""
+        """Return whether a segment is the first of several outstanding ones, and nothing had reported its loss."""
         first = len(self._open) > 1 and start == self._open[0]
         return first and start not in self.lost and start not in self._waits
 
@@ -154,7 +154,7 @@ class Marks:
             self._waits.clear()
 
     def _came(self, start: int, end: int, heard: float) -> list[int]:
-        """Return the segments in between that had not been reported."""
+        """Remove the segments of a range that had not been reported, and return them."""
         first, last = bisect_left(self._open, start), bisect_left(self._open, end)
         news = self._open[first:last]
         del self._open[first:last]
@@ -162,7 +162,7 @@ class Marks:
             t, at, again = self._sent.pop(one)
             self.lost.pop(one, None)
             self._waits.pop(one, None)
-            if (t, at) > self.newest and not (again and heard - t < AGAIN * self.trip):  # else it was the last one
+            if (t, at) > self.newest and not (again and heard - t < AGAIN * self.trip):  # else the earlier one arrived
                 self.newest, self._rtt = (t, at), heard - t
         return news
 

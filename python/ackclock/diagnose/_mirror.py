@@ -1,4 +1,4 @@
-"""The mirror, the second and deeper model of a capture: every lost transmission is lost again, and the application
+"""The mirror, a second and more detailed model of a capture: every lost transmission is lost again, and the application
 writes at the captured times.
 """
 
@@ -21,23 +21,23 @@ CUT: dict[str, Any] = {
     "hosts": [{"name": "sender", "cuts_packets": True}],
     "flows.0.host": "sender",
 }
-"""Sender that leaves packets of several segments to its card, which cuts them: single ones cross the path, as from any
-real host.
+"""Settings of a sender whose network card cuts packets of several segments, so that single segments cross the path, as
+from a real host.
 """
 
 SYN_BYTES = 60
-"""Size of a SYN, including its options."""
+"""Size of a SYN with its options, bytes."""
 
 MOST_WRITES = 20_000
 
 MOMENT = 0.05
-"""Fraction of the round trip below which a wait for the application is ignored."""
+"""Fraction of the round trip below which waits for the application are ignored."""
 
 
 def mirrored(
     found: Diagnosis, *, controller: str = "cubic", slack: float = 1.0, most_bytes: int | None = None
 ) -> Scenario:
-    """Return the model of a diagnosis with the capture's losses and no others, whose application writes at the captured
+    """Return the model of a diagnosis with exactly the capture's losses, whose application writes at the captured
     times.
 
     Parameters
@@ -87,7 +87,8 @@ def mirrored(
     link = scenario.network.bottleneck
     hand = found.connection["handshake_rtt_s"]
     assert link is not None
-    if hand is not None and hand == hand:  # packets of a handshake are small and meet no queue of their own
+    # the small packets of a handshake do not queue behind others of the connection
+    if hand is not None and hand == hand:
         delay = int((hand - 16 * SYN_BYTES / units.whole(link.rate, units.RATE)) / 2 * 1e9)
         if 0 < delay < units.whole(link.delay, units.DURATION):
             values["network.bottleneck.delay"] = f"{delay} ns"
@@ -97,8 +98,8 @@ def mirrored(
 
 
 def with_window(scenario: Scenario, most: float | None) -> Scenario:
-    """Set a receive buffer that gives this window. A buffer offers a little less than its size, which one trial run
-    measures.
+    """Set the receive buffer that gives this window. A buffer offers slightly less than its size; one trial run
+    measures how much.
 
     Parameters
     ----------
@@ -131,9 +132,7 @@ def _drops(lost: Sequence[tuple[int, int]]) -> list[dict[str, int]]:
 
 
 def _writes(played: Replay, base_rtt_s: float, left: int) -> list[dict[str, Any]]:
-    """Return the times and sizes of writes: a block ends when the sender had nothing to send for longer than a
-    moment.
-    """
+    """Return the times and sizes of writes. A write ends when the sender had nothing to send for longer than `MOMENT`."""
     begins, start, made, waited = 0.0, 1, [], 0.0
     origin = played.instants[0].t
     for before, now, cause in zip(played.instants, played.instants[1:], played.causes, strict=False):

@@ -16,28 +16,28 @@ if TYPE_CHECKING:
 __all__ = ["ANY", "BOTH", "BUFFERED", "EITHER", "label", "notes", "together"]
 
 BOTH = "pacing or the congestion window"
-"""Cause that held a paced sender back; a capture does not show which of the two."""
+"""Cause that limited a paced sender; a capture does not show which of the two."""
 
 ANY = "pacing, the congestion window or a queue in the sender's host"
-"""Cause that held a paced sender back while no queue stood on the path: packets from a queue in the host leave at a pace, too."""
+"""Cause that limited a paced sender on a path without a queue: a queue in the host spaces packets out as well."""
 EITHER = "the congestion window or the send buffer"
-"""Cause that held back a sender with equal data in flight in every round trip."""
+"""Cause that limited a sender with equal bytes in flight in every round trip."""
 
 BUFFERED = "the application or its send buffer"
-"""Cause that held back a sender whose application writes behind ACKs, up to the same amount in flight."""
+"""Cause that limited a sender whose application writes after ACKs, up to the same amount in flight."""
 
 NEARER, NEARER_S = 20, 0.02
-"""Multiple of the base round trip, and least time, from which on a handshake was answered from further away than data."""
+"""Minimum multiple of the base RTT, and minimum time in seconds, for a handshake that was answered by a host further away than the receiver of the data."""
 
 WORTH_TELLING = 0.01
-"""Share of the time worth reporting: the accuracy of the causes otherwise."""
+"""Smallest share of the time that is reported; the accuracy of the causes is no better."""
 
 
 def together(
     seconds: Mapping[str, float], paced: bool, unqueued: bool = False, level: bool = False
 ) -> dict[str, float]:
-    """Return times by cause; the congestion window's time is added to `pacing` if the sender paces, and so is a
-    possible queue in the host.
+    """Return times by cause. The time of the congestion window is added to `pacing` if the sender paces, and so is that
+    of a possible queue in the host.
 
     Parameters
     ----------

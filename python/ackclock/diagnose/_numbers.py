@@ -1,8 +1,9 @@
-"""Losses on the way to a capture at the receiver, found by the identification field of IP headers.
+"""Losses on the path of a capture taken at the receiver, found by the identification field of IP headers.
 
-Linux increments it for each packet of a connection's end, including repairs. It therefore gives the packets' order of
-departure, and a gap between two numbers is a loss between them: new data if the next packet is further on, else
-repairs, or the end of a flight whose repair comes next.
+Linux increments the field for each packet that one end of a connection sends, retransmissions included. The field
+therefore gives the order of departure, and a gap between two numbers is a loss between them. The lost packet had new
+data if the next packet is further on. Otherwise it was a retransmission, or the end of a flight whose retransmission
+comes next.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from ackclock.diagnose._marks import AGAIN, Marks
 __all__ = ["Departed", "Departure", "departures", "numbered"]
 
 IN_A_ROW = 0.5
-"""Share of packets with successive numbers, below which the numbers count something else."""
+"""Share of packets with successive numbers, below which the numbers do not count packets."""
 
 SAME = 0.02
-"""Share of packets with the number of another one, as of a copy, above which the numbers count nothing: hosts that write
-0 number only the segments of one packet that a card cuts, each time from 0.
+"""Share of packets with the number of an earlier one, above which the numbers are not used. Hosts that write 0 number
+only the segments that a network card cuts from one packet, each time from 0.
 """
 
 FEW = 3
-"""Unexplained gaps up to which the numbers are still trusted."""
+"""Largest number of unexplained gaps with which the numbers are still used."""
 
 WRAP = 1 << 16
 
@@ -36,7 +37,7 @@ MOST_LOST = 4096
 """Largest number of losses in one gap."""
 
 SILENCE = 1.5
-"""Round trips without a packet, after which a timer may have ended the silence: a tail loss probe waits for two."""
+"""Round trips without a packet, after which a timer may have sent the next one: a tail loss probe waits for two."""
 
 PSH = 0x08
 
@@ -45,9 +46,7 @@ Row = tuple[Any, ...]
 
 @dataclass(slots=True)
 class _Missing:
-    """Missing number: its index among the received ones, its earliest and latest departure, and the assumed
-    departure.
-    """
+    """Missing number: index among the received ones, earliest and latest departure, assumed departure."""
 
     at: float
     before: float
@@ -57,7 +56,7 @@ class _Missing:
 
 @dataclass(slots=True)
 class Departure:
-    """Packet in its sender's order: its index, time of departure, row, and whether it arrived."""
+    """Packet in the sender's order: index, time of departure, row, and whether it arrived."""
 
     at: float
     t: float
@@ -66,7 +65,7 @@ class Departure:
 
 
 def numbered(own: list[Row], mss: int) -> list[int] | None:
-    """Return numbers that count the packets of this connection, beyond 16 bits; None if the capture has none.
+    """Return numbers that count the packets of this connection, extended beyond 16 bits; None if the capture has none.
 
     Parameters
     ----------
@@ -77,7 +76,7 @@ def numbered(own: list[Row], mss: int) -> list[int] | None:
     """
     if len(own) < 2 or not any(row[10] for row in own):
         return None
-    # Linux gives a SYN/ACK the number 0, and its connection an independent number
+    # Linux sends a SYN/ACK with number 0; the numbers of its connection start elsewhere
     shakes = next((i for i, row in enumerate(own) if row[2] != "syn" or row[10]), 0)
     made = [int(own[shakes][10]) - shakes + i for i in range(shakes + 1)]
     for row in own[shakes + 1 :]:
@@ -104,13 +103,13 @@ def numbered(own: list[Row], mss: int) -> list[int] | None:
 
 
 def _parts(row: Row, mss: int) -> int:
-    """Return the segments of a packet, each of which has a number."""
+    """Return the number of segments in a packet; each segment has its own number."""
     return max(-(-int(row[4]) // mss), 1)
 
 
 @dataclass(slots=True)
 class Departed:
-    """All departures in order, the number of lost repairs, and the number of missing packets of unknown content."""
+    """Every departure in order, with the numbers of lost repairs and of missing packets of unknown content."""
 
     made: list[Departure]
     repairs: int
@@ -118,7 +117,7 @@ class Departed:
 
 
 class _Due(NamedTuple):
-    """Hole whose repair may have left; the certain ones come first, then the lowest."""
+    """Hole that may have been retransmitted; sorted with the certain ones first, then by offset."""
 
     optional: bool
     start: int
@@ -127,12 +126,12 @@ class _Due(NamedTuple):
 
 @dataclass(slots=True)
 class _Sender:
-    """Departures of the sender, reconstructed from the numbers."""
+    """The sender's departures, reconstructed from the numbers."""
 
     server: bool
     mss: int
     end: int
-    """End of the data that arrived in the whole capture."""
+    """End of the data that arrived within the capture."""
     trip: float
     marks: Marks
     comes: dict[int, list[float]]
@@ -140,19 +139,19 @@ class _Sender:
     made: list[Departure] = field(default_factory=list)
     nxt: int = 1
     missing: list[int] = field(default_factory=list)
-    """Offsets of segments that left and have not arrived yet, ascending."""
+    """Offsets of segments that were sent and have not arrived yet, ascending."""
     new: int = 0
-    """Lost segments of new data before the next delivered one."""
+    """Number of lost segments of new data before the next delivered one."""
     to: int = 1
-    """Offset of that next segment."""
+    """Offset of the next delivered segment of new data."""
     others: int = 0
-    """Other packets lost before it: repairs, or the end of a flight if the next packet is itself a repair."""
+    """Number of other lost packets before that segment: retransmissions, or the end of a flight if the next packet is itself a retransmission."""
     undecided: list[_Missing] = field(default_factory=list)
     opened: dict[float, float] = field(default_factory=dict)
     told: dict[float, float] = field(default_factory=dict)
-    """Bytes that each ACK acknowledges, minus those already reported by SACK blocks."""
+    """Arrival time of an ACK -> bytes that it acknowledges, minus those already reported by SACK blocks."""
     edges: dict[float, float] = field(default_factory=dict)
-    """Time of an ACK's arrival -> end of the receiver's window after it."""
+    """Arrival time of an ACK -> end of the receiver's window after it."""
     left_at: Counter[float] = field(default_factory=Counter)
     repairs: int = 0
     unknown: int = 0
@@ -164,14 +163,14 @@ class _Sender:
             self.marks.left(start, length, unit.t, unit.at)
 
     def lost_anew(self, unit: _Missing, to: int, like: Row) -> None:
-        """Record the loss of new data up to an offset."""
+        """Record the loss of one segment of new data below an offset."""
         length = min(self.mss, to - self.nxt)
         self.lost(unit, self.nxt, length, like, "data")
         insort(self.missing, self.nxt)
         self.nxt += length
 
     def lost_again(self, unit: _Missing, start: int, t: float, like: Row) -> None:
-        """Record the loss of a repair."""
+        """Record the loss of a retransmission."""
         self.lost(replace(unit, t=t), start, min(self.mss, self.nxt - start), like, "retransmission")
         self.repairs += 1
         self.others -= 1
@@ -185,11 +184,11 @@ class _Sender:
         self.nxt = max(self.nxt, end)
 
     def due(self, row: Row, before: float, *, silent: bool) -> list[_Due]:
-        """Return holes whose repair may have left between two delivered packets; the second packet shows that lower
-        holes were repaired.
+        """Return holes that may have been retransmitted between two delivered packets. The second packet shows that
+        lower holes were.
         """
         own = self.marks.lost.get(row[3], math.inf)
-        again = silent and self.was_lost(row[3], max(before, own))  # by a timer, after a lost one
+        again = silent and self.was_lost(row[3], max(before, own))  # sent by a timer, after a lost one
         made = []
         for start, since in self.marks.lost.items():
             left = max(before, since)
@@ -200,13 +199,13 @@ class _Sender:
         return sorted(made)
 
     def may_be(self, start: int, unit: _Missing) -> bool:
-        """Return whether it may be the repair of a hole, regardless of how the hole was reported."""
+        """Return whether a packet may be the retransmission of a hole, regardless of how the hole was reported."""
         since = self.marks.since(start)
         return since <= unit.after - AGAIN * self.trip and self.was_lost(start, unit.t)
 
     def released(self, before: float, t: float, count: int, then: int) -> int:
-        """Return how many of the missing packets the previous ACK released: it allowed more than has arrived, and the
-        ACKs up to the next one less than was sent.
+        """Return how many of the missing packets the previous ACK released: as many as it allowed beyond those that
+        arrived, and as the ACKs up to the next packet do not explain.
         """
         opened = self.opened
         room = opened.get(before, 0.0) / self.mss - self.left_at[before]
@@ -214,14 +213,14 @@ class _Sender:
         return max(round(min(room, count + then - since - 1, count)), 0)
 
     def burst(self, before: float, count: int) -> int:
-        """Return the missing packets of the previous ACK, if the next ACK released the next packet: a full queue drops
-        the end of a burst.
+        """Return how many missing packets the previous ACK released, if the next ACK released the next packet: a full
+        queue drops the end of a burst.
         """
         return max(round(min(self.opened.get(before, 0.0) / self.mss - self.left_at[before], count)), 0)
 
     def at_once(self, heard: list[float], count: int) -> list[float]:
-        """Return departures if no ACK released both packets: each ACK releases what it acknowledges while there was
-        data, the first ACK the rest.
+        """Return departures if no ACK released both packets. Each ACK releases what it acknowledges as long as there is
+        data; the first ACK released the rest.
         """
         made: list[float] = []
         for t in heard:
@@ -230,11 +229,11 @@ class _Sender:
         return sorted(made + [heard[0]] * (count - len(made)))
 
     def dealt(self, heard: list[float], count: int) -> list[float]:
-        """Return when each missing packet between two delivered ones left, if nothing was missing at the receiver. The
-        first of these ACKs released the earlier packet, the last one the later packet.
+        """Return the departure of each missing packet between two delivered ones, if nothing was missing at the
+        receiver. The first of these ACKs released the earlier packet, the last ACK the later one.
 
-        Each ACK releases at least what it acknowledges, and what it releases beyond that is the end of its burst, which a full queue drops:
-        the earlier one's, in proportion, as far as the receiver's window had room then.
+        Each ACK releases at least what it acknowledges. Anything beyond that is the end of its burst, which a full queue drops. The earlier
+        ACKs get the rest in proportion, within the receiver's window at that time.
         """
         first, last = heard[0], heard[-1]
         share = [self.opened.get(t, 0.0) / self.mss for t in heard]
@@ -252,7 +251,7 @@ class _Sender:
         return made + [last] * (rest + mine)
 
     def was_lost(self, start: int, t: float) -> bool:
-        """Return whether a repair that left then may have been lost: the next repair takes a round trip."""
+        """Return whether a retransmission at this time may have been lost: the next one follows a round trip later at the earliest."""
         comes = self.comes.get(start, [])
         later = bisect_left(comes, t)
         return later == len(comes) or comes[later] >= t + AGAIN * self.trip
@@ -309,14 +308,14 @@ def departures(
     for at, (seen, gap, t) in enumerate(zip(own, gaps, left, strict=True)):
         row = seen
         if gap is None:
-            continue  # a duplicate made by the network
+            continue  # a copy made by the network
         for i, left_at in enumerate(_left(found, heard, before, t, gap, pushed=pushed)):
             pending.append(_Missing(at - 1 + (i + 1) / (gap + 1), before, t, left_at))
         before = t
         pushed = bool(row[7] & PSH) if row[4] else pushed
         start, length = row[3], row[4]
         shakes = shakes or row[2] == "syn"
-        if pending and shakes and length and row[2] != "syn":  # the ACK of the SYN-ACK had no data
+        if pending and shakes and length and row[2] != "syn":  # the ACK of the SYN-ACK carries no data
             found.lost(replace(pending.pop(0), t=t), start, 0, row, "ack")
         shakes = shakes and (row[2] == "syn")
         if length and row[2] != "syn":
@@ -349,8 +348,8 @@ def departures(
 
 
 def _left(found: _Sender, heard: list[float], before: float, t: float, gap: int, *, pushed: bool) -> list[float]:
-    """Return when the missing packets between two others left: released by the previous ACK or another, or together
-    with the next packet.
+    """Return the departures of the missing packets between two others: when the previous ACK or a later one released
+    them, or together with the next packet.
     """
     if not gap or t == before:
         return [t] * gap
@@ -410,7 +409,7 @@ def _edges(acks: list[tuple[float, Row]]) -> dict[float, float]:
 
 
 def _gaps(own: list[Row], numbers: list[int], mss: int) -> list[int | None]:
-    """Return the count of missing numbers before each packet; None for a duplicate."""
+    """Return the number of missing packets before each packet; None for a duplicate."""
     made: list[int | None] = []
     expected = numbers[0]
     for row, number in zip(own, numbers, strict=True):
@@ -423,9 +422,7 @@ def _gaps(own: list[Row], numbers: list[int], mss: int) -> list[int | None]:
 
 
 def _ahead(own: list[Row], gaps: list[int | None], at: int, found: _Sender) -> tuple[int, int]:
-    """Return the offset of the next packet with new data, and the count of numbers missing between this packet and
-    it.
-    """
+    """Return the offset of the next packet with new data, and how many numbers are missing up to it."""
     numbers = 0
     for i in range(at, len(own)):
         numbers += (gaps[i] or 0) if i > at else 0
@@ -436,13 +433,13 @@ def _ahead(own: list[Row], gaps: list[int | None], at: int, found: _Sender) -> t
 
 
 def _alone(own: list[Row], gaps: list[int | None], left: list[float], at: int, wait: float) -> bool:
-    """Return whether no data follows a packet for some time: a timer sent it."""
+    """Return whether no data follows a packet for some time, which means that a timer sent it."""
     behind = (left[i] for i in range(at + 1, len(own)) if own[i][4] and gaps[i] is not None)
     return next(behind, math.inf) >= left[at] + wait
 
 
 def _between(found: _Sender, pending: list[_Missing], row: Row, before: float, *, silent: bool) -> None:
-    """Assign the missing packets between two with data: repairs that were due come first."""
+    """Assign contents to the missing packets between two with data: pending retransmissions come first."""
     due = found.due(row, before, silent=silent) if found.others > 0 else []
     for i, unit in enumerate(pending):
         must = min(sum(not one.optional or found.new <= 0 for one in due), found.others)
@@ -461,8 +458,8 @@ def _between(found: _Sender, pending: list[_Missing], row: Row, before: float, *
 
 
 def _end(found: _Sender, row: Row, now: _Missing, *, timer: bool) -> None:
-    """End a flight: the next packet is new data, or the first repair of the flight's end, which had left after the last
-    delivered packet.
+    """Assign contents to the end of a flight. The next packet is new data, or the first retransmission of the flight's
+    end, which was sent after the last delivered packet.
     """
     start, t = row[3], now.t
     again = (
@@ -481,5 +478,5 @@ def _end(found: _Sender, row: Row, now: _Missing, *, timer: bool) -> None:
     if again is not None and found.missing:
         found.lost_again(again, found.missing[-1], found.marks.probe(t), row)
     found.undecided.clear()
-    if start > found.nxt:  # more data is missing than numbers
+    if start > found.nxt:  # more data than numbers is missing
         found.lost(now, found.nxt, start - found.nxt, row, "data")

@@ -1,9 +1,9 @@
-"""Packets that passed the bottleneck, and how long each had waited there.
+"""Times at which packets passed the bottleneck, and how long each had waited there.
 
-An ACK may be late but never early: the receiver delays some (RFC 5681), or reports several segments behind a hole at a
-time. But a packet has left the bottleneck before the packets behind it, by at least their transmission time. So among
-the ACKs of the next round trips, the one with the least delay gives the time. A lost packet would have left after the
-one before it.
+An ACK may be late but never early: the receiver delays some (RFC 5681), or reports several segments above a hole at a
+time. But a packet leaves the bottleneck before the packets behind it, by at least their transmission time. The ACK with
+the least delay in the next round trips therefore gives the time. A lost packet would have left after the packet before
+it.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 __all__ = ["Passed", "Waits"]
 
 HORIZON = 4
-"""Median round trips within which a following ACK is used: a repair, during which all ACKs may be late, takes one."""
+"""Number of median round trips within which later ACKs are used. A repair, during which all ACKs may be late, takes one."""
 
 PASSES = 3
-"""Segments of one ACK after the last precise one, for which that ACK gives the time."""
+"""Number of passes over the segments of one ACK: each gives the time of one more segment after the last precise ACK."""
 
 CALM = 0.5
-"""Share of the data, before the last ACK at which nothing was missing, from which on that ACK suffices."""
+"""Minimum share of the data before the last ACK at which nothing was missing, for later ACKs to be ignored."""
 
 HELD_S = 1.1e-3
-"""Seconds for which a receiver may delay ACKs while segments are missing (Linux, including its timer's slack): no ACK
-then shows the length of the delay.
+"""Time for which a receiver may delay ACKs while segments are missing, s (Linux, with the slack of its timer). No ACK
+shows how long the delay was.
 """
 
 NEAR = 0.01
-"""Fraction of a packet's time by which a whole number of packets may deviate from the time between two ACKs."""
+"""Largest deviation of the time between two ACKs from a whole number of packets, in transmission times of a packet."""
 
 SETTLED = 3
-"""ACKs after a loss, one of which must be as late as the previous one: the delay of one or two may change."""
+"""Number of ACKs after a loss, one of which must be as late as the ACK before the loss: single ACKs may vary."""
 
 SOON = 0.98
-"""Fraction of the base RTT before which no ACK can belong to that transmission."""
+"""Fraction of the base RTT before which no ACK can belong to a transmission."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,19 +66,19 @@ class Waits:
 
 @dataclass(slots=True)
 class Passed:
-    """Departures in order, repairs included, and the time at which an ACK reported each."""
+    """Departures in order, retransmissions included, and the time at which an ACK reported each."""
 
     left: array[float] = field(default_factory=lambda: array("d"))
     size: array[int] = field(default_factory=lambda: array("l"))
     told: array[float] = field(default_factory=lambda: array("d"))
-    """Time of that ACK; -1 for packets that did not arrive, as far as the capture shows."""
+    """Time of the reporting ACK, s; -1 for packets that did not arrive, as far as the capture shows."""
     place: array[int] = field(default_factory=lambda: array("q"))
-    """Bytes delivered with it, in order of departure."""
+    """Bytes delivered up to this packet, in order of departure."""
     lost: array[int] = field(default_factory=lambda: array("l"))
-    """Numbers of the retransmitted packets."""
+    """Numbers of the packets that were retransmitted."""
 
     calm: float = -1.0
-    """Time of the last ACK at which nothing was missing: all later ones may have been delayed."""
+    """Time of the last ACK at which nothing was missing; all later ACKs may be delayed."""
 
     def add(self, t: float, size: int) -> int:
         """Add a departure; return its number."""
@@ -89,13 +89,13 @@ class Passed:
         return len(self.left) - 1
 
     def tell(self, numbers: list[int], t: float, delivered: int) -> None:
-        """Record that packets arrived, and `delivered` bytes with them."""
+        """Record that packets arrived, after which `delivered` bytes had been delivered."""
         for number in sorted(set(numbers), reverse=True):
             self.told[number], self.place[number] = t, delivered
             delivered -= self.size[number]
 
     def waits(self, *, base: float, rate: float, mss: int, whole: bool = True) -> Waits:
-        """Return how long each packet waited.
+        """Return the waiting times of the packets.
 
         Parameters
         ----------
@@ -125,21 +125,21 @@ class Passed:
         through = passes + _least_ahead(told[came] - passes, ahead)
         takes = 8 * size[came] / rate
         apart = np.diff(told[came], prepend=-1.0, append=-1.0) != 0.0
-        # only the last of several shows the time of arrival: its ACK left at once; the others, or a single one, may
-        # have waited
+        # An ACK of several packets was sent when the last of them arrived. The others, or a single packet, may have
+        # waited for it.
         held = ~apart[1:] | (apart[:-1] & (size[came] < 2 * mss))
         soonest = left[came] + base
         for _ in range(PASSES):
             behind = np.maximum(soonest, np.concatenate([[0.0], through[:-1]]) + takes)
             through = np.where(held, np.minimum(through, behind), through)
-        # neither overtaken nor reported too soon: another transmission may have arrived
+        # in order and not reported too soon: otherwise the ACK may report another transmission
         sure = (came == np.maximum.accumulate(came)) & (told[came] - left[came] >= SOON * base)
         early = told[came] <= self.calm
         sure &= early | (early.mean() < CALM)
         came, through = came[sure], through[sure]
         if not came.size:
             return Waits(longest=0.0, lost=np.zeros(len(lost)), beyond=np.zeros(len(lost)))
-        filled = through - left[came] - base + packet  # including its own transmission time
+        filled = through - left[came] - base + packet  # including its own transmission
         at = np.searchsorted(came, lost) - 1
         before = np.where(at >= 0, through[np.maximum(at, 0)], 0.0)
         waits = np.maximum(before + packet - left[lost] - base, 0.0)
@@ -150,10 +150,10 @@ class Passed:
         )
 
     def _between(self, came: Ints, lost: Ints, *, base: float, rate: float, mss: int) -> Floats:
-        """Return how long the bottleneck was busy between two delivered packets, if some in between were lost only
-        behind it. The later packet waited when the earlier one left: so everything between their ACKs passed between
-        them, a whole number of packets. If a packet takes less time than an ACK may be delayed, the distance between
-        the ACKs of two packets is used.
+        """Return how long the bottleneck was busy between two delivered packets with packets that were lost after it.
+        The later packet was already queued when the earlier one left the bottleneck, so everything between their ACKs
+        is a whole number of packets. Zero if a packet's transmission is shorter than the time for which an ACK may be
+        delayed.
         """
         import numpy as np
 
@@ -177,7 +177,7 @@ class Passed:
 
 
 def _least_ahead(values: Floats, count: int) -> Floats:
-    """Return the minimum of each value and the next ones, over windows of this length."""
+    """Return for each value the minimum of it and the next ones, over windows of this length."""
     import numpy as np
 
     padded = np.full(-(-(len(values) + count) // count) * count, np.inf)

@@ -17,48 +17,48 @@ if TYPE_CHECKING:
 __all__ = ["Path", "estimate"]
 
 STANDS_S = 2e-3
-"""A queue exists if the RTT exceeds the base by this much, and by a tenth."""
+"""Smallest excess of the RTT over the base that shows a queue, s; a tenth of the base is needed as well."""
 
 LEAST_PACKETS, STRETCHES = 100, (20, 80, 320)
-"""Packets delivered behind a queue before a rate is reported: in total, and without a break to count at all; longer ones
-where pieces of the first length do not agree, because ACKs jitter.
+"""Minimum number of packets delivered behind a queue for an estimate of the rate: in total, and per uninterrupted
+piece. Longer pieces are used if the shorter ones disagree because ACKs jitter.
 """
 
 LEAST_PIECES, NARROWER = 8, 1.5
-"""Number of longer pieces that tell a rate, and factor by which they have to agree better."""
+"""Minimum number of longer pieces, and factor by which they must agree better than the shorter ones."""
 
 HALF, TIGHT = 0.5, 2e-3
-"""Share of the pieces, by bytes, that agree best, and their largest distance if they determine the rate."""
+"""Share of the pieces, by bytes, that must agree, and their largest relative difference if they determine the rate."""
 
 AGREE = 0.06
-"""Largest distance of that best half: beyond it the pieces give no rate, and the transfer's own rate is a lower
-bound.
+"""Largest relative difference within the best half. Beyond it the pieces give no rate, and the transfer's own rate is a
+lower bound.
 """
 
 PLACE = 0.7
-"""Share of the pieces, by bytes, from the slowest on, that is used if they do not agree within `TIGHT`."""
+"""Share of the pieces, by bytes and from the slowest one, that is used if they do not agree within `TIGHT`."""
 
 OPEN = 0.5
-"""Fraction of the largest window so far, below which the receiver's application sets the pace, not the path."""
+"""Fraction of the largest window so far, below which the receiver's application, not the path, sets the pace."""
 
 LEAST_SPAN_S = 0.01
-"""Minimum time over which a rate is measured: times of captures are not exact."""
+"""Minimum time over which a rate is measured, s: timestamps of captures are not exact."""
 
 FULL, EMPTY = 0.8, 0.2
-"""Fractions of the longest wait: losses above the first hit a full queue, losses below the second none."""
+"""Fractions of the longest wait: a loss above the first hit a full queue, a loss below the second an empty one."""
 
 AGREEING, BEYOND = 2, 0.25
-"""Losses that determine a queue's length, and fraction of a segment by which they would have waited longer than every
-delivered packet: none would if there was room. A single loss may have another cause.
+"""Number of losses that determine a queue's length, and fraction of a segment by which they would have waited longer
+than every delivered packet. A single loss may have another cause.
 """
 
 BLURRED = 2
-"""Segments by which they may have waited less, if the departure of the lost packets is only approximately known."""
+"""Segments by which they may have waited less, if the departures of lost packets are only approximately known."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Path:
-    """Path in one direction.
+    """Estimates of the path in one direction.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def estimate(
     base = min(rtts, default=None)
     greatest = max(rtts, default=None)
     rate, identified = (None, False) if base is None else _rate(found, base, mss)
-    if base is not None and rate is not None and identified:  # each segment of a packet with several takes its own time
+    if base is not None and rate is not None and identified:  # each segment of a packet takes its own transmission time
         base = min(now.rtt - 8 * max(now.size - mss, 0) / rate for now in found.instants if now.rtt is not None)
     if base is not None and trip is not None and base < trip <= base + blurred:
         base = trip
@@ -129,7 +129,7 @@ def estimate(
         full, random, between = _places(waits)
         queue = waits.longest if full else None
         agreeing = int((waits.beyond > (-BLURRED if blurred else BEYOND)).sum())
-        if blurred and (found.paced or random + between > full):  # chance alone gives that many of those
+        if blurred and (found.paced or random + between > full):  # losses by chance would agree as often
             agreeing = 0
         bound = not identified or agreeing < AGREEING
         if queue is not None and bound:
@@ -151,11 +151,12 @@ def estimate(
 
 
 def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
-    """Return the rate of delivery in pieces of time with a queue; without such pieces, the highest rate of any round
+    """Return the rate of delivery over pieces of time with a queue; without such pieces, the highest rate of any round
     trip. Most pieces show the bottleneck's rate. Pieces with an unnoticed wait of the sender show less; pieces after
     late, bunched ACKs show more.
 
-    Where half of the pieces, by bytes, agree, these have the rate; else longer ones are tried, of which late ACKs make less.
+    If half of the pieces, by bytes, agree, they give the rate. Otherwise longer pieces are tried, on which late ACKs have
+    less effect.
     """
     stands = base + max(STANDS_S, 0.1 * base)
     most = _most(found, base, mss)
@@ -180,7 +181,7 @@ def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
 
 
 def _pieces(found: Replay, stands: float, least: int) -> list[tuple[float, int]]:
-    """Return rates, bit/s, and bytes of pieces of at least this many bytes behind a queue, in ascending order."""
+    """Return rate, bit/s, and bytes of each piece of at least this many bytes behind a queue, in ascending order."""
     pieces: list[tuple[float, int]] = []
     first: Instant | None = None
     largest = 0
@@ -205,8 +206,8 @@ def _pieces(found: Replay, stands: float, least: int) -> list[tuple[float, int]]
 
 
 def _agreed(pieces: list[tuple[float, int]], whole: int, *, long: bool = False) -> tuple[float, float]:
-    """Return the rate that pieces in ascending order determine, and the distance of the best half. Of long pieces that
-    half has it: hardly anything is left in them of ACKs that came late and together.
+    """Return the rate that pieces in ascending order determine, and the largest relative difference within the best
+    half. Of long pieces the best half gives the rate, because late and bunched ACKs hardly affect them.
     """
     best = pieces
     narrowest, apart = AGREE if long else TIGHT, float("inf")
@@ -231,19 +232,19 @@ def _agreed(pieces: list[tuple[float, int]], whole: int, *, long: bool = False) 
 
 
 def _most(found: Replay, base: float, mss: int) -> float | None:
-    """Return the highest rate delivered in a round trip, bit/s, as a lower bound of the path's rate. The round trip
-    begins with an ACK of two segments: an ACK of a single one may have been delayed, which would make the following
-    data seem faster.
+    """Return the highest rate delivered within a round trip, bit/s, as a lower bound of the path's rate. The round trip
+    begins with an ACK of two segments, because an ACK of a single one may have been delayed, which would make the data
+    after it seem faster.
     """
     span = max(base, LEAST_SPAN_S)
     points = [(now.t, now.delivered) for now in found.instants if now.acked >= 2 * mss]
-    if len(points) < 2:  # each segment has an ACK of its own: none was delayed
+    if len(points) < 2:  # each segment has its own ACK: none was delayed
         points = [(now.t, now.delivered) for now in found.instants if now.acked >= mss]
     best, first = 0.0, 0
     for t, delivered in points:
         while t - points[first][0] > span:
             first += 1
-        if first:  # from the end of the data before the round trip
+        if first:  # starts from the data delivered before the round trip
             begin, before = points[first - 1]
             best = max(best, 8 * (delivered - before) / (t - begin))
     if best == 0.0 and len(points) > 1 and points[-1][0] > points[0][0]:
@@ -252,7 +253,7 @@ def _most(found: Replay, base: float, mss: int) -> float | None:
 
 
 def _places(waits: Waits) -> tuple[int, int, int]:
-    """Return how many were lost at a full queue, at an empty one, and in between."""
+    """Return the number of losses at a full queue, at an empty one, and in between."""
     if waits.longest <= STANDS_S:
         return 0, len(waits.lost), 0
     full = int((waits.lost >= FULL * waits.longest).sum())

@@ -1,4 +1,4 @@
-"""Capture point of a connection, seen from its data."""
+"""Where a connection was captured, seen from its data."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def place(row: Mapping[str, Any]) -> str:
     """
     at = row["captured_at"]
     if row["from_address"] == row["to_address"]:
-        return "sender"  # both ends are one host, where the capture is
+        return "sender"  # both ends are on the host of the capture
     if at in ("between", "unknown"):
         return str(at)
     return "sender" if at == row["way"] else "receiver"
 
 
 def guess(played: Replay, row: Mapping[str, Any]) -> str:
-    """Estimate the round trip without a handshake: the time from an ACK to the data that it releases.
+    """Guess the capture point without a handshake: `sender` if data follows ACKs at once, else `unknown`.
 
     Parameters
     ----------

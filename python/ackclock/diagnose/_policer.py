@@ -2,7 +2,7 @@
 
 The test is that of Flach et al. (An Internet-Wide Analysis of Traffic Policing, SIGCOMM 2016). The bytes that passed
 between the first and the last loss give the rate. The bucket, empty at the first loss, is filled at that rate, and each
-delivered segment takes its bytes: a policer drops segments that find the bucket empty, and passes all others. Random
+delivered segment removes its bytes. A policer drops segments that find the bucket empty, and passes all others. Random
 losses occur at any level; a queue delays packets before it drops some.
 """
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 __all__ = ["Policer", "policed"]
 
 LEAST_LOST = 15
-"""Losses needed to show a policer."""
+"""Minimum number of losses that show a policer."""
 
 FULL_QUEUE = 0.2
-"""Share of the losses that may have hit a full queue: a queue, too, drops packets beyond a rate and a burst, but it
-delays the others.
+"""Largest share of losses at a full queue. A queue drops packets beyond a rate and a burst as well, but it delays the
+others.
 """
 
 FULL, OVERDRAWN = 0.1, 0.03
-"""Share of the lost segments that may have found tokens, and of the delivered ones that may have found none."""
+"""Largest share of lost segments that may have found tokens, and of delivered ones that may have found none."""
 
 NEAR_SEGMENTS = 4
-"""Segments by which the bucket's level may be wrong: departures are known, not arrivals at the bucket."""
+"""Uncertainty of the bucket's level, segments: departures are known, arrivals at the bucket are not."""
 
 FASTER = 1.1
-"""Factor by which the path must have carried something faster than the policer: else the losses are those of a tiny
-queue.
+"""Factor by which the path must have been faster than the policer at some time. Otherwise the losses are those of a
+very short queue.
 """
 
 
@@ -46,7 +46,7 @@ class Policer:
     Parameters
     ----------
     rate_bps
-        Payload that it lets pass, bit/s.
+        Rate of payload that passes the policer, bit/s.
     burst_bytes
         Bytes that passed in a burst before the first loss, beyond that rate.
     """
@@ -117,6 +117,6 @@ def policed(packets: pl.DataFrame, shown: Sent, path: Path, *, server: bool, mss
         return None
     early = sum(size for _, size, _ in sent[:first])
     burst = max(early - rate * (sent[first][0] - sent[0][0]), 0.0)
-    if burst < mss:  # a bucket is full before the first packet: these are losses at something else
+    if burst < mss:  # a bucket is full before the first packet, so these losses have another cause
         return None
     return Policer(rate_bps=8 * rate, burst_bytes=burst)

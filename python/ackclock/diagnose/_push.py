@@ -1,9 +1,9 @@
-"""Interpretation of PSH in a capture: the end of a write, or nothing.
+"""Meaning of PSH in a capture: the end of a write, or nothing.
 
-Linux marks the last segment of a write, one whenever half the largest window was written since the last mark
-(`forced_push`), and the last segment of every packet of several segments (`__tcp_transmit_skb`). Other stacks, ours
-among them, mark segments that nothing follows. The capture shows which stack it is: if bursts ended by a window or by
-pacing are marked as well, the mark means nothing. A segment that is not full always ends a write.
+Linux marks the last segment of a write, another one whenever half of the largest window was written since the last mark
+(`forced_push`), and the last segment of every packet of several segments (`__tcp_transmit_skb`). Other stacks,
+including ours, mark segments after which nothing is left to send. The capture shows which stack it is: if bursts ended
+by a window or by pacing are marked as well, the mark means nothing. A segment that is not full always ends a write.
 """
 
 from __future__ import annotations
@@ -18,31 +18,32 @@ __all__ = ["marks_tell", "without_marks"]
 PSH = 0x08
 
 LEAST, MARKED = 3, 0.8
-"""Minimum number of packets with several segments, and the share of marked ones above which the mark means nothing."""
+"""Minimum number of packets with several segments, and share of marked ones above which the mark means nothing."""
 
 ENDED = 0.3
 """Share of marked bursts, among those with a full last segment, above which the mark means nothing."""
 
 BURSTS = 10
-"""Bursts of several segments that suffice alone: a single segment is marked only at the end of a write."""
+"""Number of bursts of several segments that suffices if single segments are marked only at the end of a write."""
 
 BY_SIZE, OFTENER = 0.15, 5.0
-"""Share of marked bursts, and its ratio to the share of marked single segments, from which on a packet's size causes
-the mark. A burst may end in a single segment behind larger packets, so few of them need be marked.
+"""Minimum share of marked bursts, and minimum ratio to the share of marked single segments, for the size of a packet to
+be the cause of the mark. A burst may end in a single segment after larger packets, so that few bursts need to be
+marked.
 """
 
 
 def marks_tell(packets: pl.DataFrame, *, server: bool, mss: int, apart: float | None) -> bool:
     """Return whether PSH on a full segment shows the end of a write.
 
-    A host that hands packets of several segments to its card marks nearly all of them, as seen at the sender. If a
-    card, a switch or the path has cut them up, nearly every burst ends in a mark. Large packets at the receiver were
-    joined there, whatever their sender marked.
+    A host that hands packets of several segments to its network card marks nearly all of them, which is visible at the
+    sender. If a card, a switch or the path has cut them, nearly every burst ends in a mark. Large packets at the
+    receiver were joined there, regardless of the sender's marks.
 
     Parameters
     ----------
     packets
-        Of `ackclock.formats.read_capture`.
+        Packets from `ackclock.formats.read_capture`.
     server
         Whether the server sends the data.
     mss
@@ -79,12 +80,12 @@ def marks_tell(packets: pl.DataFrame, *, server: bool, mss: int, apart: float | 
 
 
 def _share(bursts: pl.DataFrame) -> float:
-    """Return the share of bursts whose end is marked."""
+    """Return the share of bursts whose last segment is marked."""
     return float(bursts["marked"].sum()) / bursts.height if bursts.height else 0.0
 
 
 def without_marks(packets: pl.DataFrame, *, server: bool, mss: int) -> pl.DataFrame:
-    """Return the packets with no mark on full segments of one side.
+    """Return the packets with PSH removed from the full segments of one side.
 
     Parameters
     ----------

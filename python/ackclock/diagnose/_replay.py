@@ -33,13 +33,13 @@ __all__ = ["Instant", "Replay", "gap", "replay", "unexplained"]
 PSH, FIN = 0x08, 0x01
 
 LONGEST_GAP_S = 2e-4
-"""Largest time from an ACK to the data that it releases, determined by the sender's own delay."""
+"""Upper bound of `gap`, the sender's own delay from an ACK to the data that it releases, s."""
 
 SLICE = 50_000
-"""Rows converted to plain values at a time."""
+"""Number of rows that are converted to plain values at a time."""
 
 UNKNOWN = (0.0, 2, 0, 0)
-"""Entry of `sent_at` for bytes that did not leave as one packet; it counts as sent twice."""
+"""Entry of `sent_at` for bytes that were not sent as one packet; counts as sent twice."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -51,22 +51,22 @@ class Replay:
     """Cause of the time after each instant except the last."""
     seconds: dict[str, float]
     carried: dict[str, int]
-    """Bytes that arrived while each cause was active."""
+    """Bytes delivered while each cause was active."""
     passed: Passed = field(default_factory=Passed)
     recoveries: int = 0
     timeouts: int = 0
     paced: bool = False
     level: bool = False
-    """The sender does not pace, and the bytes in flight are equal in every round trip."""
+    """Whether the sender does not pace and the bytes in flight are equal in every round trip."""
     buffered: bool = False
-    """The application may have waited for room in the send buffer."""
+    """Whether the application may have waited for room in the send buffer."""
     nagle: float = 0.0
-    """Part of the application's time in which Nagle's algorithm held back a short segment that had been written, s."""
+    """Part of the application's time in which Nagle's algorithm held back a short segment that was already written, s."""
     small: bool = False
-    """Writes of less than a segment wait for the ACK of the previous one (Nagle)."""
+    """Whether writes of less than a segment wait for the ACK of the previous one (Nagle)."""
     acks: int = 0
     gap: float = 0.0
-    """Largest distance of packets that count as one instant, s."""
+    """Largest time between packets that count as one instant, s."""
 
 
 def replay(packets: pl.DataFrame, *, server: bool, mss: int) -> Replay:
@@ -75,7 +75,7 @@ def replay(packets: pl.DataFrame, *, server: bool, mss: int) -> Replay:
     Parameters
     ----------
     packets
-        Of `ackclock.formats.read_capture`.
+        Packets from `ackclock.formats.read_capture`.
     server
         Whether to use the data that the server sends.
     mss
@@ -92,7 +92,7 @@ def replay(packets: pl.DataFrame, *, server: bool, mss: int) -> Replay:
 
 
 def gap(packets: pl.DataFrame, server: bool) -> float:
-    """Return three times the usual time between an ACK and what it releases, s.
+    """Return three times the usual time between an ACK and the data that it releases, s.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def gap(packets: pl.DataFrame, server: bool) -> float:
 
 
 class _Sender:
-    """State of the sender, as far as its packets show it."""
+    """State of the sender, as shown by its packets."""
 
     def __init__(self, *, server: bool, mss: int, gap: float, marks: bool) -> None:
         self.server, self.mss, self.gap, self.marks = server, mss, gap, marks
@@ -129,16 +129,16 @@ class _Sender:
         self.again_to = 0  # end of the retransmitted data
         self.sent_at: dict[
             int, tuple[float, int, int, int]
-        ] = {}  # end -> time of first transmission, number of transmissions, length; number of the last one
+        ] = {}  # end -> time of first transmission, number of transmissions, length, number of the last transmission
         self.passed = Passed()
-        self.news: list[int] = []  # numbers of what an ACK reports
+        self.news: list[int] = []  # numbers of the packets that the current ACK reports
         self.heard_at = 0.0
         self.sacked: list[tuple[int, int]] = []
         self.sacked_bytes = 0
         self.syn_at: float | None = None
         self.srtt: float | None = None
         self.rttvar = 0.0
-        self.quiet_since = 0.0  # last progress or transmission of the head
+        self.quiet_since = 0.0  # time of the last progress, or of the last transmission of the head
         self.recoveries = self.timeouts = self.acks = 0
         self.order: list[int] = []  # ends in flight, ascending
         self.first = 0
@@ -187,11 +187,11 @@ class _Sender:
             return
         now.clocked = now.heard if not now.new else now.clocked
         now.new += end - max(seq, self.nxt)
-        # a segment that ends with the window was cut there
+        # a segment that ends at the window's edge was cut there
         now.pushed = (bool(flags & PSH and self.marks) or (end - seq) % self.mss != 0) and end != self.edge
         if not now.heard and not now.pushed and now.new == self.mss and self.srtt is not None and self.done:
-            # A tail loss probe with new data leaves two round trips after the last arrival, or when the timer of the
-            # first segment in flight would be due.
+            # A tail loss probe with new data is sent two round trips after the last arrival, or when the timer of the
+            # first segment in flight would expire.
             now.probe = t - self.done[-1].t >= 1.5 * self.srtt or self._is_due(t)
         self.nxt = end
         self.quiet_since = t if self.una >= seq else self.quiet_since
@@ -203,7 +203,7 @@ class _Sender:
         at = bisect_left(self.order, end, self.first)
         if at < len(self.order):
             *_, whole, number = self.sent_at[self.order[at]]
-            if self.order[at] - whole < end:  # a piece cut by a card counts as the whole
+            if self.order[at] - whole < end:  # a piece cut by a network card counts as the whole packet
                 self.passed.lost.append(number)
             self._cut(at, seq, end)
         if end in self.sent_at:
@@ -236,8 +236,8 @@ class _Sender:
             self.quiet_since = t
 
     def _cut(self, at: int, seq: int, end: int) -> None:
-        """Split an entry: several segments left as one packet, and one of them is retransmitted alone. From now on each
-        piece has its own entry.
+        """Split an entry after one of several segments that were sent as one packet is retransmitted alone. Each piece
+        then has its own entry.
         """
         whole = self.order[at]
         first, times, size, number = self.sent_at[whole]
@@ -248,8 +248,8 @@ class _Sender:
                 self.sent_at[edge] = (first, times, edge - begin, number)
 
     def _is_due(self, t: float) -> bool:
-        """Return whether the first segment in flight has waited for the retransmission timeout, without a probe since
-        the last ACK.
+        """Return whether the first segment in flight has waited for the retransmission timeout, and no probe was sent
+        since the last ACK.
         """
         first = self.sent_at.get(self.order[self.first], UNKNOWN) if self.first < len(self.order) else UNKNOWN
         due = self.srtt is not None and first[1] == 1 and t - first[0] >= self.srtt + LEAST_RTO_S
@@ -264,7 +264,7 @@ class _Sender:
             return
         self._comes(t, start, end)
         before = self.sacked_bytes
-        known = any(a < end <= b for a, b in self.sacked)  # the block grew elsewhere
+        known = any(a < end <= b for a, b in self.sacked)  # the block grew at its lower end
         self._merge(start, end)
         news = self.sacked_bytes - before
         if news > 0:
@@ -274,7 +274,7 @@ class _Sender:
                 self._sample(now, t, end)
 
     def _comes(self, t: float, start: int, end: int) -> None:
-        """Process bytes that an ACK reports; those not reported before are new."""
+        """Record the packets in a range that an ACK reports and no earlier one did."""
         at, self.heard_at = start, t
         for a, b in [*self.sacked, (end, end)]:
             if b <= at:
@@ -322,7 +322,7 @@ class _Sender:
             self._comes(t, self.una, ack)
             covered = sum(min(b, ack) - a for a, b in self.sacked if a < ack)
             now.acked += ack - self.una - covered
-            told = any(a < ack <= b for a, b in self.sacked)  # the segment had arrived long ago
+            told = any(a < ack <= b for a, b in self.sacked)  # the segment arrived long ago
             self.sacked = [(max(a, ack), b) for a, b in self.sacked if b > ack]
             self.sacked_bytes = sum(b - a for a, b in self.sacked)
             if kind == UNSEEN:
@@ -335,7 +335,8 @@ class _Sender:
                 self.nxt = ack
             self._forget(ack)
             if self.recovering and ack >= self.high and self.again_to > ack:
-                self.recoveries += 1  # one episode begins where the other ends: something sent later is lost as well
+                # the next episode begins where this one ends, because data sent later is lost as well
+                self.recoveries += 1
                 self.high, self.after_timeout = self.nxt, 0
             elif self.recovering and (ack >= self.high or (self.after_timeout == 1 and fresh)):
                 self.recovering, self.after_timeout = False, 0
@@ -346,7 +347,7 @@ class _Sender:
         return self.sent_at.get(end, UNKNOWN)[1] == 1
 
     def _sample(self, now: Instant, t: float, end: int) -> bool:
-        """Return a round trip, and whether the newly reported data was sent only once."""
+        """Take an RTT sample if the newly reported data was sent only once; return whether it was."""
         sent = self.sent_at.get(end)
         if sent is None or sent[1] > 1:
             return False
@@ -409,8 +410,8 @@ class _Sender:
 
 
 def unexplained(found: Replay) -> float:
-    """Return the share of the time attributed to the application although the previous packet did not end a write and
-    no ACK came with the next.
+    """Return the share of the time that is attributed to the application, although the previous packet did not end a
+    write and no ACK came with the next one.
 
     Parameters
     ----------
@@ -418,10 +419,11 @@ def unexplained(found: Replay) -> float:
         Replay of the sender.
     """
     if found.small:
-        return 0.0  # several writes fill a segment, which leaves when the last of them is made
+        return 0.0  # several writes fill a segment, which is sent after the last of them
     ended = last_departures(found.instants)[0]
     life = sum(found.seconds.values()) - found.seconds["idle"]
-    last = max((i for i, now in enumerate(found.instants) if now.new), default=0)  # nothing was sent after it
+    # after this instant no new data was sent
+    last = max((i for i, now in enumerate(found.instants) if now.new), default=0)
     spent, alone = 0.0, False
     for i in range(last - 1, -1, -1):
         now, then = found.instants[i], found.instants[i + 1]

@@ -1,4 +1,4 @@
-"""Distances of flights over the data, and likelihoods of candidates for a congestion control."""
+"""Distances between curves of bytes in flight, and likelihoods of congestion controls."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ if TYPE_CHECKING:
 __all__ = ["apart", "likelihoods", "mostly", "same", "spreads"]
 
 FLOOR, FLOOR_SEGMENTS = 0.005, 0.25
-"""Relative and absolute change, in segments, that a lost ACK or another detail of the path causes in a flight."""
+"""Changes in flight caused by a lost ACK or another detail of the path: relative, and in segments."""
 
 MOST = 0.7
-"""Part of the data in which a candidate has to agree with the capture: hosts differ in when they cut, join and wake, which
-changes an episode, and not the growth between losses or the decrease at each.
+"""Share of the data over which a candidate has to agree with the capture. Hosts differ in when they cut, join and wake,
+which changes an episode, but neither the growth between losses nor the decrease at each.
 """
 
 OTHERWISE, WIDE = 0.2, 0.5
-"""Share of the parts in which a candidate may deviate, because after a lost ACK many take another course, and the size
-of that deviation.
+"""Share of the parts in which a candidate may deviate, because many take another course after a lost ACK; and size of
+that deviation.
 """
 
 ROUNDS = 3
-"""Independent parts of the data between two losses."""
+"""Number of independent parts of the data between two losses."""
 
 
 def apart(one: Curve, other: Curve) -> float:
-    """Return the mean relative difference of the flights; data not sent at all counts fully."""
+    """Return the mean relative difference of two curves; data that only one of them has sent counts in full."""
     import numpy as np
 
     missing = abs(one.reached - other.reached)
@@ -36,8 +36,8 @@ def apart(one: Curve, other: Curve) -> float:
 
 
 def mostly(one: Curve, other: Curve) -> float:
-    """Return the mean relative difference of the flights where they are nearest, over `MOST` of the data: a single
-    episode of a few losses takes another course in a host that is a little different, and both are equal again behind it.
+    """Return the mean relative difference of two curves over the `MOST` of the data where they are closest. A slightly
+    different host may take another course in a single episode of a few losses, and agree again after it.
     """
     import numpy as np
 
@@ -46,7 +46,7 @@ def mostly(one: Curve, other: Curve) -> float:
 
 
 def _likely(own: Curve, other: Curve, scale: float) -> float:
-    """Return the mean log-likelihood of a part of the data."""
+    """Return the mean log-likelihood per part of the data."""
     import numpy as np
 
     off = np.abs(own.logs - other.logs) + abs(own.reached - other.reached)
@@ -55,20 +55,20 @@ def _likely(own: Curve, other: Curve, scale: float) -> float:
 
 
 def _floor(own: Curve) -> float:
-    """Return the relative deviation that details of a path cause."""
+    """Return the relative deviation caused by details of a path."""
     import numpy as np
 
     return float((FLOOR + FLOOR_SEGMENTS / np.exp(own.logs)).mean())
 
 
 def spreads(made: Sequence[Curve], apart: Callable[[Curve, Curve], float]) -> list[float]:
-    """Return the distance of each run to the nearest of the others."""
+    """Return the distance of each run to its nearest other run."""
     return [min(apart(a, b) for b in made if b is not a) for a in made]
 
 
 def likelihoods(own: Curve, runs: dict[str, list[Curve]], racers: Sequence[str], *, losses: int) -> dict[str, float]:
-    """Return the log-likelihood of each racer over the whole data: of its nearest run, as a host that does the same by
-    chance, or of one that differs as its own runs do.
+    """Return the log-likelihood of each candidate over the whole data. Its nearest run counts, with the deviation of an
+    equal host or with that between the candidate's own runs.
     """
     import numpy as np
 
@@ -86,9 +86,9 @@ def likelihoods(own: Curve, runs: dict[str, list[Curve]], racers: Sequence[str],
 
 
 def same(some: Sequence[Curve], others: Sequence[Curve]) -> bool:
-    """Return whether two candidates do the same on every path, segment by segment."""
+    """Return whether two candidates behave equally on every path, segment by segment."""
     import numpy as np
 
-    if len(some) != len(others):  # one of them was left on the way
+    if len(some) != len(others):  # one of them did not run on all paths
         return False
     return all(np.array_equal(one.logs, other.logs) for one, other in zip(some, others, strict=True))

@@ -1,4 +1,4 @@
-"""Facts that any capture shows, wherever it was taken: the answer if a sender's waits cannot be read."""
+"""Facts that any capture shows, regardless of where it was taken: the answer if a sender's waits cannot be read."""
 
 from __future__ import annotations
 
@@ -22,53 +22,49 @@ if TYPE_CHECKING:
 __all__ = ["beyond", "seen", "without_some"]
 
 SURE, LIKELY = 0.6, 0.4
-"""Share of the time without data to send from which on the application is surely, and likely, the limit."""
+"""Minimum share of the time without data to send, for the application to be surely, and likely, the limit."""
 
 TRIPS = 2
-"""Round trips of the handshake within which data may still follow an ACK that has just passed."""
+"""Handshake round trips within which data may still follow an ACK that has just passed."""
 
 STEADY, NEAR = 0.8, 0.15
-"""Share of the time in which data arrived at one rate, and tolerance of that rate, for an arrival to count as
-steady.
-"""
+"""Share of the time in which data arrived at one rate, and tolerance of that rate, for arrivals to count as steady."""
 
 WINDOW = 10
-"""Segments over which a rate is measured."""
+"""Number of segments over which a rate is measured."""
 
 PIECES = 3
-"""Transmission times of a segment at that rate, above which a gap separates two bursts."""
+"""Time between packets that separates two bursts, in transmission times of a segment at the measured rate."""
 
 LONG_TRIPS = 10
-"""Round trips of the handshake that a steady rate must last."""
+"""Minimum duration of a steady rate, in handshake round trips."""
 
 SHORT_TRIPS = 8
-"""Round trips of the handshake within which a transfer without losses was in slow start."""
+"""Handshake round trips within which a transfer without losses was in slow start."""
 
 FULL_SEGMENTS = 0.95
 """Share of full segments below which the program may have set the pace."""
 
 PAUSE_S, PAUSE_TRIPS = 0.2, 4
-"""Minimum time without data that is a pause instead of a round trip, in seconds and in round trips of the handshake."""
+"""Minimum time without data that counts as a pause and not as a round trip: seconds, and handshake round trips."""
 
 TIMER_S = 1.0
-"""Retransmission timeout, at least four round trips: a longer silence that no repair ends means that nothing was
-outstanding (RFC 6298).
+"""Retransmission timeout, s, to which four round trips are added. A longer silence that no retransmission ends means
+that nothing was outstanding (RFC 6298).
 """
 
 AGAIN = 3
-"""Unanswered transmissions of one segment after which the path was interrupted."""
+"""Number of unanswered transmissions of one segment after which the path was interrupted."""
 
 FLIGHTS, HELD = 5, 3
-"""Silences between flights ended by an ACK that are needed for a conclusion, and the factor by which they must be
-longer than others.
-"""
+"""Minimum number of silences between flights that end with an ACK, and factor by which they must be longer than others."""
 
 SHUT = 0.5
-"""Share of the time in which the receiver's window had no room for a segment, from which on it was the limit."""
+"""Minimum share of the time in which the receiver's window had no room for a segment, for the window to be the limit."""
 
 
 def beyond(refused: str, where: Answer) -> str:
-    """Return the sentence beside the answer.
+    """Return the sentence that accompanies the answer.
 
     Parameters
     ----------
@@ -88,7 +84,7 @@ def beyond(refused: str, where: Answer) -> str:
 def seen(
     packets: pl.DataFrame, row: Mapping[str, Any], *, server: bool, mss: int, window: str
 ) -> tuple[tuple[str, ...], Answer]:
-    """Return sentences, and the location of the limit as far as they show it.
+    """Return sentences, and where the limit is as far as they show it.
 
     Parameters
     ----------
@@ -225,7 +221,7 @@ def seen(
 def _waits(
     packets: pl.DataFrame, row: Mapping[str, Any], passes: Trips, life: float, *, server: bool, mss: int
 ) -> Answer | None:
-    """Return the answer if ACKs were late, or a queue existed on the path."""
+    """Return the answer if ACKs were late or the path had a queue."""
     receiver = "client" if server else "server"
     waited, times = late(packets, server=server, mss=mss, passes=passes)
     if waited > LIKELY * life:
@@ -249,7 +245,7 @@ def _waits(
 def _flown(
     packets: pl.DataFrame, row: Mapping[str, Any], passes: Trips, life: float, *, server: bool, mss: int
 ) -> Answer | None:
-    """Return the answer if flights alternate with silences that an ACK ends."""
+    """Return the answer if flights alternate with silences that end with an ACK."""
     sender, receiver = ("server", "client") if server else ("client", "server")
     found = flights(packets, server=server, mss=mss, back=passes.back)
     if row["lost"] or len(found.sizes) < FLIGHTS or found.held < HELD * (found.free + found.asked + found.full):
@@ -273,7 +269,7 @@ def _flown(
 
 
 def without_some(facts: tuple[str, ...], where: Answer) -> tuple[tuple[str, ...], Answer]:
-    """Return facts and answer for a capture that lacks packets: long silences after an ACK of all data, and a closed
+    """Return facts and answer for a capture that lacks packets. Long silences after an ACK of all data, and a closed
     window, are visible nevertheless.
 
     Parameters
@@ -296,10 +292,10 @@ def _quiet(packets: pl.DataFrame, *, server: bool, mss: int, trip: float | None)
     """Return the time in which the sender had nothing to send, the part of it before the other end sent something, the
     number of such pauses, and the number of holes in the data.
 
-    When all data has been acknowledged and the window has room, a sender with data sends at once; its data passes the
-    capture point a round trip after that ACK at the latest. Nothing but the place's own round trip is taken from a
-    pause, and no timer runs in it. A silence longer than a timer that ends with new data counts as well where ACKs are
-    not in the capture. Probes that keep a connection alive carry nothing.
+    When all data has been acknowledged and the window has room, a sender with data sends at once, and its data passes
+    the capture point a round trip after that ACK at the latest. The round trip from the capture point to the sender is
+    subtracted from each pause; no timer runs during a pause. If the capture has no ACKs, a silence that is longer than
+    a timer and ends with new data counts as well. Keep-alive probes carry no data.
     """
     least = PAUSE_S if trip is None else TRIPS * trip + 1e-3
     nxt = una = 1
@@ -321,7 +317,7 @@ def _quiet(packets: pl.DataFrame, *, server: bool, mss: int, trip: float | None)
                 una = max(una, int(ack))
                 room = int(window)
                 if room < mss:
-                    since = left = None  # a closed window is no pause of the sender
+                    since = left = None  # a closed window is not a pause of the sender
         elif length and kind != "syn":
             if left is not None and t - left > timer and seq == nxt and una >= nxt:
                 since = left
@@ -339,7 +335,7 @@ def _quiet(packets: pl.DataFrame, *, server: bool, mss: int, trip: float | None)
 
 
 def _stalled(packets: pl.DataFrame, *, server: bool) -> tuple[float, int]:
-    """Return the time in which the due segment was retransmitted without an answer, and the number of
+    """Return the time in which the first outstanding segment was retransmitted without an answer, s, and the number of
     retransmissions.
     """
     una, since, times, stalled, again = 1, None, 0, 0.0, 0
@@ -360,7 +356,7 @@ def _stalled(packets: pl.DataFrame, *, server: bool) -> tuple[float, int]:
 
 
 def _pace(own: pl.DataFrame, *, mss: int, trip: float | None) -> float | None:
-    """Return the payload rate at which data arrived nearly all the time, bit/s; None if it was not steady."""
+    """Return the payload rate at which data arrived for nearly all of the time, bit/s; None if it was not steady."""
     import numpy as np
 
     t, length = own["t_s"].to_numpy(), own["length"].to_numpy()

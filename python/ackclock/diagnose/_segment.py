@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 __all__ = ["full_segment"]
 
 USUAL_SEGMENT, LEAST_SEGMENT, LARGEST_SEGMENT = 1448, 500, 9000
-"""Payload of a full segment, bytes: the default without any evidence, and its bounds."""
+"""Payload of a full segment, bytes: default without evidence, minimum and maximum."""
 
 TIMESTAMPS = 12
 """Bytes of the timestamps option in each segment (RFC 7323, padded)."""
 
 CANDIDATES, MOST_LENGTHS, GAIN = 4, 200, 1.05
-"""Number of common lengths that may be whole segments; number of lengths to be explained; factor of bytes by which a
+"""Number of common lengths that may be whole segments; number of lengths to be explained; factor in bytes by which a
 smaller segment must explain more.
 """
 
@@ -24,27 +24,27 @@ smaller segment must explain more.
 PSH = 0x08
 
 MANY, WRITTEN = 20, 0.9
-"""Packets of a length, and share of them that end a write, from which on that length is the program's and not a full
-segment's.
+"""Minimum number of packets of one length, and minimum share of them that end a write, for the length to be that of the
+program's writes and not of a full segment.
 """
 
 NEAR = 0.9
-"""Fraction of the announced MSS that a path with a smaller MTU, usually a tunnel, still allows."""
+"""Smallest fraction of the announced MSS that remains on a path with a smaller MTU, usually a tunnel."""
 
 
 def full_segment(packets: pl.DataFrame, server: bool, announced: float | None = None) -> int:
     """Return the payload of a full segment: the largest size of which most bytes arrived in whole multiples.
 
-    A segment of the announced size is full, even if another length is more frequent: a program with small writes fills
-    few segments. A card that cuts up packets gets several segments at a time, often always two: only together with
-    other lengths, or with the announced MSS, do these show the size of one.
+    A segment of the announced size is full, even if another length is more frequent, because a program with small
+    writes fills few segments. A network card that cuts packets gets several segments at a time, often always two. Such
+    lengths show the size of one segment only together with other lengths, or with the announced MSS.
 
-    Writes of one small size have that length in common as well; each of their packets ends a write.
+    Writes of one small size have a common length as well; each of their packets ends a write.
 
     Parameters
     ----------
     packets
-        Of `ackclock.formats.read_capture`.
+        Packets from `ackclock.formats.read_capture`.
     server
         Whether the server sends the data.
     announced
@@ -76,9 +76,11 @@ def full_segment(packets: pl.DataFrame, server: bool, announced: float | None = 
     for size in sorted((size for size in sizes if size <= most and size not in writes), reverse=True):
         explained = [(length, count) for length, count in known if length % size == 0]
         if len(explained) == 1 and explained[0][0] != size and size < NEAR * allowed:
-            continue  # one length alone, of several segments the last of which need not be full, does not show that a path takes less
+            # a single length of several segments, the last of which may be short, does not show that the path takes
+            # less
+            continue
         covered = sum(length * count for length, count in explained)
-        if covered > covers * GAIN:  # a fraction of a segment explains the same, but no more
+        if covered > covers * GAIN:  # a fraction of a segment explains the same lengths, but no more
             best, covers = size, covered
     return best or usual
 

@@ -1,13 +1,14 @@
-"""Converts a capture taken at the receiver into the one that the sender would have taken.
+"""Converts a capture taken at the receiver into the capture that the sender would have taken.
 
-Two times are unknown there: when a packet left, and when an ACK arrived. Timestamps give both. The echo in a packet
-identifies the latest ACK that its sender had received, and its own timestamp the tick in which it left; so a packet
-that left with an ACK can be distinguished from one that waited for its pacing time or for the application. All times
-are those at which a packet would have arrived over an empty path.
+Two times are unknown at the receiver: when a packet was sent, and when an ACK arrived. Timestamps give both. The echo
+in a packet identifies the latest ACK that its sender had received. The packet's own timestamp gives the tick in which
+it was sent. A packet released by an ACK can thus be distinguished from one that waited for its pacing time or for the
+application. All times are those at which a packet would have arrived over an empty path.
 
-What was lost on the way is not in the capture. Where IP headers have numbers, these tell of it (`_numbers`). Else a hole stands for it,
-which left just before what shows the hole; what was lost behind the last packet of a flight shows when a timer sends it again, if that
-packet said that more was written (no PSH); and a repair that was lost is found by `with_repairs`.
+Packets lost on the path are not in the capture. If IP headers are numbered, the numbers show the losses (`_numbers`). Otherwise each
+hole becomes one packet, sent just before the packet that shows the hole. Packets lost at the end of a flight show when a timer
+retransmits them, if the flight's last delivered packet had no PSH and so more had been written. Lost retransmissions are found by
+`with_repairs`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["AsSent", "as_sent"]
 
 TICKS_S = (1e-6, 1e-3, 4e-3, 1e-2)
-"""Ticks of timestamps: Linux (`tcp_usec_ts`), Linux and others, old kernels."""
+"""Ticks of timestamps, s: Linux (`tcp_usec_ts`), Linux and others, old kernels."""
 
 NEAR = 0.1
 """Relative tolerance of a measured tick."""
@@ -33,19 +34,19 @@ NEAR = 0.1
 FIN, PSH = 0x01, 0x08
 
 SILENCE = 1.5
-"""Round trips without a packet, after which a timer may have ended the silence: a tail loss probe waits for two."""
+"""Round trips without a packet, after which a timer may have sent the next one: a tail loss probe waits for two."""
 
 LEAST_TICKS = 50
 
 SLACK = 0.1
-"""Fraction of a tick by which its beginning may be wrong."""
+"""Uncertainty of a tick's beginning, in ticks."""
 
 LATER = 2
-"""Ticks after an ACK, from which on a packet that echoes an earlier one shows that the ACK had not arrived."""
+"""Minimum number of ticks after an ACK, for a packet that echoes an earlier one to show that the ACK was lost."""
 
 CLOSE = 10
-"""One in this many packets arrives at the shortest distance from the previous one, as fast as the path carries them.
-This many random times in a tick determine its end to a tenth, `SLACK`.
+"""One in this many packets follows the previous one as closely as the path allows. As many random times within a tick
+determine its end to a tenth, `SLACK`.
 """
 
 WRAP = 1 << 32
@@ -125,9 +126,7 @@ def as_sent(packets: pl.DataFrame, *, server: bool, mss: int, whole: bool = True
         for at, one in enumerate(departed.made):
             last = max(last, one.t)
             made.append((last, 1, at, one.row))
-    if not any(
-        row[7] & FIN for row in own
-    ):  # data that left after the last packet had not arrived when the capture ended
+    if not any(row[7] & FIN for row in own):  # data sent after the last packet had not arrived when the capture ended
         made = [one for one in made if one[0] <= last]
     made.sort(key=lambda one: one[:3])
     moved = [(t, *row[1:]) for t, _, _, row in made]
@@ -150,8 +149,8 @@ def _by_holes(
 ) -> float:
     """Insert the packets that arrived and a hole for each loss; return the departure of the last packet.
 
-    Where the times of ACKs are given, a full segment without PSH means that more was written. What no ACK released after a silence then was sent again by a
-    timer, which waits for two round trips as they are then: the one before may have stood in a queue.
+    If the times of ACKs are given, a full segment without PSH means that more was written. A packet that follows a silence and that no ACK released
+    was then retransmitted by a timer, which waits for two current round trips. The previous packet may have been queued.
     """
     last, nxt, more, trip = float("-inf"), 1, False, round_trip
     for at, (packet, begins, heard) in enumerate(zip(own, sends, released, strict=True)):
@@ -160,10 +159,10 @@ def _by_holes(
         left = max(begins if heard is None else heard, last)
         before, last = last, left
         if kind == "late":
-            continue  # the hole represents the late packet
+            continue  # the hole stands for the late packet
         if heard is None and more and length and seq + length > nxt and left - before > SILENCE * trip:
-            # more was written than had arrived, and no ACK released it: it had left before, was lost, and a timer
-            # retransmitted it
+            # More was written than had arrived, and no ACK released it: the data was sent before, was lost, and was
+            # retransmitted by a timer.
             lost = (arrived, server, "data", nxt, seq + length - nxt, *row[5:])
             made.append((before, 2, at, lost))
             row = (*row[:2], "retransmission", *row[3:])
@@ -179,12 +178,12 @@ def _by_holes(
 
 
 def _ticks(own: list[tuple[Any, ...]]) -> tuple[list[float], float] | None:
-    """Return the beginning of the tick in which each packet left, and the length of a tick."""
+    """Return the beginning of the tick in which each packet was sent, and the length of a tick."""
     if len(own) < 2 or not any(row[8] for row in own):
         return None
     values, high, before = [], 0, own[0][8]
     for row in own:
-        value = row[8] or before  # a RST may have none
+        value = row[8] or before  # a RST may have no timestamp
         if value < before and before - value > WRAP // 2:
             high += WRAP
         values.append(high + value - (WRAP if value > before and value - before > WRAP // 2 else 0))
@@ -207,10 +206,10 @@ def _beside(
     times: dict[int, list[tuple[float, float]]],
     trip: float,
 ) -> tuple[list[float], bool]:
-    """Return the beginnings of the ticks on the ACKs' clock, and whether ACKs show where a tick ends. No packet leaves
-    before the ACK that it echoes, so none of these ACKs arrives after the end of the packet's tick. If many
-    packets leave with their ACKs, the latest ACK arrives just before that end. Packets that crossed the path show the beginning less well: all of
-    them may have waited in a queue.
+    """Return the beginnings of the ticks on the ACKs' clock, and whether ACKs show where a tick ends. No packet is sent
+    before the ACK that it echoes arrives, so that none of these ACKs arrives after the end of the packet's tick. If
+    many packets are sent with their ACKs, the latest ACK arrives just before that end. Packets that crossed the path
+    show the beginning less precisely, because all of them may have been queued.
     """
     behind = sorted(
         times[row[9]][0][0] + trip - begins
@@ -224,11 +223,11 @@ def _beside(
 
 
 class _Acks:
-    """Packets of the receiver, by its timestamps."""
+    """The receiver's packets, by their timestamps."""
 
     def __init__(self, rows: list[tuple[Any, ...]], server: bool) -> None:
         self.all: list[tuple[float, tuple[Any, ...]]] = []
-        self.times: dict[int, list[tuple[float, float]]] = {}  # by timestamp: time, and end of the data acknowledged
+        self.times: dict[int, list[tuple[float, float]]] = {}  # timestamp -> (time, bytes newly acknowledged)
         una = 0.0
         for row in rows:
             block = row[2] in ("sack", "dsack")
@@ -241,8 +240,8 @@ class _Acks:
                 una = max(una, reached)
 
     def round_trip(self, own: list[tuple[Any, ...]], length: int = 0) -> float | None:
-        """Return the minimum time from an ACK to a release of at least this many bytes, over ACKs that were alone in
-        their tick.
+        """Return the minimum time from an ACK to a packet of at least this length that it released, over ACKs that were
+        alone in their tick.
         """
         waits = [
             row[0] - times[0][0]
@@ -254,14 +253,14 @@ class _Acks:
     def heard(
         self, own: list[tuple[Any, ...]], sends: list[float], tick: float, trip: float
     ) -> list[tuple[float, tuple[Any, ...]]]:
-        """Return the arrival of each ACK at the sender, without ACKs that a packet well after them does not echo: those
-        were lost.
+        """Return the arrival of each ACK at the sender, without lost ACKs: those that even much later packets do not
+        echo.
         """
         echoed = {row[9] for row in own}
         made: list[tuple[float, tuple[Any, ...]]] = []
         at, lost = 0, False
         for t, row in self.all:
-            if row[2] not in ("sack", "dsack"):  # otherwise that of the previous ACK
+            if row[2] not in ("sack", "dsack"):  # SACK blocks belong to the previous ACK
                 while at < len(own) and sends[at] < t + trip + LATER * tick:
                     at += 1
                 newer = at < len(own) and 0 < (row[8] - own[at][9]) % WRAP < WRAP // 2
@@ -280,15 +279,16 @@ def _released(
     *,
     sharp: bool,
 ) -> list[float | None]:
-    """Return the arrival of the ACK that released each packet; None if none arrived in the tick in which it left. ACKs
-    of one tick look alike: the packets of that tick are assigned to them by the bytes that they cover.
+    """Return the arrival of the ACK that released each packet; None if none arrived in the tick of its departure. ACKs
+    of the same tick are indistinguishable, so that the packets of that tick are assigned to them by the bytes that they
+    acknowledge.
     """
     made: list[float | None] = [None] * len(own)
     at = 0
     gaps = sorted(after[0] - row[0] for row, after in pairwise(own) if row[4] and after[4] and after[0] > row[0])
     apart = (
         gaps[len(gaps) // CLOSE] if gaps and not sharp else 0.0
-    )  # a SYN, which begins the first tick, crosses the path that much faster
+    )  # a SYN, which begins the first tick, crosses the path this much faster
     while at < len(own):
         row, begins = own[at], sends[at]
         end = at

@@ -1,7 +1,7 @@
 """Round trips visible at any capture point: a queue on the path, flights separated by silence, late ACKs.
 
-No time at the sender is needed. The handshake gives the time within which an answer passes the capture point, and a
-sender cannot have answered data that it cannot yet have received.
+The sender's own times are not needed. The handshake gives the time after which an answer passes the capture point, and
+a sender cannot have answered data that has not reached it yet.
 """
 
 from __future__ import annotations
@@ -18,24 +18,22 @@ if TYPE_CHECKING:
 __all__ = ["Flights", "Trips", "flights", "late", "queued", "trips"]
 
 SILENT = 0.3
-"""Fraction of the sender's round trip, from which on a time without data separates two flights."""
+"""Minimum time without data between two flights, as a fraction of the sender's round trip."""
 
 EARLY, LATER = 0.85, 1.25
-"""Fractions of the sender's round trip within which an ACK has passed before what it released."""
+"""Fractions of the sender's round trip between which an ACK passed before the data that it released."""
 
 LATE_S, LATE_TRIPS = 0.03, 3
-"""An ACK of two or more segments is late after this time, and this many round trips: a delayed ACK waits only for the
+"""Minimum delay of a late ACK of two or more segments: seconds, and round trips. A delayed ACK waits only for the
 second segment (RFC 9293).
 """
 
 STANDS, LEAST_QUEUE_S = 0.25, 2e-3
-"""A queue exists if data takes this much longer than over the empty path: a fraction of the round trip, and at least
-this time.
-"""
+"""Excess over the delay of the empty path that shows a queue: fraction of the round trip, and minimum in seconds."""
 
 STEADY, NEAR, PIECES, LONGEST_PIECE_S = 0.7, 0.3, 8, 0.5
-"""Share of the time with a queue in which data arrived at one rate, tolerance of that rate, least number of pieces, and
-longest piece.
+"""Share of the time with a queue in which data arrived at one rate, tolerance of that rate, minimum number of pieces,
+and length of the longest piece in seconds.
 """
 
 WRAP = 1 << 32
@@ -68,9 +66,9 @@ class Flights:
     short
         Part of `held` after flights that end in a short segment: nothing more had been written.
     full
-        Such time while the window had no room.
+        Same time while the window had no room.
     free
-        Time in which ACKs arrived and nothing left.
+        Time in which ACKs arrived and nothing was sent.
     asked
         Time after data of the receiver that the next flight may answer.
     sizes
@@ -86,12 +84,12 @@ class Flights:
 
 
 def trips(packets: pl.DataFrame, *, server: bool) -> Trips | None:
-    """Return round trips of the handshake; None if it is incomplete.
+    """Return the round trips of the handshake; None if it is incomplete.
 
     Parameters
     ----------
     packets
-        Of `ackclock.formats.read_capture`.
+        Packets from `ackclock.formats.read_capture`.
     server
         Whether the server sends the data.
     """
@@ -112,10 +110,10 @@ def trips(packets: pl.DataFrame, *, server: bool) -> Trips | None:
 
 def queued(packets: pl.DataFrame, *, server: bool, back: float) -> tuple[float, float]:
     """Return the time in which the path had a queue, s, and the payload rate at which data arrived steadily in that
-    time, bit/s, 0 if it did not.
+    time, bit/s, or 0.
 
-    A packet that does not echo the timestamp of an ACK left before that ACK was heard. Where such a packet comes later than a round trip behind that ACK, both
-    together were that much longer on their way than over the empty path, whatever the sender waited for.
+    A packet that does not echo the timestamp of an ACK was sent before that ACK arrived. If it arrives more than a round trip after the ACK passed,
+    the two together took that much longer than over the empty path, whatever the sender waited for.
 
     Parameters
     ----------
@@ -124,7 +122,7 @@ def queued(packets: pl.DataFrame, *, server: bool, back: float) -> tuple[float, 
     back
         Minimum time from an ACK to what it releases, s.
     """
-    said: list[int] = []  # timestamps of the receiver, each with the times of its first and last packet
+    said: list[int] = []  # timestamps of the receiver, with the times of the first and last packet of each below
     first: list[float] = []
     last: list[float] = []
     data: list[tuple[float, int, int]] = []
@@ -171,8 +169,8 @@ def queued(packets: pl.DataFrame, *, server: bool, back: float) -> tuple[float, 
 
 
 def late(packets: pl.DataFrame, *, server: bool, mss: int, passes: Trips) -> tuple[float, int]:
-    """Return the time for which two or more segments waited at the receiver for an acknowledgement while no more
-    arrived, s, and the number of such waits.
+    """Return the time for which two or more segments waited at the receiver for an ACK while no more arrived, s, and
+    the number of such waits.
 
     Parameters
     ----------
@@ -250,9 +248,9 @@ def _between(
     back: float,
     mss: int,
 ) -> None:
-    """Count a silence from `before` to `t`."""
+    """Classify the silence from `before` to `t`."""
     released = bisect_left(times, t - LATER * back), bisect_right(times, t - EARLY * back)
-    heard = bisect_right(times, before - back + SILENT * back / 2)  # ACKs known when the silence began
+    heard = bisect_right(times, before - back + SILENT * back / 2)  # number of ACKs known when the silence began
     if bisect_right(said, t - EARLY * back) > bisect_left(said, t - LATER * back):
         found.asked += t - before
     elif released[0] < released[1] and released[0] <= heard:

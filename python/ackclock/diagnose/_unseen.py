@@ -1,6 +1,6 @@
 """Transmissions that a sender must have made although the capture does not contain them.
 
-A sender repairs a hole at once when SACK reports three segments behind it (RFC 6675, RFC 8985). If the capture contains
+A sender repairs a hole at once when SACK reports three segments above it (RFC 6675, RFC 8985). If the capture contains
 that repair only later, or not at all, there was an earlier one: lost on the way to a capture at the receiver, or missed
 by the capture.
 """
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 __all__ = ["UNSEEN", "with_acks", "with_repairs"]
 
 UNSEEN = "unseen"
-"""Kind of an inferred ACK: what it acknowledged, and so its round trip, is a guess."""
+"""Kind of an inferred ACK. Its acknowledged offset, and so its RTT, is a guess."""
 
 DEGREE = 3
-"""Segments behind a hole, from which on it is repaired."""
+"""Number of segments that must be reported above a hole for the hole to be repaired."""
 
 AT_ONCE = 0.3
-"""Fraction of a round trip within which a repair is still the one that was due: RACK may wait a quarter."""
+"""Fraction of a round trip within which a retransmission is the expected one: RACK may wait for a quarter."""
 
 LEAST_RTO_S = 0.19
-"""Minimum RTO: Linux waits at least 200 ms, from which the clock's tick of 4 ms may be missing."""
+"""Minimum RTO, s: Linux waits for at least 200 ms, less a clock tick of 4 ms."""
 
 LEAST_WAIT_S = 4e-3
-"""Minimum of a wait: a capture at the receiver gives departures in ticks of a millisecond."""
+"""Minimum of that wait, s: a capture at the receiver gives departures in ticks of a millisecond."""
 
 
 def with_repairs(
     packets: pl.DataFrame, *, server: bool, mss: int, rtt_s: float, receiver: bool
 ) -> tuple[pl.DataFrame, int]:
-    """Return the packets with the inferred repairs among them, and the number of those.
+    """Return the packets with inferred retransmissions inserted, and the number of those.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def with_repairs(
 Rows = list[tuple[int, tuple[Any, ...]]]
 
 SLICE = 50_000
-"""Rows converted to plain values at a time."""
+"""Number of rows that are converted to plain values at a time."""
 
 
 def _stream(packets: pl.DataFrame) -> Iterator[tuple[int, tuple[Any, ...], bool]]:
@@ -86,7 +86,7 @@ def _stream(packets: pl.DataFrame) -> Iterator[tuple[int, tuple[Any, ...], bool]
 
 
 def _with(packets: pl.DataFrame, rows: Rows, place: float) -> pl.DataFrame:
-    """Insert rows, each this far behind the row with the given number."""
+    """Insert rows at this distance, in rows, from the row with the given number."""
     import polars as pl
 
     if not rows:
@@ -100,16 +100,16 @@ def _with(packets: pl.DataFrame, rows: Rows, place: float) -> pl.DataFrame:
 def _due(
     packets: pl.DataFrame, repairs: dict[int, list[float]], server: bool, mss: int, rtt_s: float, receiver: bool
 ) -> Rows:
-    """Return the row behind which each belongs."""
+    """Return the inferred retransmissions, each with the number of the row after which it belongs."""
     wait = max(AT_ONCE * rtt_s, LEAST_WAIT_S)
     made: Rows = []
     una, nxt, high = 1, 1, 0
     sacked: list[tuple[int, int]] = []
-    since = (0, 0.0)  # the hole, and the time of the report
+    since = (0, 0.0)  # start of the hole, and time of the first report
     for index, row, more in _stream(packets):
         t, own, kind, seq, length, ack = row[0], row[1] == server, row[2], row[3], row[4], row[5]
         if not receiver and sacked and una >= high and una not in repairs and since[0] == una and t > since[1] + wait:
-            # never repaired, as far as the capture shows: RACK waits for a quarter of a round trip
+            # never retransmitted, as far as the capture shows; RACK waits for a quarter of a round trip
             at = since[1] + wait
             made.append(
                 (index - 1, (at, server, "retransmission", una, min(mss, sacked[0][0] - una), None, row[6], 0, 0, 0, 0))
@@ -118,7 +118,7 @@ def _due(
         if own:
             if kind not in ("sack", "dsack") and length:
                 if kind in ("retransmission", "needless") and seq < nxt and una >= high:
-                    high = nxt  # a repair begins
+                    high = nxt  # a recovery begins
                 nxt = max(nxt, seq + length)
             continue
         if kind == "sack":
@@ -130,12 +130,12 @@ def _due(
         if una < high or not sacked or kind == "syn":
             continue
         if more:
-            continue  # another block of this ACK
+            continue  # another SACK block of this ACK follows
         behind = sum(-(-(b - a) // mss) for a, b in sacked)
         if behind < DEGREE or sacked[0][0] <= una:
             continue
         if bisect_left(repairs.get(una, []), t + wait) or (receiver and una not in repairs):
-            continue  # the repair is due, or in flight
+            continue  # the retransmission follows in time, or is in flight
         made.append((index, (t, server, "retransmission", una, min(mss, sacked[0][0] - una), None, row[6], 0, 0, 0, 0)))
         high = nxt
     return made
@@ -146,7 +146,7 @@ class _Timer:
     """Lower bound of the sender's retransmission timer."""
 
     flight: deque[tuple[int, float]] = field(default_factory=deque)
-    """Ends of unacknowledged data, and its times of departure."""
+    """(end, time of departure) of each unacknowledged packet."""
     again: float = float("-inf")
     """Time of the last retransmission."""
     srtt: float | None = None
@@ -159,18 +159,18 @@ class _Timer:
             self.srtt = t - left if self.srtt is None else self.srtt + (t - left - self.srtt) / 8
 
     def is_due(self, t: float) -> bool:
-        """Return whether the first segment in flight has waited so long that this timer may be sending a probe now."""
+        """Return whether the first segment in flight has waited so long that the timer may be sending a probe now."""
         if self.srtt is None or not self.flight or self.flight[0][1] <= self.again:
             return False
         return t - self.flight[0][1] >= self.srtt + LEAST_RTO_S
 
 
 MOST_ALONE = 0.1
-"""Share of departures without an ACK, beyond which they come from the application or pacing instead of missed ACKs."""
+"""Largest share of departures without an ACK that missed ACKs explain. Above it they come from the application or from pacing."""
 
 
 def with_acks(packets: pl.DataFrame, *, server: bool, mss: int, gap_s: float) -> tuple[pl.DataFrame, int]:
-    """Return the packets of a capture at the sender with the inferred missing ACKs among them, and the number of those.
+    """Return the packets of a capture at the sender with inferred missing ACKs inserted, and the number of those.
 
     Parameters
     ----------
@@ -188,15 +188,15 @@ def with_acks(packets: pl.DataFrame, *, server: bool, mss: int, gap_s: float) ->
 
 
 def _missed_acks(packets: pl.DataFrame, server: bool, mss: int, gap_s: float) -> Rows:
-    """Return the row before which each belongs."""
+    """Return the inferred ACKs, each with the number of the row before which it belongs."""
     alone: list[
         tuple[int, float, int, tuple[Any, ...]]
-    ] = []  # departures without an ACK: row, bytes acknowledged, previous ACK
+    ] = []  # departures without an ACK: row, time, bytes acknowledged, previous ACK
     steps: list[int] = []
-    reached: list[tuple[int, int]] = []  # for each ACK: row and end of its data, one segment more if it reports a hole
+    reached: list[tuple[int, int]] = []  # row and end of the data of each ACK, plus one segment if it reports a hole
     una, nxt, departures, heard, left, blocks = 1, 1, 0, float("-inf"), float("-inf"), False
     before: tuple[Any, ...] | None = None
-    short = False  # the last packet: no more data to send
+    short = False  # whether the last packet was short: no more data to send
     timer = _Timer()
     for index, row, more in _stream(packets):
         t, kind, seq, length, ack = row[0], row[2], row[3], row[4], row[5]

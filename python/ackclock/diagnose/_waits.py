@@ -1,8 +1,8 @@
-"""Finds the cause of each of a sender's waits from the way it ended.
+"""Finds the cause of each of a sender's waits from the event that ended it.
 
-The rule is the sender's own. If an arriving ACK releases data, the window had stopped the sender; if new data leaves
-without an ACK, the application or pacing had. So the cause of a wait is known at its end, and a wait whose end shows
-nothing gets the cause of the next one.
+The rule is the sender's own. If an arriving ACK releases data, the window had stopped the sender. If new data is sent
+without an ACK, the application or pacing had. The cause of a wait is therefore known at its end, and a wait whose end
+shows nothing gets the cause of the next one.
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ __all__ = [
 ]
 
 BURST_S = 3e-3
-"""Linux paces in bursts of a millisecond."""
+"""Longest pause between paced bursts, s: Linux paces in bursts of a millisecond."""
 
 CLOCKED = 0.25
-"""Share of departures released by ACKs, from which on cwnd may have limited a paced sender as well."""
+"""Minimum share of departures released by ACKs, for cwnd to be a possible limit of a paced sender."""
 
 PACED = 0.3
-"""Share of departures without an ACK, after a packet that did not end a write, from which on a flow counts as paced."""
+"""Minimum share of departures without an ACK, after a packet that did not end a write, for a flow to count as paced."""
 
 LEVEL_TRIPS, LEVEL = 20, 0.8
-"""Round trips that are compared, and share of them with equal bytes in flight, to a segment."""
+"""Number of round trips that are compared, and share of them with equal bytes in flight, within a segment."""
 
 LEAST_WAKES, WAKES_S, SOON = 10, 1e-3, 0.3
-"""Writes needed to show a full send buffer; time after an ACK within which the program wakes, s; and largest fraction
-of the time between two ACKs.
+"""Number of writes that show a full send buffer; time after an ACK within which the program wakes, s; and largest
+fraction of the time between two ACKs.
 """
 
 DRAINED = 2 / 3
-"""Fraction of the flight after a write's last packet, below which no window can have held back the next data: Linux
+"""Fraction of the flight after a write's last packet, below which no window can have held back the next data. Linux
 waits for a larger packet until a third of the window is free (`tcp_tso_win_divisor`), and wakes a program that waits
 for room once a third of its send buffer is free.
 """
 
 ACKS = 3
-"""Successive ACKs that released nothing, after which there was nothing to send."""
+"""Number of successive ACKs without released data, after which the sender had nothing to send."""
 
 LONGER = 2
-"""Largest ratio of a pacing wait to the one before."""
+"""Largest ratio of a pacing wait to the previous one."""
 
 
 EVEN = 3
-"""Largest ratio of a long wait to a short one between departures if writes of one size fill segment after segment."""
+"""Largest ratio of a long to a short time between departures if writes of one size fill segment after segment."""
 
 
 @dataclass(slots=True)
@@ -66,15 +66,15 @@ class Instant:
     acked: int = 0
     """Bytes newly acknowledged or SACKed."""
     heard: bool = False
-    """An ACK or a window update arrived."""
+    """Whether an ACK or a window update arrived."""
     new: int = 0
     clocked: bool = False
-    """An ACK arrived before the new data left."""
+    """Whether an ACK arrived before the new data was sent."""
     again: int = 0
     pushed: bool = False
-    """The last packet of new data ends a write, or is short."""
+    """Whether the last packet of new data ends a write, or is short."""
     expired: bool = False
-    """The retransmission timer has expired."""
+    """Whether the retransmission timer has expired."""
     probe: bool = False
     una: int = 1
     nxt: int = 1
@@ -84,12 +84,13 @@ class Instant:
     established: bool = True
     rtt: float | None = None
     size: int = 0
-    """Bytes of the packet that it belongs to."""
+    """Bytes of the packet from which `rtt` was measured."""
     delivered: int = 0
 
 
 def is_paced(instants: list[Instant], mss: int) -> bool:
-    """Whether full packets leave without an ACK, although the application had more when the one before left.
+    """Return whether full packets are sent without an ACK although the application had more data at the previous
+    departure.
 
     An application whose last segment waits for an ACK (Nagle) looks similar, but it writes more at a time, and not many
     times in a round trip.
@@ -103,8 +104,8 @@ def is_paced(instants: list[Instant], mss: int) -> bool:
 
 
 def left_alone(instants: list[Instant]) -> tuple[int, list[float], list[int]]:
-    """Return the number of departures of new data without an ACK, and the waits, s, and sizes of those after a packet
-    that did not end a write.
+    """Return the number of departures of new data without an ACK, and waits, s, and sizes of those after a packet that
+    did not end a write.
     """
     alone, gaps, sizes = 0, [], []
     pushed, left = True, 0.0
@@ -120,8 +121,8 @@ def left_alone(instants: list[Instant]) -> tuple[int, list[float], list[int]]:
 
 
 def holds_small_back(instants: list[Instant], mss: int) -> bool:
-    """Return whether segments that are not full repeatedly leave with the ACK of the previous one (Nagle): a sender
-    that always has more data to pace sends no short segment.
+    """Return whether short segments are repeatedly sent with the ACK of the previous one (Nagle). A sender that paces
+    and always has more data sends no short segment.
     """
     small, held, short, last = 0, 0, 0, 0
     for now in instants:
@@ -141,8 +142,8 @@ def holds_small_back(instants: list[Instant], mss: int) -> bool:
 
 
 def behind_small(instants: list[Instant], causes: list[str], mss: int) -> float:
-    """Return the time of the application's waits at whose end a short segment left with the ACK of another short one,
-    s: it had been written before, and Nagle's algorithm held it back.
+    """Return the time of the application's waits at whose end a short segment was sent with the ACK of another short
+    one, s. The segment had been written before, and Nagle's algorithm held it back.
     """
     small = last_departures(instants)[2]
     held, spent = 0.0, 0.0
@@ -155,9 +156,9 @@ def behind_small(instants: list[Instant], causes: list[str], mss: int) -> float:
 
 
 def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
-    """Return the cause of each wait; computed backwards, because the end of a wait shows its cause."""
+    """Return the cause of each wait, computed backwards because the end of a wait shows its cause."""
     causes: list[str] = [""] * max(len(instants) - 1, 0)
-    follows = "application"  # after the last packet there was nothing more to send
+    follows = "application"  # nothing is left to send after the last packet
     ended, sent_at, small, flights = last_departures(instants)
     waits = [
         (i, then.t - sent_at[i])
@@ -187,21 +188,21 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
                 waits.pop()
             pace = (
                 max(usual, LONGER * waits[-1][1]) if waits else usual
-            )  # the pace changes: the packets just before show more
+            )  # the pace may change: the previous packets are a better guide
             follows = "pacing" if paced and (not ended[i] or waited < pace) else "application"
         elif then.new:
             nagle = then.new < mss and now.una < small[i] <= then.una
             drained = woken[i] or (ended[i] and now.nxt - now.delivered < DRAINED * flights[i])
             emptied = often and ended[i] and then.pushed and not full
-            # the segment waited for the ACK of another small one, or for an answer that came with an ACK: earlier ACKs
-            # had made room. Or nothing was left after it, as before it, while a window that limits a program keeps more
-            # data back than it releases.
+            # Either the segment waited for the ACK of another small one, or earlier ACKs had made room and it waited
+            # for an answer that came with this ACK. Or nothing was left to send, before and after it: a window that
+            # limits a program keeps back more data than it releases.
             follows = "application" if nagle or drained or emptied else "cwnd"
         if not now.established:
             causes[i] = "handshake"
         elif now.una >= now.nxt:
             if full and follows == "cwnd":
-                causes[i] = "rwnd"  # a window of zero
+                causes[i] = "rwnd"  # zero window
             else:
                 causes[i], follows = "idle", "application"
         elif then.expired:
@@ -211,8 +212,8 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
         elif full and follows != "application":
             causes[i] = "rwnd"
         elif paced and follows in ("pacing", "cwnd"):
-            alone = then.new and not then.clocked  # no ACK made room
-            at_once = then.new and then.clocked  # it was due, and the ACK made room
+            alone = then.new and not then.clocked  # sent although no ACK made room
+            at_once = then.new and then.clocked  # sent as soon as an ACK made room
             causes[i] = "cwnd" if at_once or (filled[i] and not alone) else "pacing"
         else:
             causes[i] = follows
@@ -220,8 +221,8 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
 
 
 def is_level(instants: list[Instant], causes: list[str], mss: int) -> bool:
-    """Return whether the maximum in flight is equal in nearly all round trips limited by the window: an unlimited
-    window grows until a loss.
+    """Return whether the maximum in flight is equal in nearly all round trips limited by the window. Without a fixed
+    limit cwnd grows until a loss.
     """
     most: list[int] = []
     ends = float("-inf")
@@ -241,8 +242,8 @@ def is_level(instants: list[Instant], causes: list[str], mss: int) -> bool:
 
 
 def is_buffered(instants: list[Instant], causes: list[str]) -> bool:
-    """Return whether the application writes shortly after an ACK each time, and each time so much that the bytes in
-    flight stay about equal: a full send buffer wakes its program like that, and no program with its own pace writes so.
+    """Return whether the application usually writes shortly after an ACK, and so much that the bytes in flight stay
+    about equal. A full send buffer wakes its program like that; a program with its own pace does not.
     """
     behind: list[float] = []
     filled: list[int] = []
@@ -265,19 +266,19 @@ def is_buffered(instants: list[Instant], causes: list[str]) -> bool:
 
 
 def with_buffer(instants: list[Instant], causes: list[str], mss: int) -> list[str]:
-    """Return the causes for a sender whose program waits for room in its send buffer: a wait during which cwnd has room
-    is attributed to that buffer.
+    """Return the causes for a sender whose program waits for room in its send buffer. Waits during which cwnd has room
+    are attributed to the buffer.
     """
     allowed = has_allowed(instants, mss)
     return ["application" if cause == "cwnd" and free else cause for cause, free in zip(causes, allowed, strict=False)]
 
 
 def are_full(instants: list[Instant], mss: int) -> list[bool]:
-    """Return whether the bytes in flight reach the maximum of the previous round trip: then cwnd, if anything, is
-    full.
+    """Return for each instant whether the bytes in flight reach the maximum of the previous round trip. Only then can
+    cwnd be the limit.
     """
     made: list[bool] = []
-    most: deque[tuple[float, int]] = deque()  # by falling flight, each later than the one before
+    most: deque[tuple[float, int]] = deque()  # decreasing in flight, increasing in time
     span = 0.1
     for now in instants:
         flight = now.nxt - now.delivered
@@ -293,11 +294,11 @@ def are_full(instants: list[Instant], mss: int) -> list[bool]:
 
 
 def has_allowed(instants: list[Instant], mss: int) -> list[bool]:
-    """Return whether one segment more than now was in flight within the last round trip: cwnd, which does not shrink
-    without a loss, still has room for it.
+    """Return for each instant whether at least one more segment was in flight within the last round trip. cwnd, which
+    does not shrink without a loss, then has room for it.
     """
     made: list[bool] = []
-    most: deque[tuple[float, int]] = deque()  # by falling flight, each later than the one before
+    most: deque[tuple[float, int]] = deque()  # decreasing in flight, increasing in time
     span = 0.1
     for now in instants:
         flight = now.nxt - now.delivered
@@ -315,8 +316,8 @@ def has_allowed(instants: list[Instant], mss: int) -> list[bool]:
 
 
 def are_woken(instants: list[Instant], flights: list[int]) -> list[bool]:
-    """Return whether there was room for the next departure all along: cwnd and the receiver's window had allowed as
-    much before, and several ACKs released nothing.
+    """Return for each instant whether the next data could have been sent all along: cwnd and the receiver's window had
+    allowed as much before, and several ACKs released nothing.
     """
     made: list[bool] = []
     count = 0
@@ -329,8 +330,8 @@ def are_woken(instants: list[Instant], flights: list[int]) -> list[bool]:
 
 
 def last_departures(instants: list[Instant]) -> tuple[list[bool], list[float], list[int], list[int]]:
-    """Return the last packet with new data for each instant: whether it ended a write, and when it left; the end of the
-    last one that ended a write; and the bytes in flight with it, if no repair has reduced the window since.
+    """Return four values for each instant: whether the last packet with new data ended a write; when it was sent; the
+    end of the last packet that ended a write; and the bytes in flight with it, 0 during recovery.
     """
     ended, left, ends, flights = [], [], [], []
     pushed, at, end, flight = True, 0.0, 0, 0

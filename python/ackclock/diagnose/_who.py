@@ -1,10 +1,10 @@
-"""Identifies the congestion control in a capture: every one that we have runs over the capture's path with the
-capture's losses.
+"""Identifies the congestion control in a capture: every built-in one runs over the capture's path with the capture's
+losses.
 
-The runs are mirrored: the same segments are lost at the same transmissions, so what is in flight behind each part of the data shows how
-a controller answers to the losses, whatever the queue's exact length. Each candidate also runs over paths that are as far from the
-fitted one as the fit may be wrong. What its own runs differ by is what a capture of it may differ by: that is the scale of the
-likelihood, and of the answer "none of these".
+The runs are mirrored: the same segments are lost at the same transmissions. The bytes in flight over the data therefore show how a
+controller responds to the losses, regardless of the queue's exact length. Each candidate also runs over paths that differ from the
+fitted one by the possible error of the fit. The differences between a candidate's own runs set the scale of the likelihood, and of the
+answer "none of these".
 """
 
 from __future__ import annotations
@@ -30,69 +30,69 @@ if TYPE_CHECKING:
 __all__ = ["Candidate", "Identity", "candidates", "identify"]
 
 CELLS = 200
-"""Parts of the data in which the flight is compared, at most."""
+"""Largest number of parts of the data in which the flight is compared."""
 
 SEGMENTS_PER_CELL = 8
 
 LEAST_SEGMENTS = 400
-"""Segments of a transfer below which its flight shows too little."""
+"""Minimum number of segments in a transfer: a shorter one shows too little."""
 
 MOST_BYTES = 60_000_000
-"""Bytes that are compared: the beginning of a longer transfer."""
+"""Largest number of bytes that are compared; of a longer transfer the beginning is used."""
 
 RATE_OFF, DELAY_OFF = 3e-4, 1e-3
-"""Relative errors that the fitted rate and delay may have."""
+"""Possible relative errors of the fitted rate and delay."""
 
 OFF = ((0, 0), (0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (-1, -1))
-"""Paths of a candidate in the race: multiples of `RATE_OFF` and `DELAY_OFF` beside the fitted path."""
+"""Paths of a candidate: multiples of `RATE_OFF` and `DELAY_OFF` that are added to the fitted path."""
 
 IN_RACE = 4.0
-"""Candidates at more than this multiple of the smallest distance, and above `CLEARLY`, run to the end only once."""
+"""Multiple of the smallest distance; candidates above it, and above `CLEARLY`, run to the end only once."""
 
 CLEARLY = 0.1
 
 FIRST_PART, FIRST_IN_RACE, FIRST_CLEARLY = 0.25, 6.0, 0.2
-"""Part of the data for a first look, and the bounds there: a candidate beyond them is not run to the end. They are
-wider, because a controller that draws random numbers may begin differently from its other runs.
+"""Share of the data in the first run, and the bounds there. Candidates beyond them do not run to the end. The bounds
+are wider, because a controller that draws random numbers may begin differently in each run.
 """
 
 FIRST_OFF = 3
-"""Runs after which a candidate that is `HOPELESS` times less likely than the best is dropped."""
+"""Number of runs after which a candidate is dropped if it is `HOPELESS` times less likely than the best."""
 
 HOPELESS = 1e6
 
 NAMED = 0.1
-"""Relative deviation of the best flight beyond which no controller is named: a host that paces, cuts or wakes in its
+"""Relative deviation of the best candidate beyond which no controller is named: a host that paces, cuts or wakes in its
 own way looks like another controller.
 """
 
 AGREES = 0.013
-"""Largest relative deviation of a candidate's flights from the capture's in most of the data, unless its own runs differ by
-more.
+"""Largest relative deviation of a candidate's flight from the capture's over most of the data, unless the candidate's
+own runs differ by more.
 """
 
 LOOSELY, ALONE, ALONE_ON_AVERAGE = 0.05, 4.0, 3.0
-"""Largest deviation there of a candidate whose sender leaves its packets to a card, if every other one is this many times
-as far, there and on average: what a card and its driver do is known roughly.
+"""Largest such deviation of a candidate whose network card cuts packets, if every other one deviates by these factors
+more, over most of the data and on average. The behaviour of card and driver is known only roughly.
 """
 
 WHOLE = [{"name": "sender", "cuts_packets": False}]
-"""Host whose packets cross the path as they are."""
+"""Host whose packets cross the path uncut."""
 
 HYSTART = ("cubic",)
-"""Candidates whose slow start HyStart ends by default."""
+"""Candidates whose slow start is ended by HyStart by default."""
 
 LARGE = 0.1
-"""Share of packets with several segments from which on the capture shows what the sender leaves to its card."""
+"""Minimum share of packets with several segments, for the capture to show packets before the network card cuts them."""
 
 DECIDED = 20.0
-"""Likelihood ratio from which on the better candidate is named."""
+"""Minimum likelihood ratio for the better candidate to be named."""
 
 KIN = {
     "reno": "TCP-LP (Linux's `lp`), which is not built in, does the same as reno unless the delay grows",
     "westwood-plus": "Linux calls it `westwood`",
 }
-"""Names that others have for a controller, and controllers elsewhere that do the same."""
+"""Other names of a controller, and controllers elsewhere that behave equally."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,14 +120,15 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Identity:
-    """Which controller a capture shows.
+    """Controller that a capture shows.
 
     Parameters
     ----------
     names
-        The best one, and those whose runs are equal to it to the last segment, so that no capture can tell them apart.
+        The best candidate, and those whose runs are equal to its runs to the last segment, so that no capture can tell
+        them apart.
     others
-        Those that the capture does not decide against either.
+        Candidates that the capture does not rule out either.
     refused
         Reason why there is no answer; empty if there is one.
     nearest
@@ -156,7 +157,7 @@ class Identity:
 
     @property
     def sentence(self) -> str:
-        """Answer as a sentence."""
+        """The answer as a sentence."""
         if self.refused:
             return f"The congestion control cannot be named: {self.refused}."
         if not self.names:
@@ -174,7 +175,7 @@ class Identity:
         return ". ".join([said, *(KIN[name] for name in self.names if name in KIN)]) + "."
 
     def summary(self) -> dict[str, Any]:
-        """Identity as plain values, for JSON."""
+        """The identity as plain values, for JSON."""
         from dataclasses import asdict
 
         return {
@@ -261,10 +262,11 @@ def identify(
 
 
 def _hosts(base: Scenario, shown: Sent, found: Diagnosis, name: str) -> list[Scenario]:
-    """Return the mirror, and others of what the capture does not show.
+    """Return the mirror, and variants of it in what the capture does not show.
 
-    Packets of several segments may cross the path whole, as between virtual machines; or, where single segments show, a card may have cut them before the
-    capture. HyStart ends slow start by microseconds, or not at all; and a slow start that ended early may have had a threshold from before.
+    Packets of several segments may cross the path whole, as between virtual machines. If the capture shows single segments, a network card may have
+    cut them before. HyStart may end slow start by a margin of microseconds, or not at all. A slow start that ended early may have started with a
+    threshold.
     """
     made = [base, base.set("hosts", WHOLE) if shown.large > LARGE else base.set_all(CUT)]
     classic: dict[str, Any] = {"flows.0.stack.slow_start": {"kind": "classic"}} if name in HYSTART else {}
@@ -276,7 +278,7 @@ def _hosts(base: Scenario, shown: Sent, found: Diagnosis, name: str) -> list[Sce
 
 
 def _in_race(near: dict[str, float], times: float, clearly: float) -> list[str]:
-    """Return candidates within this multiple of the smallest distance, or not clearly off."""
+    """Return the candidates within this multiple of the smallest distance, or below the absolute bound."""
     most = max(times * min(near.values()), clearly)
     return [name for name, off in near.items() if off <= most]
 
@@ -284,8 +286,8 @@ def _in_race(near: dict[str, float], times: float, clearly: float) -> list[str]:
 def _begins(
     found: Diagnosis, names: Sequence[str], own: Curve, *, whole: int, cells: int, shown: Sent
 ) -> dict[str, float]:
-    """Return each candidate's distance in the first part of the data: its run up to there is the beginning of its full
-    run.
+    """Return each candidate's distance over the first part of the data. A run that stops there is equal to the
+    beginning of the full run.
     """
     part = max(int(cells * FIRST_PART), min(cells, -(-LEAST_SEGMENTS * found.mss * cells // whole)))
     length = whole * part // cells
@@ -301,7 +303,7 @@ def _begins(
 
 
 def _compared(found: Diagnosis) -> int:
-    """Return the number of bytes that are compared."""
+    """Return the number of bytes that are compared. Refuses captures that cannot be compared."""
     shown = found.sent
     if found.refused or shown is None or found.path is None:
         raise InputError(f"found a capture without conclusions ({found.refused}); allowed: one with some")
@@ -320,8 +322,8 @@ def _compared(found: Diagnosis) -> int:
 
 
 def _fitting(names: Sequence[str], shown: Sent, found: Diagnosis) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return candidates whose SYN resembles the capture's. A controller that needs exact marks has its SYN marked too
-    (ECT), unless a router has cleared that.
+    """Return candidates whose SYN matches the capture's, and the others with a reason. A controller that needs exact
+    marks sends an ECN-capable SYN (ECT), unless a router has cleared the field.
     """
     needs = {"dctcp": ("ask", "ECN"), "prague": ("accecn", "accurate ECN")}
     ect, as_sent = found.connection["syn_ect"], found.at == "sender"
@@ -340,7 +342,7 @@ def _fitting(names: Sequence[str], shown: Sent, found: Diagnosis) -> tuple[list[
 
 
 def _run(base: Scenario, name: str, at: int, *, whole: int, cells: int, mss: int, shown: Sent) -> Curve:
-    """Run a candidate over the fitted path, or one that is a little off, each with a seed of its own."""
+    """Run a candidate over the fitted path or a slightly different one, each with its own seed."""
     import ackclock
     from ackclock import units
 

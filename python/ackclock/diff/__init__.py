@@ -1,5 +1,5 @@
-"""Compares the simulator with the real kernel, or two kernels, on one scenario: the first difference, ACK by ACK, and
-the final deviation.
+"""Compares the simulator with the real kernel, or two kernels, on one scenario: the first differing ACK or
+transmission, and the final deviation.
 
 Both backends run over the same links with the same losses (the linux backend's relay); only the TCP differs.
 """

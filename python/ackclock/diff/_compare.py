@@ -1,8 +1,11 @@
-"""Runs one scenario on both backends, or in two kernels: the first divergence, and the agreement of each quantity."""
+"""Runs one scenario on both backends, or in two kernels, and finds the first divergence and the agreement of each
+quantity.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -20,12 +23,12 @@ if TYPE_CHECKING:
     import polars as pl
 
 SAMPLE_INTERVAL = "10 ms"
-"""Interval of samples if the scenario sets none."""
+"""Sampling interval if the scenario sets none."""
 HALF_A_NANOSECOND = 0.5e-9
 A_MICROSECOND = 1e-6
 BACKENDS = ("simulator", "kernel")
 CLIENTS = {"transactions": "transactions", "fetch": "fetches", "population": "fetches", "conversation": "conversations"}
-"""Workload of clients -> table of their requests."""
+"""Workload with clients -> table of its requests."""
 
 
 Events: TypeAlias = list[Mapping[str, Any]]
@@ -33,7 +36,7 @@ Events: TypeAlias = list[Mapping[str, Any]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Divergence:
-    """The first event that differs.
+    """First event that differs.
 
     Parameters
     ----------
@@ -74,8 +77,8 @@ class Agreement:
 
     @property
     def difference(self) -> float | None:
-        """Difference of the simulator's value, relative to the kernel's; of two kernels, of the second's, relative to
-        the first's.
+        """Difference of the simulator's value relative to the kernel's; of two kernels, the second's relative to the
+        first's.
         """
         if self.of_first:
             return self.kernel / self.simulator - 1 if self.simulator and self.kernel is not None else None
@@ -97,7 +100,7 @@ class Comparison:
     divergence
         First divergence of flow 0; None if all its events are equal.
     events
-        Events of flow 0 in the kernel that have an equal in the simulator before the first that has not.
+        Number of equal events of flow 0 before the first divergence.
     recovered
         Whether events are equal up to the end of the first recovery (of the run, if there is none).
     agreement
@@ -117,7 +120,7 @@ class Comparison:
 
     @property
     def identical(self) -> bool:
-        """Whether every event of every flow is equal, and every value of the tables."""
+        """Whether every event of every flow and every value of the tables is equal."""
         return all(flow.identical for flow in self.flows)
 
     def to_json(self) -> dict[str, Any]:
@@ -153,8 +156,8 @@ def both(
     cpu: int | None = None,
     kernels: tuple[str, str] | None = None,
 ) -> tuple[Run, Run]:
-    """Run a scenario in the simulator and in the kernel, with receivers behind the same kind of device; or in two
-    kernels.
+    """Run a scenario in the simulator and in the kernel (or in two kernels), with receivers behind the same kind of
+    device.
 
     Parameters
     ----------
@@ -184,12 +187,12 @@ def compare(
     Parameters
     ----------
     scenario
-        What to run: streams (bulk, transfer, throttled) are compared ACK by ACK, clients (fetch, transactions, population, conversation) by the times of
-        their requests.
+        Scenario to run. Streams (bulk, transfer, throttled) are compared ACK by ACK, clients (fetch, transactions,
+        population, conversation) by the times of their requests.
     seed
         Seed of both.
     network
-        As for `ackclock.linux.run`; anything but the relay draws other losses than the simulator.
+        As for `ackclock.linux.run`; with anything but the relay, losses differ from those of the simulator.
     cpu
         CPU of the kernel; None: any.
     kernels
@@ -198,7 +201,7 @@ def compare(
     Raises
     ------
     ScenarioError
-        If the kernel cannot run it, or no flow is a stream or clients.
+        If the kernel cannot run the scenario, or no flow is a stream or has clients.
     """
     scenario = sampled(scenario.set("record.trace", "all"))
     names = kernels or BACKENDS
@@ -220,7 +223,8 @@ def compare(
             streams: list[tuple[Events, Events]] = [(ours, theirs)]
             if _holds(scenario, simulator.flows["group"][flow]):
                 streams = [(_only(ours, acks=True), _only(theirs, acks=True)), _left(ours, theirs)]
-            walks = [_walk(*stream, names) for stream in streams]
+            over_s = _over(simulator, kernel, flow)
+            walks = [_walk(*stream, names, over_s=over_s) for stream in streams]
             events = sum(equal for equal, _ in walks)
             divergence = min((d for _, d in walks if d is not None), key=lambda d: d.t_s, default=None)
             text = "" if divergence is None else str(divergence)
@@ -242,14 +246,16 @@ def compare(
 
 
 def sampled(scenario: Scenario) -> Scenario:
-    """Return the scenario with samples."""
+    """Return the scenario with samples recorded."""
     if scenario.to_dict().get("record", {}).get("sample_interval", "0 s") == "0 s":
         return scenario.set("record.sample_interval", SAMPLE_INTERVAL)
     return scenario
 
 
 def _behind(device: str | None, scenario: Scenario) -> Scenario:
-    """Return the scenario with TCP hosts behind such a device (`stack.packet_memory`); None: unchanged."""
+    """Return the scenario with TCP hosts behind this kind of device (`stack.packet_memory`); None leaves it
+    unchanged.
+    """
     groups: list[dict[str, Any]] = []
     for flow, given in zip(scenario.flows, scenario.to_dict()["flows"], strict=True):
         stack = {key: value for key, value in given.get("stack", {}).items() if key != "packet_memory"}
@@ -261,8 +267,8 @@ def _behind(device: str | None, scenario: Scenario) -> Scenario:
 
 
 def _segment(scenario: Scenario, number: int, *runs: Run) -> int | None:
-    """Return the payload of a segment for a flow whose packets may hold several: one table has a row for each segment,
-    the other for each packet.
+    """Return the payload of a segment for a flow whose packets may hold several segments: one side's table has a row
+    per segment, the other's a row per packet.
     """
     import polars as pl
 
@@ -275,14 +281,14 @@ def _segment(scenario: Scenario, number: int, *runs: Run) -> int | None:
     longest: list[Any] = []
     for one in runs:
         sent = one.acks.filter((pl.col("flow") == number) & (pl.col("event") == "send"))
-        # the last one may include a FIN, and is used only if it is alone
+        # the last segment may include a FIN, so it counts only if it is the only one
         longest.append(sent.filter(end < end.max())["len"].max() or sent["len"].max())
     return min((int(length) for length in longest if length is not None), default=None)
 
 
 def _holds(scenario: Scenario, group: int) -> bool:
-    """Whether the sender's own device holds packets back: the kernel tells when one leaves the device, the simulator when it leaves TCP,
-    so transmissions and ACKs are in order each for itself alone.
+    """Whether the sender's own device queues packets. The kernel records when a packet leaves the device, the
+    simulator when it leaves TCP, so only transmissions among themselves and ACKs among themselves are in order.
     """
     told = json.loads(scenario.to_engine_json())
     sender = told["flows"][group].get("host")
@@ -293,22 +299,24 @@ def _holds(scenario: Scenario, group: int) -> bool:
 
 
 def _only(events: Events, *, acks: bool) -> Events:
-    """Return the ACKs among events, or the transmissions."""
+    """Return only the ACKs among events, or only the transmissions."""
     return [event for event in events if (event["event"] == "ack") == acks]
 
 
 def _left(ours: Events, theirs: Events) -> tuple[Events, Events]:
-    """Return the transmissions of both; of ours none that the device of the other still holds at the end."""
+    """Return the transmissions of both sides, without those of ours that the other side's device still queues at the
+    end.
+    """
     left = _only(theirs, acks=False)
     return _only(ours, acks=False)[: len(left)], left
 
 
 def _events(acks: pl.DataFrame, flow: int, segment: int | None, end_s: float) -> Events:
-    """ACKs and transmissions of a flow, in order, before the run ends.
+    """Return ACKs and transmissions of a flow before the end of the run, in order.
 
-    An ACK that others overtook is of no use to the sender unless it SACKs something, and is in the kernel's table alone; one that does
-    has SND.UNA in the simulator's. With nothing outstanding an ACK tells of the window alone, and is in the kernel's table alone, too.
-    A FIN has the number behind the data.
+    An overtaken ACK without SACK blocks is useless to the sender and occurs only in the kernel's table; with SACK
+    blocks it has SND.UNA as its number in the simulator's. With no data outstanding an ACK carries only the window,
+    and also occurs only in the kernel's table. A FIN has the sequence number after the data.
     """
     import polars as pl
 
@@ -331,17 +339,27 @@ def _events(acks: pl.DataFrame, flow: int, segment: int | None, end_s: float) ->
         length = row["len"]
         for at in range(0, max(length, 1), segment or max(length, 1)):
             seq, again = row["seq"] + at, row["rexmit"]
-            if segment is not None:  # retransmitted packets are cut differently: count segments
+            if segment is not None:  # retransmitted packets are cut differently, so segments are counted
                 again = sent[seq] = sent.get(seq, -1) + 1
             out.append({**row, "seq": seq, "rexmit": again, "event": "rtx" if again else "send"})
     return out
 
 
-def _walk(ours: Events, theirs: Events, names: tuple[str, str]) -> tuple[int, Divergence | None]:
-    """Number of equal events at the beginning, and the first difference. An ACK that others overtook is a matter of the
-    network, and only one table may have it: Linux notes it, then drops it by its old timestamp unless it acknowledges
-    the same data as the last one (`tcp_disordered_ack_check`). Its effect on a sender that accepts it appears in later
-    events.
+def _over(one: Run, other: Run, flow: int) -> float:
+    """Return the time at which the flow was complete in both runs; infinite if it was not."""
+    ends = [run.flows.row(flow, named=True) for run in (one, other)]
+    if any(end["completion_s"] is None for end in ends):
+        return math.inf
+    return max(float(end["start_s"] + end["completion_s"]) for end in ends) + A_MICROSECOND
+
+
+def _walk(
+    ours: Events, theirs: Events, names: tuple[str, str], *, over_s: float = math.inf
+) -> tuple[int, Divergence | None]:
+    """Return the number of equal events at the beginning, and the first difference. An overtaken ACK is an effect of
+    the network, and may occur in one table only: Linux records it, then drops it for its old timestamp unless it
+    acknowledges the same data as the previous ACK (`tcp_disordered_ack_check`). Its effect on a sender that accepts
+    it appears in later events. ACKs that arrive after `over_s`, the completion of the flow, may also occur in one table only.
     """
     acks = i = j = equal = 0
     while i < len(ours) and j < len(theirs):
@@ -358,7 +376,8 @@ def _walk(ours: Events, theirs: Events, names: tuple[str, str]) -> tuple[int, Di
         i, j, equal = i + 1, j + 1, equal + 1
     more = [*((names[0], row) for row in ours[i:]), *((names[1], row) for row in theirs[j:])]
     for who, row in more:
-        if not row.get("overtaken"):
+        late = row["event"] == "ack" and row["t_s"] > over_s
+        if not late and not row.get("overtaken"):
             said = f"{'the ' if names == BACKENDS else ''}{who} goes on: {_said(row)}"
             return equal, Divergence(t_s=row["t_s"], ack_no=acks, text=said)
     return equal, None

@@ -1,7 +1,7 @@
 """Compares every flow of a scenario on both backends: its events or transactions, then the values that users read.
 
-A flow is identical when all of them agree: each ACK and each transmission of a stream, each time of each transaction of clients; when it was complete,
-its goodput, its retransmissions and its timeouts.
+A flow is identical if all of these agree: each ACK and each transmission of a stream, each time of each client
+transaction, its completion time, goodput, retransmissions and timeouts.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["EXACT", "NEAR_S", "STREAMS", "Flow", "clients", "numbers"]
 
 STREAMS = ("bulk", "transfer", "throttled")
-"""Workloads whose flows are compared ACK by ACK."""
+"""Workloads whose flows are compared event by event."""
 NEAR_S = 2e-6
-"""Times of transactions that are closer than this are equal: a separate event informs the kernel's clients of an
+"""Maximum distance at which times of transactions are equal, s: a separate event informs the kernel's clients of an
 arrival.
 """
 EXACT = 1e-5
-"""Relative difference below which goodputs are equal, because their times are equal within `NEAR_S`."""
+"""Relative difference below which goodputs are equal, since their times are equal only within `NEAR_S`."""
 
 CLIENT_TIMES = {
     "transactions": ("arrival_s", "connect_s", "first_byte_s", "total_s"),
@@ -44,9 +44,9 @@ class Flow:
     number
         Number of the flow.
     events
-        Events, or transactions, that are equal before the first that is not.
+        Number of equal events or transactions before the first difference.
     difference
-        The first event that is not; "" if there is none.
+        First event that differs; "" if there is none.
     bytes
         Payload acknowledged.
     goodput_bps, completion_s, retransmissions, timeouts
@@ -64,7 +64,7 @@ class Flow:
 
     @property
     def text(self) -> str:
-        """First difference: an event, else a number of the flow; "" if there is none."""
+        """First difference: an event, or else a number of the flow; "" if there is none."""
         if self.difference:
             return self.difference
         for name, (a, b), near in (
@@ -80,23 +80,23 @@ class Flow:
 
     @property
     def identical(self) -> bool:
-        """Whether everything agrees."""
+        """Whether all values agree."""
         return not self.text
 
     @property
     def effect(self) -> float | None:
-        """Difference of the first goodput, relative to the second."""
+        """Difference of the first goodput relative to the second."""
         a, b = self.goodput_bps
         return None if a is None or not b else a / b - 1
 
     @property
     def change(self) -> float | None:
-        """The second goodput against the first."""
+        """Second goodput relative to the first."""
         a, b = self.goodput_bps
         return None if b is None or not a else b / a - 1
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return {
             "flow": self.number,
             "identical": self.identical,
@@ -111,7 +111,7 @@ class Flow:
 
 
 def numbers(first: Run, second: Run, flow: int, events: int, difference: str) -> Flow:
-    """Return a flow with its values from the tables of flows."""
+    """Return a flow with its values from the tables `flows` of both sides."""
     a, b = (run.flows.row(flow, named=True) for run in (first, second))
 
     def whole(name: str) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Judges drawn scenarios: runs each on both backends, several guests in parallel, and writes a row for each family."""
+"""Judges drawn scenarios: runs each on both backends, several guests in parallel, and writes one row per family."""
 
 from __future__ import annotations
 
@@ -31,26 +31,28 @@ class Judged:
     name, kind
         Name and kind of the scenario.
     identical
-        Every segment and every window of every flow is equal to the end, with clients every time of every request; and so are completion,
-        goodput, retransmissions and timeouts of each.
+        Whether every segment and every window of every flow is equal up to the end (for clients every time of every
+        request), and also completion, goodput, retransmissions and timeouts of each flow.
     events
-        Events that are equal before the first that is not, of all flows; with clients those that are.
+        Number of equal events before the first difference, summed over flows; for clients the number of equal ones.
     text
-        The first difference; "" if there is none; why, if it was refused.
+        First difference; "" if there is none; the reason, if the scenario was refused.
     first
         Whether the events of flow 0 are equal, regardless of the others.
     flows
         All flows.
     refused
-        The kernel's backend cannot carry it out.
+        Whether the linux backend refused the scenario.
     retransmissions, timeouts
         Counts in the simulator and in the kernel.
     effect
-        Of the simulator's goodput against the kernel's, of the flow with the largest; of the second kernel's against the first's.
+        Largest difference of a flow's goodput: the simulator's relative to the kernel's, or the second kernel's
+        relative to the first's.
     kernel
         The kernel's release.
     given
-        A flow is of BBR, and the kernel's draws are the simulator's (`bbr_drawn`, or `bbr3_drawn`, of linux/modules).
+        Whether a flow uses BBR and the kernel draws as the simulator does (`bbr_drawn`, or `bbr3_drawn`, of
+        linux/modules).
     """
 
     name: str
@@ -100,9 +102,9 @@ def judge(
     todo
         Scenarios; the results have their order.
     jobs
-        Guests in parallel, at most one on each CPU. Results do not depend on it.
+        Number of parallel guests, at most one per CPU, which does not affect the results.
     told
-        Called with the name of a scenario that ended, and the share of those that did.
+        Called with the name of each finished scenario, and the share of finished ones.
     kernels
         See `compare`.
     """
@@ -165,12 +167,12 @@ def goodput_head(kernels: tuple[str, str]) -> str:
 
 SHARES = (0.001, 0.01, 0.02, 0.05, 0.1)
 LEAST_BYTES = 50_000
-"""Flows with fewer bytes are excluded from the goodput comparison."""
+"""Minimum number of bytes of a flow in the goodput comparison."""
 
 
 def errors(judged: Sequence[Judged]) -> str:
-    """Return the deviations of flows in Markdown: all with more than `LEAST_BYTES`, then those of scenarios that
-    differ; "" if there are none.
+    """Return the deviations of flows in Markdown: of all flows with more than `LEAST_BYTES`, then of those in
+    scenarios that differ; "" if there are none.
     """
     ran = [one for one in judged if not one.refused]
     every = [flow for one in ran for flow in one.flows if max(flow.bytes) > LEAST_BYTES]
@@ -194,7 +196,7 @@ def errors(judged: Sequence[Judged]) -> str:
 
 
 def _apart(a: float | None, b: float | None) -> float | None:
-    """Return the difference of two values, relative to the second."""
+    """Return the difference of two values relative to the second."""
     if a is None or b is None:
         return None
     return abs(a - b) / abs(b) if b else float(a != b)
@@ -212,7 +214,7 @@ def _taken(cpus: queue.SimpleQueue[int]) -> Iterator[int]:
 def _judge(drawn: Drawn, cpu: int, kernels: tuple[str, str] | None) -> Judged:
     try:
         result = compare(drawn.scenario, network=drawn.network, cpu=cpu, kernels=kernels)
-    except (ScenarioError, LimitError) as error:  # a slow guest affects no other scenario
+    except (ScenarioError, LimitError) as error:  # so that a slow guest delays no other scenario
         return Judged(name=drawn.name, kind=drawn.kind, identical=False, events=0, text=str(error), refused=True)
     wrong = next((flow for flow in result.flows if not flow.identical), None)
     return Judged(
@@ -236,12 +238,12 @@ def _largest(effects: Iterable[float | None]) -> float | None:
 
 
 def _draws(drawn: Drawn) -> bool:
-    """Whether it draws the phase in which it begins to probe, as BBR does."""
+    """Whether a flow of the scenario draws its first probing phase at random, as BBR does."""
     return any(flow.congestion_control in ("bbr", "bbr3") for flow in drawn.scenario.flows)
 
 
 def _follows(run: Run) -> bool:
-    """Whether it is the simulator, or a kernel whose BBR draws as the simulator's."""
+    """Whether the run is the simulator's, or that of a kernel whose BBR draws as the simulator's does."""
     kernel = run.provenance.get("kernel")
     return kernel is None or not {"bbr_drawn", "bbr3_drawn"}.isdisjoint(kernel["controllers"])
 

@@ -1,4 +1,4 @@
-"""Twenty patterns of loss, from one segment to a whole window, at the start, in the middle and at the tail."""
+"""Twenty loss patterns, from one segment to a whole window, at the start, in the middle and at the tail."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from ackclock.scenario import Scenario
 
 SEGMENT = 1448
 SEGMENTS = 200
-"""Length of the transfer."""
+"""Length of the transfer, segments."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pattern:
-    """A pattern of loss.
+    """A loss pattern.
 
     Parameters
     ----------
     name
-        What is lost, in words.
+        Losses in words.
     drops
         As in a scenario.
     controller
@@ -31,7 +31,7 @@ class Pattern:
     controller: str = "reno"
 
     def scenario(self) -> Scenario:
-        """Return a transfer of 200 segments over 10 Mbit/s and 40 ms."""
+        """Return a transfer of 200 segments over a path with 10 Mbit/s and 40 ms."""
         loss = {"kind": "scripted", "drops": [dict(drop) for drop in self.drops]}
         return Scenario.from_dict(
             {

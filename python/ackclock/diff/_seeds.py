@@ -1,8 +1,8 @@
-"""Compares several flows on both backends, or in two kernels, by their distribution over seeds.
+"""Compares several flows on both backends, or in two kernels, by distributions over seeds.
 
-The shares that flows get of a FIFO are chaotic on both sides: one nanosecond decides them. So single runs of several
-flows cannot be compared; what can be compared is the distribution of each flow's goodput, RTT and retransmissions over
-seeds.
+The shares that flows get of a FIFO queue are chaotic on both sides: a difference of one nanosecond changes them.
+Single runs of several flows therefore cannot be compared, but the distributions of each flow's goodput, RTT and
+retransmissions over seeds can.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ __all__ = ["LEAST_SEEDS", "Distributions", "Spread", "over_seeds", "two_samples"
 QUANTITIES = ("goodput, Mbit/s", "retransmissions", "mean srtt, ms")
 SHUFFLES = 10_000
 LEAST_SEEDS = 5
-"""With four runs per side, no two samples differ so much that chance gives them less often than once in 35."""
+"""Minimum number of runs per side for a verdict: with four, even the most different samples occur by chance once in
+35 times.
+"""
 LEVEL = 0.05
 """Probability that equal distributions are reported as different in any row, after Holm's correction for the number of
 rows.
@@ -39,7 +41,7 @@ rows.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spread:
-    """One quantity of one flow, or of all, over seeds.
+    """One quantity of one flow, or of all flows, over seeds.
 
     Parameters
     ----------
@@ -67,7 +69,7 @@ class Spread:
 
     @property
     def means(self) -> tuple[float, float]:
-        """Means of the values."""
+        """Means of the values of both sides."""
         return sum(self.first) / len(self.first), sum(self.second) / len(self.second)
 
 
@@ -93,7 +95,7 @@ class Distributions:
     rows: tuple[Spread, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return {
             "first": self.names[0],
             "second": self.names[1],
@@ -135,9 +137,9 @@ def over_seeds(
     first_seed
         First seed.
     jobs
-        Guests in parallel, at most one on each CPU. Results do not depend on it.
+        Number of parallel guests, at most one per CPU, which does not affect the results.
     told
-        Called with what ended, and the share of what has.
+        Called with the name of each finished run, and the share of finished ones.
 
     Raises
     ------
@@ -179,7 +181,7 @@ def over_seeds(
 
 
 def _values(run: Run) -> list[list[float]]:
-    """Return each quantity of each flow; NaN if there is none."""
+    """Return each quantity of each flow; NaN where a side has none."""
     import polars as pl
 
     srtt = dict(run.samples.group_by("flow").agg(pl.col("srtt_s").mean()).rows())
@@ -191,8 +193,8 @@ def _values(run: Run) -> list[list[float]]:
 
 
 def _rows(first: Sequence[list[list[float]]], second: Sequence[list[list[float]]]) -> list[Spread]:
-    """Return rows for all flows together, and for each if there are several, with probabilities corrected for their
-    number (Holm).
+    """Return rows for all flows together, and for each flow if there are several, with probabilities corrected for
+    the number of rows (Holm).
     """
     import numpy as np
 
@@ -204,7 +206,7 @@ def _rows(first: Sequence[list[list[float]]], second: Sequence[list[list[float]]
         if flows > 1:
             found.append((None, name, together(a, axis=1), together(b, axis=1)))
         found += [(flow, name, a[:, flow], b[:, flow]) for flow in range(flows)]
-    # a side that does not report a flow's quantity has nothing to compare
+    # a quantity that one side does not report cannot be compared
     found = [row for row in found if np.isfinite(row[2]).all() and np.isfinite(row[3]).all()]
     tested = [two_samples(a, b) for _, _, a, b in found]
     order = sorted(range(len(tested)), key=lambda i: tested[i][1])
@@ -228,7 +230,8 @@ def two_samples(first: NDArray[Any], second: NDArray[Any]) -> tuple[float, float
     """Return the Kolmogorov-Smirnov distance of two samples, and the probability that a random division of all values
     is as far apart.
 
-    The chance is found by shuffling, so ties do no harm; it is at least one in `SHUFFLES`, and a pure function of the values.
+    The probability is estimated by shuffling, so ties do no harm. It is at least one in `SHUFFLES`, and a pure
+    function of the values.
 
     Parameters
     ----------
@@ -240,7 +243,7 @@ def two_samples(first: NDArray[Any], second: NDArray[Any]) -> tuple[float, float
     n, m = len(first), len(second)
     values = np.concatenate([first, second])
     order = np.argsort(values, kind="stable")
-    # only after the last of equal values are the shares those below a bound
+    # shares below a bound are right only after the last of equal values
     ends = np.append(np.diff(values[order]) > 0, True)
 
     def distance(of_first: NDArray[Any]) -> NDArray[Any]:

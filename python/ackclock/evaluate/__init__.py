@@ -1,6 +1,6 @@
 """The requirements of RFC 9743 on a new congestion controller, as runs with verdicts against CUBIC in its place.
 
-The RFC gives no thresholds, and is no checklist. Margins, paths and durations are ours, and the report says so.
+The RFC gives no thresholds and is not a checklist. Margins, paths and durations are our choice, as the report says.
 """
 
 from ackclock.evaluate.decide import Decided, Within

@@ -1,4 +1,4 @@
-"""Looks again, with twice the seeds each time, at rows that show no difference."""
+"""Further looks, each with twice the seeds, at rows that show no difference."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ackclock.evaluate.verdict import RowVerdict
 from ackclock.judge.looks import HOPELESS, LOOKS
 
 End = Literal["nothing left", "time", "looks"]
-"""Reasons to end: no row is left that more seeds are expected to settle, the time is up, no further look is paid for."""
+"""Reasons to end: no row is left that more seeds are expected to settle, the time is up, or the maximum number of looks is reached."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Within:
-    """Time for the further looks.
+    """Time limit of the further looks.
 
     Parameters
     ----------
     seconds
-        Largest time; the results depend on it only in how many looks there are.
+        Time limit. The results depend on it only through the number of looks.
     clock
         Clock, seconds.
     """
@@ -48,7 +48,7 @@ class Decided:
     verdicts
         Row -> verdict at its last look.
     ended
-        Reason why there are no more.
+        Reason why there are no more looks.
     """
 
     looks: int
@@ -59,7 +59,7 @@ class Decided:
 
 
 Look = Callable[[Mapping[str, int], int, float], Sequence[RowVerdict] | None]
-"""Seeds by row, number of the look, time of the end -> the verdicts of these rows; None if the time ended before the runs did."""
+"""(seeds by row, number of the look, time of the end) -> verdicts of these rows; None if the runs did not finish in time."""
 
 
 def decide(

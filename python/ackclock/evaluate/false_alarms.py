@@ -1,8 +1,8 @@
 """Error rate of the rules: CUBIC is compared with itself, with different seeds for the two arms.
 
-Under the same seeds both arms would be the same runs. So every cell is run under many seeds once; a repetition draws
-the seeds of the candidate from them, then those of the reference from the remaining ones, and is judged like an
-evaluation. Every row judged "worse" is a false alarm, and so is every "better".
+Under the same seeds both arms would be the same runs. Every cell is therefore run once under many seeds. A repetition
+draws the candidate's seeds from them, then the reference's from the rest, and is judged like an evaluation. Every row
+judged "worse" is a false alarm, and so is every "better".
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 REPETITIONS = 200
 SEEDS: Mapping[str, int] = {"quick": 400, "standard": 100, "full": 200}
-"""Seeds of each cell from which those of a repetition are drawn: at least twice the most that an evaluation uses."""
+"""Number of seeds of each cell from which a repetition draws: at least twice the most that an evaluation uses."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,7 +55,7 @@ class Alarms:
     reports: int
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values, as `alarms.json` keeps them."""
+        """Return plain values, in the form of `alarms.json`."""
         from ackclock.sweep import engine_identity
 
         tested = sum(self.tested.values())
@@ -148,7 +148,7 @@ def _once(plan: Plan, runs: Runs, seeds: int, rng: Generator) -> dict[str, str]:
 
 
 def _some(values: Values, seeds: Sequence[int]) -> Values:
-    """Return the values of these seeds, renumbered from 1."""
+    """Return the values of some seeds, renumbered from 1."""
     kept = [(i, s) for i, s in enumerate(seeds, 1) if s in values.numbers]
     return Values(numbers={i: values.numbers[s] for i, s in kept}, digests={i: values.digests[s] for i, s in kept})
 
@@ -159,7 +159,7 @@ def recorded_file() -> Path:
 
 
 def record(found: Alarms) -> Path:
-    """Record the result for reports, in place of the earlier one of its scale."""
+    """Record the result for reports, replacing the earlier one of the same scale."""
     place = recorded_file()
     kept = [a for a in json.loads(place.read_text("utf-8")) if a["scale"] != found.scale]
     kept = sorted([*kept, found.to_json()], key=lambda a: str(a["scale"]))

@@ -24,12 +24,12 @@ def named(evaluation: Evaluation, arm: str) -> str:
 
 
 def folded(text: str, letters: float) -> str:
-    """Break a name into the lines that it needs: a name of file, class and options may be long."""
+    """Break a name into as many lines as it needs. Names with file, class and options may be long."""
     return "\n".join(textwrap.wrap(text, max(8, int(letters)), break_on_hyphens=False)) or text
 
 
 def _legend_above(figure: Any, axes: Sequence[Any], width: float) -> None:
-    """Draw one legend for all panels, above them, where it hides nothing, with as many names per line as fit."""
+    """Draw one legend for all panels above them, where it hides nothing, with as many names per line as fit."""
     seen: dict[str, Any] = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
@@ -41,7 +41,7 @@ def _legend_above(figure: Any, axes: Sequence[Any], width: float) -> None:
 
 
 LETTERS_PER_INCH = 13
-"""Letters in an inch of a legend or a title."""
+"""Characters per inch of a legend or title."""
 
 
 def arms(evaluation: Evaluation) -> list[str]:
@@ -81,7 +81,7 @@ def _scatter(evaluation: Evaluation) -> Figure | None:
     for cell in cells:
         for arm in arms(evaluation):
             if ("12", cell.id, "utilisation", arm) not in evaluation.numbers:
-                continue  # arms for information are not run everywhere
+                continue  # arms for information skip some cells
             got = {}
             for measure in ("utilisation", "p95 queue delay"):
                 values = [
@@ -112,7 +112,7 @@ def _scatter(evaluation: Evaluation) -> Figure | None:
                 low, high = ax.get_xlim()
                 apart = max(
                     0.05 * high - (high - low) / 2, 0.0
-                )  # a tenth of the delay at least: a shorter axis would exaggerate small differences
+                )  # at least a tenth of the delay, so that small differences are not exaggerated
                 ax.set_xlim(low - apart, high + apart)
             ax.invert_xaxis()
             ax.set_ylim(min(95.0, 100 * min(v for v in data["utilisation"] if math.isfinite(v)) - 1), 101)
@@ -193,7 +193,7 @@ def _harm(evaluation: Evaluation) -> Figure | None:
 
 
 def _harm_map(evaluation: Evaluation) -> Figure | None:
-    """Draw the candidate's harm minus CUBIC's, path by buffer."""
+    """Draw the candidate's harm minus CUBIC's, over paths and buffers."""
     row = _row(evaluation, "8")
     if row is None:
         return None
@@ -212,7 +212,7 @@ def _harm_map(evaluation: Evaluation) -> Figure | None:
 
 
 def _loss_map(evaluation: Evaluation) -> Figure | None:
-    """Draw utilisation under random loss, path by share."""
+    """Draw utilisation under random loss, over paths and loss rates."""
     row = _row(evaluation, "14")
     if row is None:
         return None
@@ -233,7 +233,7 @@ def _loss_map(evaluation: Evaluation) -> Figure | None:
 def _map(
     name: str, title: str, caption: str, table: list[dict[str, Any]], *, across: str, signed: bool
 ) -> Figure | None:
-    """Draw numbers in fields, one panel beside the other; None if there would be one field only."""
+    """Draw numbers in fields, one panel next to the other; None if there is a single field."""
     import polars as pl
 
     if len({(r["down"], r["across"]) for r in table}) < 2:
@@ -320,16 +320,16 @@ def worst(evaluation: Evaluation, row: RowVerdict) -> Figure:
 
 
 def _lines_of(group: Any) -> list[str]:
-    """Return the line of each flow of a group: its own, or one for all of them."""
+    """Return the label of each flow of a group: its own, or one for all flows."""
     few = 1 < group.count <= FEW
     return [f"{group.label} {i + 1}" if few else group.label for i in range(group.count)]
 
 
 FEW = 4
-"""Largest number of flows in a group with a line each; of larger groups the sum is shown."""
+"""Largest number of flows in a group that get a line each; of larger groups the sum is shown."""
 
 WORST_WIDTH = 8.6
-"""Inches."""
+"""Width of the figure of a worst cell, inches."""
 
 
 def _smoothed(frame: Any) -> Any:

@@ -39,7 +39,7 @@ def scenario_file(row: str, cell: str, arm: str) -> str:
 
 
 def command(evaluation: Evaluation, row: RowVerdict, arm: str = "candidate", *, seed: int | None = None) -> str:
-    """Return the command that repeats the worst cell of a row, under its worst seed or another, in the folder of the evaluation."""
+    """Return the command that repeats the worst cell of a row in the folder of the evaluation, under its worst seed or another."""
     from ackclock.own import named
 
     worst = row.worst
@@ -51,7 +51,7 @@ def command(evaluation: Evaluation, row: RowVerdict, arm: str = "candidate", *, 
 def invocation(
     plan: Plan, *, rows: Sequence[str] | None = None, scale: str | None = None, more: Sequence[str] = ()
 ) -> str:
-    """Return the command of an evaluation, or of one with only some rows, another scale or further options."""
+    """Return the command of an evaluation, optionally with only some rows, another scale or further options."""
     from ackclock.own import short
 
     scale = scale or plan.scale
@@ -70,7 +70,7 @@ def invocation(
 
 
 def settling_commands(evaluation: Evaluation, *, more: Sequence[str] = ()) -> dict[str, str]:
-    """Return the command for each row that shows no difference; empty where none is known.
+    """Return for each row that shows no difference the command that would settle it; empty if none is known.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def settling_commands(evaluation: Evaluation, *, more: Sequence[str] = ()) -> di
 
 
 def write_scenarios(evaluation: Evaluation, folder: Path) -> None:
-    """Write each cell under each arm as it was run, with a controller's file beside them."""
+    """Write each cell under each arm as it was run, with the controller's file next to it."""
     from ackclock.own import copied, named
     from ackclock.scenario._toml import quoted
 
@@ -160,7 +160,7 @@ def to_json(evaluation: Evaluation, *, statements: Mapping[str, str] | None = No
 
 
 def _decided_json(evaluation: Evaluation) -> dict[str, Any] | None:
-    """Return what further looks there were; the time that they were given is left out, as it decides only their number."""
+    """Return the further looks as plain values, without their time limit, which decides only their number."""
     found = evaluation.decided
     if found is None:
         return None
@@ -270,8 +270,8 @@ def estimate(e: Estimate) -> dict[str, float | int | None]:
 
 
 def to_junit(evaluation: Evaluation) -> str:
-    """Return a suite for each row with a case for each measure of each cell; a case that is worse fails if its row
-    does.
+    """Return a test suite for each row, with a case for each measure of each cell. Only the case of the row itself can
+    fail.
     """
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', "<testsuites>"]
     for found in evaluation.rows:

@@ -1,6 +1,4 @@
-"""The common part of every cell: a dumbbell, drawn starts, a warm-up. All of it is our choice; the RFC gives no
-numbers.
-"""
+"""The common part of every cell: a dumbbell, random starts, a warm-up. All values are our choice; the RFC gives none."""
 
 from __future__ import annotations
 
@@ -16,10 +14,10 @@ PAYLOAD = 1448 / 1500
 """Share of a full packet that is application payload, with timestamps."""
 
 LEAST_BDP = 4.0
-"""Packets. Paths with a smaller product are left out, except in row 18."""
+"""Smallest bandwidth-delay product, packets. Paths with a smaller one are left out, except in row 18."""
 
 LEAST_BUFFER = 4
-"""Packets."""
+"""Smallest buffer, packets."""
 
 
 def bdp_packets(mbit: float, rtt_ms: float) -> float:
@@ -28,22 +26,22 @@ def bdp_packets(mbit: float, rtt_ms: float) -> float:
 
 
 def buffer_packets(mbit: float, rtt_ms: float, bdp: float) -> int:
-    """Return the size in packets of a buffer of this many BDP."""
+    """Return the size of a buffer of this many BDP, in packets."""
     return max(LEAST_BUFFER, round(bdp * bdp_packets(mbit, rtt_ms)))
 
 
 def warm_up_s(rtt_ms: float) -> float:
-    """Return the time that is not counted, s."""
+    """Return the warm-up, which is not measured, s."""
     return max(10.0, 50 * rtt_ms / 1e3)
 
 
 def measured_s(rtt_ms: float) -> float:
-    """Return the time that is counted, s."""
+    """Return the measured time, s."""
     return max(50.0, 200 * rtt_ms / 1e3)
 
 
 def flows(name: str, controller: str = PLACE, *, rtt_ms: float, count: int = 1, **more: Any) -> dict[str, Any]:
-    """Return a group of bulk flows that start within two round trips, at least 100 ms."""
+    """Return a group of bulk flows that start within two round trips, or within 100 ms if that is longer."""
     return {
         "name": name,
         "count": count,
@@ -55,20 +53,20 @@ def flows(name: str, controller: str = PLACE, *, rtt_ms: float, count: int = 1, 
 
 
 VOICE: Mapping[str, Any] = {"name": "probe", "workload": {"kind": "voice"}}
-"""Telephone call, whose delay is that of every flow in the same queue."""
+"""A telephone call, whose delay shows that of every flow in the same queue."""
 
 
 def camera(controller: str = "cubic") -> dict[str, Any]:
-    """Return real-time video over TCP, 1.2 Mbit/s: 30 frames a second in groups of 30, dropped when 250 ms late. Sizes
-    are from C4's tests.
+    """Return real-time video over TCP, 1.2 Mbit/s: 30 frames a second in groups of 30, dropped when 250 ms late. The
+    sizes are from C4's tests.
     """
     frames = {"kind": "media", "first": "37500 bytes", "other": "3750 bytes", "drop_late": "250 ms"}
     return {"name": "camera", "congestion_control": controller, "workload": frames}
 
 
 def shorts(name: str, controller: str, *, load: float) -> dict[str, Any]:
-    """Return short transfers: Poisson arrivals, sizes lognormal with a median of 30 kB. The limit of open transfers is
-    high enough that none is turned away.
+    """Return short transfers: Poisson arrivals, lognormal sizes with a median of 30 kB. The limit of open transfers is
+    so high that none is refused.
     """
     sizes = {"kind": "lognormal", "median": "30000 bytes", "sigma": 1.5}
     arrivals = {"kind": "poisson", "load": load}
@@ -148,7 +146,7 @@ def about(mbit: float, rtt_ms: float, bdp: float | None = None, what: str = "", 
 
 
 def path_id(mbit: float, rtt_ms: float, bdp: float | None = None) -> str:
-    """Return a path as part of a file name."""
+    """Return a path in the form used in file names."""
     return f"{mbit:g}M-{rtt_ms:g}ms" + ("" if bdp is None else f"-{bdp:g}bdp")
 
 
@@ -156,9 +154,10 @@ RATES, RTTS, BUFFERS = (1, 10, 100, 1000), (10, 40, 100, 300), (0.25, 1, 2, 8)
 
 
 def grid(quick: Sequence[tuple[float, float, float]] = ()) -> Iterator[tuple[float, float, float, Scale]]:
-    """Return rate (Mbit/s), RTT (ms) and buffer (BDP) of every path that holds at least four packets, with its scale.
+    """Yield rate (Mbit/s), RTT (ms) and buffer (BDP) of every path with a BDP of at least four packets, with its scale.
 
-    The standard scale has all RTTs at 10 Mbit/s, and 40 ms (1 Mbit/s: 100 ms) at the other rates; the full one has all.
+    The standard scale has all RTTs at 10 Mbit/s, and 40 ms (at 1 Mbit/s: 100 ms) at the other rates. The full scale has
+    all paths.
     """
     for mbit in RATES:
         for rtt_ms in RTTS:
@@ -173,7 +172,7 @@ def grid(quick: Sequence[tuple[float, float, float]] = ()) -> Iterator[tuple[flo
 def cell(
     name: str, scenario: Mapping[str, Any], labels: Mapping[str, Any], *, scale: Scale = "standard", alone: bool = False
 ) -> Cell:
-    """Return a cell; one with a rate of 1 Gbit/s is marked."""
+    """Return a cell, marked if its rate is 1 Gbit/s or more."""
     return Cell(
         id=name,
         scenario=scenario,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ackclock.sweep import Executor, Status, Store
 
 NAME = "evaluate"
-"""Name of the sweep in the store."""
+"""Name of the evaluation's sweep in the store."""
 
 KEPT = (
     ("performance", None),
@@ -40,17 +40,17 @@ KEPT = (
     ("acks", ("t_s", "event")),
     ("drops", ("t_s", "flow")),
 )
-"""Tables of each run."""
+"""Tables and columns that are kept of each run."""
 
 
 class RunsFailedError(InputError):
-    """A run of a cell failed through the engine's or the controller's fault, not because of the request."""
+    """Raised if a run of a cell failed because of the engine or the controller, and not because of the request."""
 
     exit_code = 4
 
 
 Key = tuple[str, str, str]
-"""Row, cell, arm; the arm is empty for a cell without the candidate."""
+"""(row, cell, arm); the arm is empty for a cell without the candidate."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +105,7 @@ class Evaluation:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def summary(self) -> dict[str, int]:
-        """Verdict -> number of rows."""
+        """Number of rows by verdict."""
         from ackclock.evaluate.verdict import VERDICTS
 
         return {v: sum(r.verdict == v for r in self.rows) for v in VERDICTS}
@@ -113,7 +113,7 @@ class Evaluation:
 
 @dataclass(slots=True)
 class _Entry:
-    """Cell under one arm."""
+    """One cell under one arm."""
 
     row: Row
     cell: Cell
@@ -127,7 +127,7 @@ class _Entry:
 
     @property
     def judged(self) -> bool:
-        """Whether verdicts depend on it seed by seed."""
+        """Whether verdicts depend on single seeds of this arm."""
         return self.arm is not None and self.arm.role != "information"
 
 
@@ -145,9 +145,9 @@ def evaluate(
     Parameters
     ----------
     plan, folder, executor
-        What to run, where runs are kept, and who makes them.
+        Plan of the evaluation, folder of the runs, and executor that makes them.
     progress, stop
-        Called with progress; if set, the runs end early.
+        Function that is called with progress; event that ends the runs early.
     within
         Time for further looks at rows without a difference, after the runs of the scale; None: no such looks.
 
@@ -168,7 +168,7 @@ def evaluate(
             if not _extend(plan, entries, found, most):
                 break
         rows = judge_rows(_by_row(plan, found), plan.scale)
-        # before the further looks, whose end by the clock may leave tasks in the executor
+        # before the further looks, because their time limit may leave tasks in the executor
         searched = _searched(plan, folder, executor, stop)
         decided = None
         if within is not None:
@@ -193,7 +193,7 @@ def _searched(
 
 
 class _Deadline(threading.Event):
-    """Set when the clock reaches a time, or when another event is."""
+    """Event that is set when the clock reaches a time, or when another event is set."""
 
     def __init__(self, within: Within, until: float, other: threading.Event | None) -> None:
         super().__init__()
@@ -210,7 +210,7 @@ class _Deadline(threading.Event):
 
 @dataclass(slots=True)
 class _Looks:
-    """Further looks: makes their runs, and judges the rows again. Verdicts of other rows stay those of their own look."""
+    """Further looks: makes their runs, and judges the rows again. The verdicts of other rows keep those of their own look."""
 
     plan: Plan
     entries: Sequence[_Entry]
@@ -221,17 +221,17 @@ class _Looks:
     stop: threading.Event | None
 
     def count(self, seeds: Mapping[str, int]) -> int:
-        """Number of runs that these seeds of the rows' cells add."""
+        """Return the number of runs that these seeds add in the rows' cells."""
         return sum(max(0, n - len(e.seeds)) for e, n in self._extended(seeds))
 
     def _extended(self, seeds: Mapping[str, int]) -> list[tuple[_Entry, int]]:
-        """Return the entries that get more seeds: those of cells of which the rows' means are."""
+        """Return the entries that get more seeds: those of cells that enter the rows' means."""
         counted = {key for key, cells in self.found.items() if any(j.counts for j in cells)}
         some = [e for e in self.entries if e.judged and e.row.id in seeds and (e.row.id, e.cell.id) in counted]
         return [(e, seeds[e.row.id]) for e in some]
 
     def look(self, seeds: Mapping[str, int], number: int, until: float) -> Sequence[RowVerdict] | None:
-        """Make the runs of a look and judge its rows; None if the time ends before."""
+        """Make the runs of a look and judge its rows; None if the time limit is reached before."""
         before = [(e, e.seeds) for e, _ in self._extended(seeds)]
         for entry, n in self._extended(seeds):
             entry.seeds = range(1, max(n, len(entry.seeds)) + 1)
@@ -261,7 +261,7 @@ def _maker(
     executor: Executor,
     progress: Callable[[Status], None] | None,
 ) -> Iterator[Callable[[Sequence[_Entry], threading.Event | None], _Made]]:
-    """Return the executor of runs, the simulator or the kernel; both keep runs in a store of the folder."""
+    """Yield a function that makes runs in the simulator or the kernel. Both keep runs in a store in the folder."""
     from ackclock.sweep import Store
 
     if plan.backend == "sim":
@@ -278,7 +278,7 @@ def _maker(
 
 
 def _with_victims(entries: Sequence[_Entry], tables: Sequence[Tables]) -> _Made:
-    """Return entries by key, each with the runs of its victim alone."""
+    """Return the tables by entry, each with the runs of its victim alone."""
     found = {entry.key: one for entry, one in zip(entries, tables, strict=True)}
     for entry in entries:
         if entry.arm is not None and entry.cell.alone:
@@ -288,7 +288,7 @@ def _with_victims(entries: Sequence[_Entry], tables: Sequence[Tables]) -> _Made:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Runs:
-    """Cells under some arms, with the same seeds everywhere.
+    """Values of cells under some arms, all with the same seeds.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ def collect(
     progress: Callable[[Status], None] | None = None,
     stop: threading.Event | None = None,
 ) -> Runs:
-    """Run every cell of a plan under these arms and seeds, without a verdict. Errors as in `evaluate`."""
+    """Run every cell of a plan under these arms and seeds, without judging. Raises the errors of `evaluate`."""
     from ackclock.sweep import Store
 
     entries = _entries(plan, arms, seeds)
@@ -350,12 +350,12 @@ def _made(
     made_by: str | None = None,
 ) -> _Made:
     """Make or find the runs of every entry. Rows with the same scenario share its runs. Failed runs of the kernel are
-    made again: the machine may have been the cause.
+    made again, because the machine may have been the cause.
     """
     from ackclock._results.result import named_groups
     from ackclock.sweep import Campaign, Cell, Recipe
 
-    if not entries:  # only rows that do not apply were requested
+    if not entries:  # all requested rows are without cells
         return {}
 
     recipe = Recipe(metrics=(), tables=KEPT)
@@ -368,7 +368,7 @@ def _made(
         )
     if status.failed:
         if made_by is not None:
-            kernel.unchanged(made_by)  # a failure may be the machine's fault
+            kernel.unchanged(made_by)  # the kernel may have been replaced
         raise RunsFailedError(_why(store, entries, cells, status.failed))
     store.compact(recipe.text)
     runs = campaign.by_cell("runs")
@@ -383,7 +383,7 @@ def _made(
 
 
 def _why(store: Store, entries: Sequence[_Entry], cells: Sequence[_SweepCell], count: int) -> str:
-    """Return where and how the first of these runs failed. The store also knows failures of former versions of the
+    """Return where and why the first of these runs failed. The store may also have failures of earlier versions of the
     controller.
     """
     why = {(scenario, seed): text for scenario, seed, text in store.failures(NAME, 1_000_000)}
@@ -397,7 +397,7 @@ def _why(store: Store, entries: Sequence[_Entry], cells: Sequence[_SweepCell], c
 
 
 def values(tables: Tables, cell: Cell, row: Row) -> dict[str, Values]:
-    """Return every measure of a row, in one cell under one arm."""
+    """Return the values of every measure of a row in one cell under one arm."""
     return {m.name: Values(numbers=m.of(tables, cell), digests=tables.digests) for m in row.measures}
 
 
@@ -422,7 +422,7 @@ def _cells(entries: Sequence[_Entry]) -> list[tuple[Row, Cell]]:
 
 
 def _extend(plan: Plan, entries: Sequence[_Entry], found: _Found, most: int) -> bool:
-    """Give more seeds to cells whose row needs them; arms for information and victims alone keep theirs."""
+    """Give more seeds to cells whose row needs them. Arms for information and victims alone keep theirs."""
     wanted = more_seeds(_by_row(plan, found), plan.scale, most)
     more = False
     for entry in entries:

@@ -1,7 +1,7 @@
-"""An evaluation on the real kernel: rows as far as the kernel can run them, and their runs.
+"""An evaluation on the real kernel: the rows that the kernel can run, and their runs.
 
-The network is the simulator's (`--network relay`), so both arms of a cell meet the same links and the same losses. Runs are kept as the
-simulator's are, under the kernel's identity in place of the engine's.
+The network is simulated (`--network relay`), so both arms of a cell meet the same links and losses. Runs are stored like the
+simulator's, under the kernel's identity in place of the engine's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["carried_out", "executor", "facts", "has", "identity", "unchanged"]
 
 LONGEST = 120
-"""Largest length of a reason in letters."""
+"""Largest number of characters in a reason."""
 
 
 def has(controller: str) -> bool:
@@ -35,7 +35,7 @@ def has(controller: str) -> bool:
 
 
 def carried_out(rows: Sequence[Row], candidate: Arm, scale: Scale, *, gigabit: bool) -> list[Row]:
-    """Return the rows without the cells that the kernel cannot run, and the reason in the words of the refusal."""
+    """Return the rows without the cells that the kernel cannot run, with the reason in the words of the refusal."""
     found = []
     for row in rows:
         cells, reasons = [], dict.fromkeys(row.needs)
@@ -55,8 +55,8 @@ def carried_out(rows: Sequence[Row], candidate: Arm, scale: Scale, *, gigabit: b
 
 
 def executor(jobs: int, made_by: str) -> Threads:
-    """Return threads that each supervise one kernel, on a CPU of its own; a run fails if `made_by` differs from what
-    would make it.
+    """Return threads that each supervise one kernel on a CPU of its own. A run fails if the kernel's identity is no
+    longer `made_by`.
     """
     from ackclock.sweep import Threads
 
@@ -77,7 +77,7 @@ def executor(jobs: int, made_by: str) -> Threads:
 
 
 def unchanged(made_by: str) -> None:
-    """Check that runs would still be made by the kernel and guest program of this identity.
+    """Check that the kernel and the guest program still have this identity.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def unchanged(made_by: str) -> None:
 
 
 def _first(task: Task, cpu: int) -> Done:
-    """Make the first run of a task: a run takes seconds, and the others are handed out again."""
+    """Make only the first run of a task. A run takes seconds, so the others become tasks of other threads."""
     from ackclock.sweep.task import Done
 
     place, seed = task.runs[0]
@@ -102,8 +102,8 @@ def _first(task: Task, cpu: int) -> Done:
 
 
 def _kept(table: Columns, columns: Sequence[str] | None) -> Columns:
-    """Return the wanted columns in kinds that do not depend on the run: numbers are floats, except those that identify
-    a flow.
+    """Return the wanted columns with types that do not depend on the run: numbers are floats, except for flow
+    identifiers.
     """
     import numpy as np
 
@@ -122,7 +122,7 @@ def _kept(table: Columns, columns: Sequence[str] | None) -> Columns:
 
 
 NAMES = ("flow", "group", "number")
-"""Columns that number things, which the kernel always reports."""
+"""Columns with identifiers, which the kernel always reports."""
 
 
 def facts() -> str:

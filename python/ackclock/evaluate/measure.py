@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 Of = Callable[[Tables, Cell], dict[int, float]]
 
 SENT = ("send", "rtx", "tlp")
-"""Events of a trace that are transmissions."""
+"""Trace events that are transmissions."""
 
 
 def each(table: str, number: Callable[[pl.DataFrame, Cell], float | None]) -> Of:
-    """Return a number from the rows of each seed's run in a table; a run without rows has none."""
+    """Return a measure computed from the rows of a table, run by run; NaN for a run without a value."""
 
     def of(t: Tables, c: Cell) -> dict[int, float]:
         found = {seed: number(rows, c) for seed, rows in t.rows(table).items()}
@@ -34,12 +34,12 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def column(name: str, group: str = "") -> Of:
-    """Return a column of `performance`, for a group or for all flows."""
+    """A column of `performance`, for a group or for all flows."""
     return lambda t, _: t.group(group, name) if group else t.whole(name)
 
 
 def utilisation(group: str = "") -> Of:
-    """Return goodput divided by the maximum that the bottleneck's rate allows."""
+    """Goodput divided by the maximum that the bottleneck's rate allows."""
 
     def of(t: Tables, c: Cell) -> dict[int, float]:
         most = c.about["rate_bps"] * PAYLOAD
@@ -49,7 +49,7 @@ def utilisation(group: str = "") -> Of:
 
 
 def queue_delay(name: str = "p95_delay_s", group: str = "") -> Of:
-    """Return one-way delay minus that of the idle path, s."""
+    """One-way delay minus that of the idle path, s."""
 
     def of(t: Tables, c: Cell) -> dict[int, float]:
         return {seed: value - c.base_delay_s for seed, value in column(name, group)(t, c).items()}
@@ -58,7 +58,7 @@ def queue_delay(name: str = "p95_delay_s", group: str = "") -> Of:
 
 
 def harm_to_goodput(group: str) -> Of:
-    """Return (x - y) / x: the victim's loss relative to its goodput alone (Ware et al., HotNets 2019)."""
+    """Goodput that the victim loses relative to its goodput alone, (x - y) / x (Ware et al., HotNets 2019)."""
 
     def of(t: Tables, _: Cell) -> dict[int, float]:
         alone = _alone(t, group, "goodput_bps")
@@ -68,7 +68,7 @@ def harm_to_goodput(group: str) -> Of:
 
 
 def harm_to_delay(group: str) -> Of:
-    """Return (y - x) / y of the 95th percentile of the one-way delay."""
+    """Increase of the 95th percentile of the victim's one-way delay relative to that with the arm, (y - x) / y."""
 
     def of(t: Tables, _: Cell) -> dict[int, float]:
         alone = _alone(t, group, "p95_delay_s")
@@ -78,7 +78,7 @@ def harm_to_delay(group: str) -> Of:
 
 
 def _alone(t: Tables, group: str, column: str) -> float:
-    """Return the mean of a victim alone over a few seeds: both arms are compared with it, so it only scales their
+    """Return the mean of a victim alone over a few seeds. Both arms are compared with it, so it only scales their
     difference.
     """
     assert t.alone is not None, "the cell runs the victim alone, too"
@@ -87,7 +87,7 @@ def _alone(t: Tables, group: str, column: str) -> float:
 
 
 def _in_windows(rows: pl.DataFrame, length_s: float, begin_s: float) -> dict[int, list[float]]:
-    """Return the goodput of each flow in whole windows, by flow."""
+    """Return the goodput of each flow in complete windows."""
     import polars as pl
 
     late = rows.filter(pl.col("t_s") > begin_s + 1e-9)
@@ -107,8 +107,8 @@ def _in_windows(rows: pl.DataFrame, length_s: float, begin_s: float) -> dict[int
 
 
 def _shares(flows: Sequence[int], of: int, number: Callable[[list[float], float], float | None]) -> Of:
-    """Return a number computed from the flows' goodput in windows of at least 10 s and 100 round trips, and from an
-    equal share.
+    """A number computed from the flows' goodput in windows of at least 10 s and 100 round trips, and from an equal
+    share.
     """
 
     def shares(rows: pl.DataFrame, c: Cell) -> float | None:
@@ -120,8 +120,7 @@ def _shares(flows: Sequence[int], of: int, number: Callable[[list[float], float]
 
 
 def starved(flows: Sequence[int], *, of: int) -> Of:
-    """Return the share of windows of at least 10 s and 100 round trips in which a flow has less than a tenth of an
-    equal share.
+    """Share of windows of at least 10 s and 100 round trips in which a flow has less than a tenth of an equal share.
 
     Parameters
     ----------
@@ -134,12 +133,12 @@ def starved(flows: Sequence[int], *, of: int) -> Of:
 
 
 def least_share(flows: Sequence[int], *, of: int) -> Of:
-    """Return a flow's smallest fraction of an equal share in any window, see `starved`."""
+    """A flow's smallest fraction of an equal share in any window (see `starved`)."""
     return _shares(flows, of, lambda windows, fair: min((v / fair for v in windows), default=None))
 
 
 def jain(length_s: float = 10.0, begin_s: float = 10.0) -> Of:
-    """Return the mean over windows of Jain's index."""
+    """Mean of Jain's index over windows."""
 
     def mean(rows: pl.DataFrame, _: Cell) -> float | None:
         windows = list(zip(*_in_windows(rows, length_s, begin_s).values(), strict=False))
@@ -149,7 +148,7 @@ def jain(length_s: float = 10.0, begin_s: float = 10.0) -> Of:
 
 
 def share_of(flow: int, begin_s: float) -> Of:
-    """Return one flow's share of all goodput from a time on."""
+    """One flow's share of all goodput after `begin_s`."""
     import polars as pl
 
     def share(rows: pl.DataFrame, _: Cell) -> float | None:
@@ -161,8 +160,8 @@ def share_of(flow: int, begin_s: float) -> Of:
 
 
 def settling(at_s: float, *, bps: float, until_s: float, flow: int | None = 0, hold_s: float = 1.0) -> Of:
-    """Return the seconds from a change until goodput reaches 90 % of this rate and stays there; the remaining time if
-    it never does.
+    """Seconds from a change until goodput reaches 90 % of this rate and stays there; the remaining time if it never
+    does.
     """
     import polars as pl
 
@@ -188,7 +187,7 @@ def _settled(times: Sequence[float], values: Sequence[float], at_s: float, level
 
 
 def goodput_between(begin_s: float, end_s: float, *, flow: int | None = None) -> Of:
-    """Return the mean goodput of a flow, or of all, in a time interval of the run, bit/s."""
+    """Mean goodput of a flow, or of all, in a time interval of the run, bit/s."""
     import polars as pl
 
     def mean(rows: pl.DataFrame, _: Cell) -> float | None:
@@ -202,19 +201,17 @@ def goodput_between(begin_s: float, end_s: float, *, flow: int | None = None) ->
 
 
 def completion(quantile: float, *, followed_s: float, least_bytes: float = 0.0, most_bytes: float = math.inf) -> Of:
-    """Return a quantile of the durations of transactions of some sizes, s; the value `followed_s` means that or more.
+    """A quantile of the durations of transactions of some sizes, s; the value `followed_s` means that or more.
 
     Each transaction is followed for the same time. Only those that started at least that long before the end of the run
-    count, finished or not. One that took longer, or never finished, counts with `followed_s`: without it the quantile
-    would look too good.
+    count, whether finished or not. A transaction that took longer, or never finished, counts with `followed_s`;
+    otherwise the quantile would look too good.
     """
     return _followed(lambda took: took.quantile(quantile, "linear"), followed_s, least_bytes, most_bytes)
 
 
 def mean_time(*, followed_s: float, least_bytes: float = 0.0, most_bytes: float = math.inf) -> Of:
-    """Return the mean duration of transactions of some sizes, s, in which longer ones count with `followed_s`
-    (restricted mean).
-    """
+    """Mean duration of transactions of some sizes, s, in which longer ones count with `followed_s` (restricted mean)."""
 
     def mean(took: pl.Series) -> float | None:
         return float(took.sum()) / len(took) if len(took) else None
@@ -223,7 +220,7 @@ def mean_time(*, followed_s: float, least_bytes: float = 0.0, most_bytes: float 
 
 
 def unfinished(*, followed_s: float, least_bytes: float = 0.0, most_bytes: float = math.inf) -> Of:
-    """Return the share of these transactions that did not finish within `followed_s`."""
+    """Share of transactions of some sizes that did not finish within `followed_s`."""
 
     def share(took: pl.Series) -> float | None:
         return int((took >= followed_s).sum()) / len(took) if len(took) else None
@@ -232,7 +229,7 @@ def unfinished(*, followed_s: float, least_bytes: float = 0.0, most_bytes: float
 
 
 def _followed(number: Callable[[pl.Series], float | None], followed_s: float, least: float, most: float) -> Of:
-    """Return a number computed from the durations of transactions, none longer than `followed_s`."""
+    """A number computed from the durations of transactions, each limited to `followed_s`."""
     import polars as pl
 
     took = pl.col("total_s").fill_nan(None).fill_null(math.inf).clip(upper_bound=followed_s)
@@ -247,16 +244,14 @@ def _followed(number: Callable[[pl.Series], float | None], followed_s: float, le
 
 
 def unanswered(asked: int) -> Of:
-    """Return the share of this many transactions that did not finish before the run did, including those that never
+    """Share of this many transactions that did not finish before the end of the run, including those that never
     started.
     """
     return each("transactions", lambda rows, _: 1 - int(rows["done"].sum()) / asked)
 
 
 def fetched(quantile: float, flow: int = 0) -> Of:
-    """Return a quantile of the durations of a flow's fetches or bursts, s; an unfinished one counts with its time so
-    far.
-    """
+    """A quantile of the durations of a flow's fetches or bursts, s; an unfinished one counts with its time so far."""
     import polars as pl
 
     def took(rows: pl.DataFrame, c: Cell) -> float | None:
@@ -267,7 +262,7 @@ def fetched(quantile: float, flow: int = 0) -> Of:
 
 
 def late(most_s: float, flow: int) -> Of:
-    """Return the share of a flow's frames that took longer than this, were skipped or never arrived."""
+    """Share of a flow's frames that took longer than this, were skipped or never arrived."""
     import polars as pl
 
     def share(rows: pl.DataFrame, _: Cell) -> float | None:
@@ -278,7 +273,7 @@ def late(most_s: float, flow: int) -> Of:
 
 
 def finished(flow: int = 0) -> Of:
-    """Return the completion of a transfer, s from its start; the end of the run if it never completed."""
+    """Completion of a transfer, s from its start; the end of the run if it never completed."""
     import polars as pl
 
     def took(rows: pl.DataFrame, c: Cell) -> float:
@@ -289,7 +284,7 @@ def finished(flow: int = 0) -> Of:
 
 
 def of_flows(name: str) -> Of:
-    """Return the sum of a column of `flows`; no number if a flow has none, because its part of the sum is unknown."""
+    """Sum of a column of `flows`; NaN if a flow has no value, because its part of the sum is unknown."""
 
     def total(rows: pl.DataFrame, _: Cell) -> float | None:
         values = rows[name].cast(float).fill_nan(None)
@@ -299,7 +294,7 @@ def of_flows(name: str) -> Of:
 
 
 def sent_between(begin_s: float, end_s: float, *, per_s: float | None = None) -> Of:
-    """Return the transmissions of flow 0 in a time interval, in total or per this many seconds."""
+    """Transmissions of flow 0 in a time interval, in total or per this many seconds."""
     import polars as pl
 
     def sent(rows: pl.DataFrame, _: Cell) -> float | None:
@@ -312,33 +307,31 @@ def sent_between(begin_s: float, end_s: float, *, per_s: float | None = None) ->
 
 
 def backoff(begin_s: float, end_s: float) -> Of:
-    """Return the smallest growth factor of the gaps between timeouts, from the second timeout on; 2 is exponential
-    backoff.
-    """
+    """Smallest growth factor of the gaps between timeouts, from the second timeout; 2 is exponential backoff."""
     import polars as pl
 
     def growth(rows: pl.DataFrame, c: Cell) -> float | None:
         if not rows.height:
             return None
-        # Packets in flight when everything was lost, and one tail loss probe, are not backoff.
+        # Packets in flight when the total loss begins, and one tail loss probe, are not part of the backoff.
         quiet = begin_s + max(1.0, 10 * c.about["rtt_s"])
         sent = rows.filter(pl.col("event").is_in(SENT) & pl.col("t_s").is_between(quiet, end_s))["t_s"].to_list()
-        gaps = [b - a for a, b in pairwise(sorted(set(sent)))]  # a timeout of QUIC sends two packets at once
+        gaps = [b - a for a, b in pairwise(sorted(set(sent)))]  # a timeout of QUIC sends two packets at the same time
         return min((b / a for a, b in pairwise(gaps) if a > 0), default=None)
 
     return each("acks", growth)
 
 
 SEGMENT = 1500 * 8
-"""Bits of a packet, the unit of a circuit breaker."""
+"""Bits of a packet, the unit of circuit breakers."""
 
 
 def media_tripped(flow: int, *, fps: int = 30, group: int = 30) -> Of:
-    """Return the share of reports at which the congestion breaker of a media flow has tripped (RFC 8083, §4.3).
+    """Share of reports at which the congestion breaker of a media flow has tripped (RFC 8083, §4.3).
 
-    Reports arrive every second. Over CB_INTERVAL reports the flow must not send more than ten times what TCP would at
-    its share of lost packets, by the simple form of the equation, with the round trip of the idle path: with the
-    measured one it would trip sooner.
+    Reports arrive every second. Over CB_INTERVAL reports the flow must not send more than ten times the rate of TCP at
+    its loss rate, by the simple form of the equation with the RTT of the idle path. The measured RTT would make it trip
+    sooner.
     """
 
     def of(t: Tables, c: Cell) -> dict[int, float]:
@@ -365,12 +358,11 @@ def media_tripped(flow: int, *, fps: int = 30, group: int = 30) -> Of:
 
 
 def tripped() -> Of:
-    """Return the share of intervals in which the candidate's flows are behind a circuit breaker that has tripped (RFC
-    8084, §3).
+    """Share of intervals in which the candidate's flows are behind a tripped circuit breaker (RFC 8084, §3).
 
-    An interval is 5 s or 20 round trips. It is bad if more than a tenth of the arrivals are dropped and the offered
-    rate of all flows is above ten times what as many Reno flows would send at that loss (RFC 8083, §4.3, simplified).
-    Three successive bad intervals trip the breaker.
+    An interval is 5 s or 20 round trips, whichever is longer. It is bad if more than a tenth of the arrivals are
+    dropped and the offered rate of all flows exceeds ten times that of as many Reno flows at that loss (RFC 8083, §4.3,
+    simplified). Three successive bad intervals trip the breaker.
     """
 
     def of(t: Tables, c: Cell) -> dict[int, float]:

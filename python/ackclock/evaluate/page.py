@@ -1,4 +1,4 @@
-"""The report of an evaluation: one page that needs no network."""
+"""The report of an evaluation: a single page that needs no network."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ COMPANY = {
 """Other flows on the path: columns of the matrix."""
 
 KINDS = {"worse": "fails", "mixed": "fails", "no difference shown": "undecided", "no worse": "holds", "better": "holds"}
-"""Verdict -> appearance of a table's cell."""
+"""Verdict -> appearance of a table cell."""
 
 
 WRITTEN = ("cells", "cells.parquet", "evaluate.json", "figures", "junit.xml", "report.html")
-"""Files of an evaluation in its folder, beside its store."""
+"""Files of an evaluation in its folder, in addition to its store."""
 
 MARKS = ("evaluate.json",)
 """Files that identify the folder of an evaluation."""
@@ -88,7 +88,7 @@ def _svg(figure: Any) -> bytes:
 
 
 def _tables(figure: Any) -> list[tuple[str, Any]]:
-    """Return the numbers of a figure, by file name."""
+    """Return the data tables of a figure, by file name."""
     return [(n if n.startswith(figure.name) else f"{figure.name}-{n}", table) for n, table in figure.data.items()]
 
 
@@ -154,7 +154,7 @@ def page(evaluation: Evaluation, *, statements: Mapping[str, str]) -> report.Pag
 
 
 def _command(evaluation: Evaluation) -> str:
-    """Return the command of the report; of further looks it has the option, and the facts say how many there were."""
+    """Return the command of the report, with the option for further looks if there were any."""
     return invocation(evaluation.plan, more=["--decide"] if evaluation.decided else [])
 
 
@@ -242,7 +242,7 @@ def _legend() -> report.Prose:
 
 
 def number(value: float) -> str:
-    """Format three significant digits."""
+    """Format a number with three significant digits."""
     return f"{value:.3g}".replace("-", "−") if math.isfinite(value) else "–"
 
 
@@ -260,7 +260,7 @@ def with_unit(value: float, unit: str) -> str:
 
 
 def mean(j: Judged, arm: Literal["candidate", "reference"]) -> str:
-    """Format the mean of an arm, with a sign before it if it is a lower bound."""
+    """Format the mean of an arm, marked if it is a lower bound."""
     value = j.candidate.value if arm == "candidate" else j.reference.value
     return ("≥ " if arm in j.at_least else "") + with_unit(value, j.measure.unit)
 
@@ -300,7 +300,7 @@ def _reasons(evaluation: Evaluation) -> report.Table:
 
 
 def _open(evaluation: Evaluation) -> tuple[report.Block, ...]:
-    """Return what would settle the rows that show no difference."""
+    """Return a table of what would settle the rows that show no difference; empty if there are none."""
     commands = settling_commands(evaluation)
     rows = tuple(
         (TableCell(text=one.row, kind="head"), TableCell(text=one.text, kind="text"), TableCell(text=commands[one.row], kind="text"))
@@ -412,7 +412,7 @@ def _method(evaluation: Evaluation) -> tuple[report.Block, ...]:
 
 
 def _cells(evaluation: Evaluation) -> report.Prose:
-    """Return every number, folded: a table for each row."""
+    """Return every number: a folded table for each row."""
     from html import escape
 
     parts = []

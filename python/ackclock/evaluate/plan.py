@@ -1,4 +1,4 @@
-"""Plan of an evaluation: the candidate, the arms beside it, the rows and the seeds."""
+"""Plan of an evaluation: the candidate, the other arms, the rows and the seeds."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ackclock.evaluate.situation import Arm, Environment, Row, Scale, filled
 
 REFERENCE = "cubic"
 INFORMATION = ("reno", "bbr3")
-"""Controllers shown in the candidate's place for information; no verdict depends on them, and they skip cells of the
-full scale.
+"""Controllers shown in the candidate's place for information. No verdict depends on them, and they skip the cells of
+the full scale.
 """
 
 FEW_SEEDS = 3
-"""Seeds of each cell for those, and for a victim alone, of which only the mean is needed: no verdict depends on single
-seeds.
+"""Number of seeds for these arms and for a victim alone. Only their means are needed, because no verdict depends on
+their single seeds.
 """
 
 SEEDS: Mapping[str, tuple[int, int]] = {"quick": (3, 3), "standard": (10, 40), "full": (10, 80)}
-"""Seeds of each cell: initial and maximum number."""
+"""Initial and maximum number of seeds of each cell, by scale."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class Plan:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """Rows asked for.
+        """The requested rows.
 
         Raises
         ------
@@ -91,7 +91,7 @@ class Plan:
 
     @property
     def arms(self) -> list[Arm]:
-        """Arms in the candidate's place, the candidate first."""
+        """Arms that are run in the candidate's place, the candidate first."""
         found = [self.candidate, Arm(role="reference", name=REFERENCE, controller=REFERENCE)]
         if self.rival is not None:
             found.append(self.rival)
@@ -116,7 +116,7 @@ def _has_transport_of_its_own(arm: Arm) -> bool:
 
 
 def _within(row: Row, arms: Sequence[Arm], scale: Scale, *, gigabit: bool) -> Row:
-    """Return the row without the cells that only TCP can have, and the reason in the words of the refusal."""
+    """Return the row without the cells that only TCP can run, with the reason in the words of the refusal."""
     from ackclock.scenario import Scenario
 
     asked = list(row.at(scale, gigabit=gigabit))

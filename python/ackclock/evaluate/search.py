@@ -1,4 +1,4 @@
-"""Row x5: a search for the environment in which the candidate does worst, with the same budget for every controller."""
+"""Row x5: a search for the candidate's worst environment, with the same budget for every controller."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from ackclock.sweep import Executor
 
 BUDGET, EVALUATIONS, SEED = "steps", 200, 1
-"""Settings of the search."""
+"""Budget, number of evaluations and seed of the search."""
 
 FOLDER = "search"
-"""Folder of the search's journals, one for each search started."""
+"""Folder of the journals, one for each search."""
 
 
 def searched(

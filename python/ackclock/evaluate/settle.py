@@ -1,4 +1,4 @@
-"""The runs or the scale that would settle a row that shows no difference."""
+"""The runs, or the scale, that would settle a row that shows no difference."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ackclock.judge.intervals import Estimate
 from ackclock.judge.looks import LOOKS, MOST_TIMES, runs_needed, widened
 
 How = Literal["seeds", "scale", "look", "nothing"]
-"""Ways to settle a row: more seeds, a larger scale, a look at a run without a number; or none is known."""
+"""Ways to settle a row: more seeds, a larger scale, a look at a run without a number, or no known one."""
 
 LARGER: Mapping[Scale, Scale] = {"quick": "standard", "standard": "full"}
 
@@ -30,9 +30,9 @@ class Settling:
     how
         Way to settle it.
     text
-        Sentence that says it.
+        Outlook as a sentence.
     seeds, runs
-        Seeds of each cell that it takes, and further runs; 0 if it is not a matter of seeds.
+        Number of seeds of each cell that would settle the row, and of further runs; 0 if seeds cannot.
     arm, seed
         For a look: arm and seed of a run without a number in the row's worst cell.
     """
@@ -59,9 +59,9 @@ def _counts(judged: Judged, name: str) -> bool:
 
 
 def needed(found: RowVerdict) -> float:
-    """Return the number of seeds that would settle a row at a later look, by its spread now.
+    """Return the number of seeds that would settle a row at a later look, given its present spread.
 
-    One measure beyond its margin is enough for "worse". Otherwise all have to lie within theirs.
+    One measure beyond its margin is enough for "worse". Otherwise all must be within theirs.
     """
     beyond: list[float] = []
     within: list[float] = []
@@ -71,7 +71,7 @@ def needed(found: RowVerdict) -> float:
 
 
 def by_seeds(found: RowVerdict, scale: Scale) -> bool:
-    """Whether more seeds can settle a row at this scale."""
+    """Return whether more seeds can settle a row at this scale."""
     means = open_means(found)
     if found.verdict != "no difference shown" or not means or any(j.lopsided for j in found.cells):
         return False
@@ -79,7 +79,7 @@ def by_seeds(found: RowVerdict, scale: Scale) -> bool:
 
 
 def seeds_of(found: RowVerdict) -> int:
-    """Return the number of seeds that all cells of a row's means have."""
+    """Return the smallest number of seeds in the cells of a row's means."""
     return min((j.runs for j in found.cells if j.counts), default=0)
 
 
@@ -115,7 +115,7 @@ def settling(found: RowVerdict, plan: Plan, numbers: Mapping[tuple[str, str, str
 
 
 def _look(found: RowVerdict, judged: Judged, numbers: Mapping[tuple[str, str, str, str], Values]) -> Settling:
-    """Return the run that has to be looked at: no number of runs replaces one that has no number."""
+    """Return the run without a number that has to be examined. More runs cannot replace it."""
     arm = "candidate" if judged.without[0] > judged.without[1] else REFERENCE
     values = numbers[(found.row.id, judged.cell.id, judged.measure.name, arm)]
     seed = min(values.without(values.runs))

@@ -12,36 +12,36 @@ if TYPE_CHECKING:
     import polars as pl
 
 PLACE = "@"
-"""Placeholder in a cell's scenario for the candidate, and for its rivals in the other arms."""
+"""Placeholder for the controller under test in a cell's scenario."""
 
 SCALES = ("quick", "standard", "full")
 Scale = Literal["quick", "standard", "full"]
 
 Environment = Literal["internet", "datacentre"]
-"""Environment that a controller is meant for."""
+"""Environment for which a controller is intended."""
 
 Level = Literal["MUST", "SHOULD", "should", "ought", ""]
-"""Requirement level in the RFC; empty if it only describes, or if the row is ours."""
+"""Requirement level in the RFC; empty if the RFC only describes, or if the row is our own."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """Scenario with a place for the candidate.
+    """Scenario with a placeholder for the candidate.
 
     Parameters
     ----------
     id
-        Unique in its row; part of file names.
+        Identifier, unique within the row and part of file names.
     scenario
         Keys of a scenario, with `PLACE` in place of the controller's name.
     about
         Numbers that name the cell: `rate_bps`, `rtt_s`, `buffer_bdp`, `victim`, `flows`.
     scale
-        Smallest scale that includes it.
+        Smallest scale that includes the cell.
     alone
-        Whether to run it without the candidate as well: harm is measured against the others' results alone.
+        Whether the cell is run without the candidate as well: harm is measured against the others' results alone.
     gigabit
-        Whether it has a rate of 1 Gbit/s, and is run only on request.
+        Whether the rate is 1 Gbit/s; such cells are run only on request.
     """
 
     id: str
@@ -58,7 +58,7 @@ class Cell:
 
     @property
     def words(self) -> str:
-        """Cell in words."""
+        """The cell in words."""
         parts = []
         if "rate_bps" in self.about:
             bps = self.about["rate_bps"]
@@ -108,7 +108,7 @@ class Tables:
         return _values(found, column)
 
     def rows(self, table: str) -> dict[int, pl.DataFrame]:
-        """Return the rows of another table, with an entry for every seed."""
+        """Return the rows of another table by seed, with an entry for every seed."""
         frame = self.frames[table]
         if not frame.height:
             return dict.fromkeys(self.digests, frame)
@@ -125,7 +125,7 @@ def _values(found: pl.DataFrame, column: str) -> dict[int, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """Number of each run, with its good direction and the difference that is irrelevant.
+    """A number per run, with its better direction and the largest irrelevant difference.
 
     Parameters
     ----------
@@ -140,16 +140,16 @@ class Measure:
     least
         Smallest absolute value of a relative margin, in the unit.
     judged
-        Whether it counts; otherwise it is only reported.
+        Whether the measure counts; otherwise it is only reported.
     only_if
-        It counts only in cells where this other measure differs by no more than its margin.
+        Other measure; this one counts only in cells where the other differs by no more than its margin.
     ratio
         Rates, which may differ by orders of magnitude: compared by the logarithm of their quotient, `margin` being a factor and
         `least` what a smaller number counts as.
     duty
         Bound that no run of the candidate may exceed, regardless of CUBIC; None: no bound.
     most
-        Largest number that a run of a cell can show, which then means that or more; None: no such limit.
+        Largest number that a run of a cell can show, which means this or more; None: no such limit.
     """
 
     name: str
@@ -171,11 +171,11 @@ class Measure:
         return "ratio" if self.ratio else self.unit
 
     def compared(self, value: float) -> float:
-        """Return a number in the form in which differences are taken."""
+        """Return a number in the form in which differences are computed: logarithmic for rates."""
         return math.log(max(value, self.least)) if self.ratio else value
 
     def margin_at(self, reference: float) -> float:
-        """Return the margin in the unit of differences, for this mean of the reference."""
+        """Return the margin in the unit of differences, given the reference's mean."""
         if self.ratio:
             return math.log(self.margin)
         return max(self.margin * abs(reference), self.least) if self.relative else self.margin
@@ -183,7 +183,7 @@ class Measure:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One sentence of RFC 9743, or of ours, and its test.
+    """A sentence of RFC 9743, or of our own, and its test.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arm:
-    """Controller in the candidate's place.
+    """Controller that is run in the candidate's place.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ class Arm:
 
     @property
     def key(self) -> str:
-        """Unique among the arms of an evaluation; part of file names."""
+        """Identifier among the arms of an evaluation, also used in file names."""
         return "candidate" if self.role == "candidate" else "rival" if self.role == "rival" else self.name
 
 

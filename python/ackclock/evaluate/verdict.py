@@ -1,5 +1,5 @@
-"""From numbers by seed to verdicts: no worse than the reference in its place, by a margin of ours, because the RFC has
-no thresholds.
+"""From numbers by seed to verdicts: no worse than the reference in its place, by a margin of our choice, because the
+RFC has no thresholds.
 
 A difference d is candidate minus reference under one seed, with the sign that makes a larger value worse; m is the
 margin.
@@ -11,20 +11,20 @@ margin.
 | better | it ends below -m |
 | no difference shown | otherwise |
 
-A run without a number, because a flow starved so that a delay has no sample, is an outcome. Such seeds are counted for each arm. Where
-the counts differ, the seeds that are left are no fair sample: "no worse" and "better" are refused, and the row is open.
+A run without a number is an outcome, for instance if a flow starved and a delay has no sample. Such seeds are counted for each arm. If
+the counts differ, the remaining seeds are not a fair sample: "no worse" and "better" are refused, and the row is open.
 
-A row takes the mean over its cells, seed by seed, each d in units of its cell's margin. With k judged measures the row is worse
-if one of them is at a level of 1 - 0.05 / k, or if a single cell is worse after Holm over all cells of the report; it is no
-worse if all of them are at a level of 0.95.
+A row uses the mean over its cells, seed by seed, with each d in units of its cell's margin. With k judged measures the row is
+worse if one of them is worse at a level of 1 - 0.05 / k, or if a single cell is worse after Holm over all cells of the report.
+It is no worse if all measures are no worse at a level of 0.95.
 
-What is taken on one path cannot be given back on another. A row that would be better is "mixed" if a single cell is worse at its own level;
-one that would be no worse, if a cell is worse after Holm over the cells of the row. A MUST is not met by a mixed row.
+Harm on one path is not offset by gains on another. A row that would be better is "mixed" if a single cell is worse at its own level; one
+that would be no worse is "mixed" if a cell is worse after Holm over the cells of the row. A mixed row does not meet a MUST.
 
-Some measures have a duty: a bound that no run of the candidate may exceed, whatever the reference does. A row in which one is broken is worse.
+Some measures have a duty: a bound that no run of the candidate may exceed, regardless of the reference. A row with a violated duty is worse.
 
-At the quick scale a row is worse, mixed, or open. Its few cells and seeds cannot show that nothing is worse elsewhere; of a mixed row they say
-that at a cell's own level.
+At the quick scale a row is worse, mixed, or open. Its few cells and seeds cannot show that nothing is worse elsewhere; a mixed row shows only
+that a cell is worse at its own level.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Values:
-    """Measure of one cell under one controller: a number and a digest by seed."""
+    """Values of a measure in one cell under one controller: number and digest by seed."""
 
     numbers: Mapping[int, float]
     digests: Mapping[int, str]
@@ -92,17 +92,17 @@ class Values:
 
     @property
     def runs(self) -> set[int]:
-        """Number of seeds that were run, with a number or without."""
+        """Seeds that were run, with a number or without."""
         return {*self.digests, *self.numbers}
 
     def without(self, seeds: set[int]) -> list[int]:
-        """Number of these seeds without a number."""
+        """Return those of these seeds that have no number."""
         return sorted(s for s in seeds if not math.isfinite(self.numbers.get(s, math.nan)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judged:
-    """Measure in one cell.
+    """A judged measure in one cell.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class Judged:
 
     @property
     def counts(self) -> bool:
-        """Whether the row's mean includes it."""
+        """Whether the row's mean includes this measure and cell."""
         return self.measure.judged and self.verdict != "not tested" and bool(self.by_seed)
 
     @property
@@ -209,7 +209,7 @@ def judge(measure: Measure, cell: Cell, candidate: Values, reference: Values) ->
 
 
 def _compared(measure: Measure, cell: Cell, candidate: Values, reference: Values) -> Judged:
-    """Compare the measure with the reference."""
+    """Compare the values with the reference's."""
     sign = 1.0 if measure.better == "less" else -1.0
     runs = candidate.runs & reference.runs
     missing = (candidate.without(runs), reference.without(runs))
@@ -244,7 +244,7 @@ def _compared(measure: Measure, cell: Cell, candidate: Values, reference: Values
             p=_p(list(by_seed.values()), margin) if len(seeds) > 1 else 1.0,
             note=without(found),
         )
-        # the candidate may be worst in the runs without a number
+        # the runs without a number may be the candidate's worst
         return found if by_seed else replace(found, worst_seed=min(missing[0] or missing[1]))
     if not seeds:
         return replace(found, note="no number in any run")
@@ -268,7 +268,7 @@ def outcome(difference: Estimate, margin: float) -> Verdict:
 
 
 def _p(values: Sequence[float], margin: float) -> float:
-    """Return the one-sided p-value by Student's t: resampling cannot resolve the small probabilities that Holm's method
+    """Return the one-sided p-value of Student's t. Resampling cannot resolve the small probabilities that Holm's method
     needs.
     """
     from scipy.special import stdtr
@@ -282,11 +282,11 @@ def _p(values: Sequence[float], margin: float) -> float:
 
 
 HOLM_LEVEL = 0.025
-"""Level of a single look, on the side that is worse."""
+"""Error level of a single look, on the side of "worse"."""
 
 
 def holm(judged: Sequence[Judged], level: float = HOLM_LEVEL) -> set[int]:
-    """Return the positions of those that are worse after correction for their number (Holm 1979)."""
+    """Return the positions of the entries that are worse after correction for their number (Holm 1979)."""
     tested = sorted((j.p, i) for i, j in enumerate(judged) if j.counts)
     found: set[int] = set()
     for rank, (p, i) in enumerate(tested):
@@ -300,7 +300,7 @@ def holm(judged: Sequence[Judged], level: float = HOLM_LEVEL) -> set[int]:
 def judge_rows(
     by_row: Sequence[tuple[Row, Sequence[Judged]]], scale: Scale = "standard", looks: int = 1
 ) -> list[RowVerdict]:
-    """Judge rows; each verdict holds everything that was judged in the row's cells.
+    """Judge rows. Each verdict includes everything that was judged in the row's cells.
 
     Parameters
     ----------
@@ -309,7 +309,7 @@ def judge_rows(
     scale
         Scale of the runs.
     looks
-        Number of looks among which this one is (`judge.looks`): its errors are that much rarer.
+        Number of looks of which this is one (`judge.looks`); the error level is divided by it.
     """
     known = [(row, [at_look(j, looks) for j in gated(cells)]) for row, cells in by_row]
     flat = [j for _, cells in known for j in cells]
@@ -318,7 +318,7 @@ def judge_rows(
 
 
 def gated(cells: Sequence[Judged]) -> list[Judged]:
-    """Exclude measures that count only if another one is about equal, when it is not."""
+    """Exclude measures that count only if another one is about equal, in cells where that one is not."""
     at = {(j.cell.id, j.measure.name): j for j in cells}
     found = []
     for j in cells:
@@ -332,7 +332,7 @@ def gated(cells: Sequence[Judged]) -> list[Judged]:
 
 
 def at_look(judged: Judged, looks: int) -> Judged:
-    """Return the verdict that the number has as one of several looks."""
+    """Return the verdict of a measure as one of several looks."""
     if looks == 1 or judged.verdict == "not tested" or len(judged.by_seed) < 2:
         return judged
     verdict = outcome(widened(judged.difference, looks), judged.margin)
@@ -340,7 +340,7 @@ def at_look(judged: Judged, looks: int) -> Judged:
 
 
 def row_verdict(row: Row, cells: Sequence[Judged], sure: set[int], scale: Scale, looks: int = 1) -> RowVerdict:
-    """Return the verdict on a row; `sure` has the identities of what is worse after correcting for all cells of the report."""
+    """Return the verdict on a row. `sure` has the `id` of each entry that is worse after correction for all cells of the report."""
     if row.applies:
         return RowVerdict(row=row, verdict="not applicable", reason=row.applies)
     if not row.cells:
@@ -432,7 +432,7 @@ def _broken(judged: Judged) -> str:
 
 
 def _remark(row: Row, cells: Sequence[Judged]) -> str:
-    """Return the remark on a candidate that is starved itself, apart from the verdict: a controller that gives way
+    """Return a remark, independent of the verdict, if the candidate itself is starved. A controller that gives way
     harms no other flow.
     """
     if not row.starves:
@@ -457,7 +457,7 @@ def _unit(judged: Judged) -> float:
 
 
 def in_margins(cells: Sequence[Judged]) -> list[float]:
-    """Return differences in units of the margin, averaged over cells, by seed, for the seeds that all cells have."""
+    """Return the differences by seed in units of the margin, averaged over cells, for the seeds that all cells have."""
     if not cells:
         return []
     common = set(cells[0].by_seed).intersection(*(j.by_seed for j in cells))
@@ -465,7 +465,7 @@ def in_margins(cells: Sequence[Judged]) -> list[float]:
 
 
 def interval_of(values: Sequence[float], among: int = 1, looks: int = 1) -> Estimate:
-    """Return a mean with its interval, as one of several measures and of several looks."""
+    """Return the mean and its interval, as one of several measures and several looks."""
     level = LEVEL if looks > 1 else 1 - (1 - LEVEL) / among
     found = bootstrap_mean(values, level=level) if len(values) > 1 else mean_interval(values, level=level)
     return widened(found, among * looks) if looks > 1 else found

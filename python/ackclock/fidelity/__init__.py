@@ -1,4 +1,4 @@
-"""The simulator compared with a real Linux kernel: the same cells, one table, a verdict on each number.
+"""Compares the simulator with a real Linux kernel: the same cells, one table, a verdict on each number.
 
 Examples
 --------

@@ -1,4 +1,4 @@
-"""The measured cells as scenarios that both backends can run, for `ackclock diff --reference`."""
+"""Measured cells as scenarios that both backends can run, for `ackclock diff --reference`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ackclock.scenario import Scenario
 __all__ = ["Case", "cases"]
 
 SEGMENTS = 10
-"""Length of the responses that the initial windows were measured with."""
+"""Length of the responses with which the initial windows were measured."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,8 +26,8 @@ class Case:
     scenario
         Scenario of both backends.
     network
-        Network of the kernel: its own disciplines, as measured, if nothing is lost at random; else the relay, which has
-        the simulator's losses.
+        Network of the kernel: its own disciplines, as measured, if there are no random losses; otherwise the relay,
+        which has the simulator's losses.
     """
 
     name: str
@@ -36,7 +36,9 @@ class Case:
 
 
 def cases() -> list[Case]:
-    """Every cell of the measured data whose flows are streams. Fetches are not: `ackclock fidelity` has them."""
+    """Return every cell of the measured data whose flows are streams. Cells of fetches are left to `ackclock
+    fidelity`.
+    """
     out = []
     for network in ("n1", "n3"):
         for name in (*CONTROLLERS, *OTHERS):

@@ -1,4 +1,4 @@
-"""All cells, their bounds, and the table."""
+"""The comparison with kernels: all cells, their bounds, and the table of results."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ FETCHES: Mapping[str, Bound | None] = {
 
 CONTROLLERS = ("reno", "cubic")
 OTHERS = ("westwood", "highspeed", "bbr", "vegas", "htcp", "illinois", "bic", "scalable", "yeah", "hybla")
-"""The other algorithms that were measured, by their Linux names."""
+"""Other measured algorithms, by their Linux names."""
 LOSSES = (0.1, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeasuredCell:
-    """An experiment: the kernel's result, its simulation, and the judged quantities."""
+    """An experiment: the kernel's result, its simulation, and the quantities that are judged."""
 
     name: str
     kernel: Callable[[], Values]
@@ -60,7 +60,7 @@ class MeasuredCell:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """The finished comparison.
+    """A finished comparison.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Comparison:
 
     @property
     def unexpected(self) -> tuple[str, ...]:
-        """Return one line for each unknown miss."""
+        """Return one line for each miss without a known cause."""
         return tuple(
             f"{row.cell}, {row.quantity}: kernel {_number(row.kernel.mean)}, simulator {_number(row.simulator.mean)}"
             for row in self.rows
@@ -86,7 +86,7 @@ class Comparison:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return {
             "kernel": self.kernel,
             "profile": "linux-6",
@@ -96,7 +96,7 @@ class Comparison:
         }
 
     def table(self) -> Table:
-        """For the terminal."""
+        """Return the table for the terminal."""
         from rich.table import Table
 
         table = Table(title=f"profile linux-6 beside Linux {self.kernel}", title_justify="left", caption_justify="left")
@@ -116,7 +116,7 @@ class Comparison:
         return table
 
     def markdown(self) -> str:
-        """The table in Markdown."""
+        """Return the table in Markdown."""
         lines = ["| cell | quantity | kernel | simulator | difference | bound | 2 SE | verdict |"]
         lines.append("|---|---|---:|---:|---:|---:|---:|---|")
         lines += [f"| {row.cell} | " + " | ".join(_cells(row)) + " |" for row in self.rows]
@@ -124,16 +124,16 @@ class Comparison:
 
 
 def compare(*, seeds: int = 40, jobs: int = 1, progress: Progress | None = None) -> Comparison:
-    """Simulate every cell and hold it against the kernel.
+    """Simulate every cell and compare it with the kernel.
 
     Parameters
     ----------
     seeds
         Seeds of the simulator where it draws its own losses, 2 or more.
     jobs
-        Threads. The result does not depend on it.
+        Number of threads, which does not affect the result.
     progress
-        Told the cell and the share done.
+        Called with the cell and the share done.
 
     Returns
     -------
@@ -163,7 +163,7 @@ def compare(*, seeds: int = 40, jobs: int = 1, progress: Progress | None = None)
 
 
 def cells(*, seeds: int, jobs: int) -> list[MeasuredCell]:
-    """Every experiment, in the order of the table."""
+    """Return every experiment, in the order of the table."""
     quiet = [(network, controller) for network in ("n1", "n3") for controller in CONTROLLERS]
     others = [(network, controller) for network in ("n1", "n3") for controller in OTHERS]
     lossy = [(loss, controller) for loss in LOSSES for controller in CONTROLLERS]
@@ -188,7 +188,7 @@ def _lossless(network: str, controller: str, bounds: Mapping[str, Bound | None] 
 
 
 def _any_phase(network: str, controller: str) -> MeasuredCell:
-    """Influence of the phase: the kernel's three starts compared with starts over the whole tick."""
+    """Influence of the start phase: the kernel's three starts compared with simulated starts over a whole tick."""
     return MeasuredCell(
         name=f"{network} {controller}, any phase",
         kernel=partial(reference.bulk, network, controller),

@@ -1,11 +1,12 @@
 """Scenarios drawn at random: paths and losses from a seed, for both backends.
 
-Three kinds. A transfer is a hundred segments over a queue that never fills, so every loss is a drawn one; of three transfers
-about one loses a retransmission too. A bulk flow of twelve seconds fills a queue of half to twice the bandwidth-delay
-product, so it loses there as well. Their losses are by segment number, so both backends lose the same segments. A flow
-under random loss loses 0.1 to 3 % of its packets, both backends by the same draws, with every controller that both have.
+There are three kinds. A transfer is a hundred segments over a queue that never fills, so all its losses are drawn;
+about one transfer in three also loses a retransmission. A bulk flow lasts twelve seconds and fills a queue of half to
+twice the bandwidth-delay product, which drops packets as well. The drawn losses of both kinds name segments, so both
+backends lose the same ones. A flow under random loss loses 0.1 to 3 % of its packets, by the same draws on both
+backends, with every controller that both backends have.
 
-Beside them `listed` has flows whose losses the measured kernel's netem drew.
+In addition, `listed` yields flows with the losses that netem drew in the measured kernel.
 """
 
 from __future__ import annotations
@@ -28,26 +29,26 @@ LOSSY = 42
 """Number of scenarios of each kind in the documentation's table."""
 
 CONTROLLERS = ("reno", "cubic", "bic", "htcp", "illinois")
-"""Controllers, used in turn."""
+"""Controllers used in turn."""
 
 ALL_CONTROLLERS = (
     *CONTROLLERS, "westwood-plus", "highspeed", "scalable", "vegas", "hybla", "veno", "yeah", "dctcp", "bbr",
 )  # fmt: skip
-"""Controllers, used in turn under random loss."""
+"""Controllers used in turn under random loss."""
 
 SEGMENT = 1448
 SEGMENTS = 100
-"""Length of a transfer."""
+"""Length of a transfer, segments."""
 
 MOST_LOST = 12
 BULK_SECONDS = 12
 BULK_FROM, BULK_TO = 20, 3000
-"""Numbers of the segments that a bulk flow may lose by script."""
+"""Range of segment numbers that a bulk flow may lose by script."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Drawn:
-    """One drawn scenario.
+    """A drawn scenario.
 
     Parameters
     ----------
@@ -68,14 +69,14 @@ class Drawn:
 
 
 def drawn(seed: int, *, transfers: int = TRANSFERS, bulks: int = BULKS, lossy: int = LOSSY) -> Iterator[Drawn]:
-    """Draw scenarios; each depends on the seed, its kind and its number alone.
+    """Draw scenarios; each depends only on the seed, its kind and its number.
 
     Parameters
     ----------
     seed
         Any number.
     transfers, bulks, lossy
-        How many of each kind.
+        Number of scenarios of each kind.
     """
     for number in range(transfers):
         yield _one("transfer", seed, number)
@@ -86,7 +87,7 @@ def drawn(seed: int, *, transfers: int = TRANSFERS, bulks: int = BULKS, lossy: i
 
 
 def listed(*, seconds: int = BULK_SECONDS) -> Iterator[Drawn]:
-    """Bulk flows on n2 that lose the packets which the measured kernel lost, by position, on both backends.
+    """Yield bulk flows on n2 that lose the packets which the measured kernel lost, by position, on both backends.
 
     Parameters
     ----------
@@ -95,7 +96,7 @@ def listed(*, seconds: int = BULK_SECONDS) -> Iterator[Drawn]:
     """
     for percent in (0.1, 1.0):
         for seed in range(1, 6):
-            # The kernel counted from 0.
+            # The kernel's positions start at 0.
             packets = [packet + 1 for packet in reference.lost_packets(percent, seed)]
             for number, controller in enumerate(("reno", "cubic")):
                 said = f"listed: {controller}, {percent:g} %, the kernel's seed {seed}"
@@ -104,7 +105,7 @@ def listed(*, seconds: int = BULK_SECONDS) -> Iterator[Drawn]:
 
 
 def _one(kind: str, seed: int, number: int) -> Drawn:
-    # Python promises only of `random()` that it gives the same numbers in every version.
+    # Only `random()` is documented to give the same numbers in every version of Python.
     draw = random.Random(f"{kind} {seed} {number}").random
 
     def between(low: int, high: int) -> int:

@@ -1,24 +1,24 @@
-"""Families of scenarios drawn from a seed: what else hosts, writers and ways do to a connection.
+"""Families of scenarios drawn from a seed: further effects of hosts, applications and paths on a connection.
 
 Each scenario has one flow (family "flows": two to four) with one of sixteen controllers in turn, over a path of 2 to 50 Mbit/s and 10
-to 200 ms whose queue holds a half to twice the bandwidth-delay product. Half of the flows lose some packets at random too, both
-backends the same ones. What the family is about comes on top:
+to 200 ms whose queue holds a half to twice the bandwidth-delay product. Half of the flows also lose some packets at
+random, the same ones on both backends. Each family adds its own feature:
 
 | family | what is drawn |
 | --- | --- |
-| reordering | packets that others overtake, also on the way back |
-| way-back | ACKs lost, or slow, thinned, aggregated |
+| reordering | reordering in both directions |
+| way-back | ACKs that are lost, delayed, thinned or aggregated |
 | windows | small and large initial windows, bounded receivers, small and large segments |
 | ecn | queues that mark (CoDel, FQ-CoDel, PIE, a threshold, DualPI2); ECN of RFC 3168 and AccECN |
-| writers | applications that pause, and so write to a connection that has been idle |
-| switches | SACK, timestamps, TLP, F-RTO, SACK compression off; another least RTO |
+| writers | applications that pause, so that they write to an idle connection |
+| switches | SACK, timestamps, TLP, F-RTO, SACK compression off; another minimum RTO |
 | bursts | losses in bursts or at a fixed distance, jitter, policers |
-| flows | two to four flows with different controllers, one after another |
+| flows | two to four flows with different controllers, started one after another |
 | offload | packets of several segments, and hosts that cut and merge them; over the kernel's queueing disciplines |
 | kept | requests one after another on connections that stay open |
 | steps | rate, delay and loss that change in steps |
 | outages | links that stop for a while |
-| two-steps | rate and delay that change once; packets are lost to the full queue alone |
+| two-steps | rate and delay that change once; only the full queue drops packets |
 """
 
 from __future__ import annotations
@@ -37,33 +37,33 @@ COUNT = 10
 """Default number of scenarios in a family."""
 
 SECONDS = 8
-"""Length of a flow that has no end of its own."""
+"""Length of a flow without an end, s."""
 MOST_SECONDS = 60
-"""Most seconds of a flow that has an end of its own."""
+"""Maximum length of a flow with an end, s."""
 
 SUITES: tuple[tuple[str, str | None], ...] = (
     *((name, None) for name in ALL_CONTROLLERS),
     ("cubic", "prr-rfc9937"),
     ("reno", "prr-ssrb"),
 )
-"""Controllers and recovery rules, in turn."""
+"""Controllers and recovery rules used in turn."""
 
 Table = dict[str, Any]
 
 
 class Draw:
-    """Numbers that depend on the family, the seed and the scenario's number alone."""
+    """Random numbers that depend only on the family, the seed and the scenario's number."""
 
     def __init__(self, family: str, seed: int, number: int) -> None:
-        # Python promises only of `random()` that it gives the same numbers in every version.
+        # Only `random()` is documented to give the same numbers in every version of Python.
         self._next = random.Random(f"family {family} {seed} {number}").random
 
     def between(self, low: int, high: int) -> int:
-        """A whole number, both ends included."""
+        """Draw a whole number; both ends are included."""
         return low + int(self._next() * (high - low + 1))
 
     def spread(self, low: float, high: float) -> float:
-        """A number whose logarithm is uniform, three digits of it."""
+        """Draw a number whose logarithm is uniform, rounded to three digits."""
         return float(f"{low * (high / low) ** self._next():.3g}")
 
     def one(self, of: Sequence[Any]) -> Any:
@@ -76,7 +76,7 @@ class Draw:
 
 
 class Sketch:
-    """Scenario under construction: a path, a flow, and its description."""
+    """Scenario under construction: path, flow and description."""
 
     def __init__(self, draw: Draw, number: int) -> None:
         self.draw = draw
@@ -99,7 +99,7 @@ class Sketch:
         self.seconds = SECONDS
 
     def say(self, text: str) -> None:
-        """Add to the description what was drawn."""
+        """Add a drawn feature to the description."""
         self.said.append(text)
 
     def lose(self, share: float = 0.5) -> None:
@@ -110,7 +110,7 @@ class Sketch:
             self.say(f"{p:.2%} lost")
 
     def send(self) -> None:
-        """Bulk, or a transfer."""
+        """Choose a workload: a bulk flow or a transfer."""
         if self.draw.chance(1 / 3):
             size = 1448 * self.draw.between(10, 600)
             self.workload = {"kind": "transfer", "bytes": f"{size} bytes"}
@@ -118,7 +118,7 @@ class Sketch:
             self.say(f"{size} bytes")
 
     def flow(self, **changes: Any) -> Table:
-        """The flow."""
+        """Return the flow as scenario keys."""
         made = {"profile": "linux-6", "congestion_control": self.controller, "workload": self.workload, **changes}
         if self.recovery and "congestion_control" not in changes:
             made["recovery"] = self.recovery
@@ -127,7 +127,7 @@ class Sketch:
         return made
 
     def done(self, family: str, number: int) -> Drawn:
-        """The scenario."""
+        """Return the finished scenario."""
         told: Table = {
             "name": f"{family}-{number}",
             "duration": f"{self.seconds} s",
@@ -148,19 +148,19 @@ class Sketch:
 
 
 def family(name: str, seed: int, count: int = COUNT) -> Iterator[Drawn]:
-    """Draw scenarios of a family; each depends on the family, the seed and its number alone.
+    """Draw scenarios of a family; each depends only on the family, the seed and its number.
 
     Parameters
     ----------
     name
-        Of `FAMILIES`.
+        One of `FAMILIES`.
     seed
         Any number.
     count
-        How many.
+        Number of scenarios.
     """
     for number in range(count):
-        # another controller at the same number of another seed
+        # so that another seed has another controller at the same number
         sketch = Sketch(Draw(name, seed, number), number + seed * count)
         FAMILIES[name](sketch)
         yield sketch.done(name, number)
@@ -189,7 +189,7 @@ def _way_back(it: Sketch) -> None:
         it.back["aggregate"] = f"{ms:g} ms"
         it.say(f"ACKs aggregated for {ms:g} ms")
     else:
-        # two full segments per ACK of 66 bytes: the return path is full below 1/46 of the rate
+        # with one ACK of 66 bytes per two full segments the return path is full below 1/46 of the rate
         share, limit = it.draw.between(30, 150), it.draw.between(5, 100)
         it.back |= {
             "rate": f"{it.mbps / share:.4g} Mbit/s",
@@ -349,7 +349,7 @@ def _steps(it: Sketch) -> None:
 
 
 def _two_steps(it: Sketch) -> None:
-    # paths of its own: slower, shorter and with shallower queues than the other families'
+    # separate paths: slower, shorter and with shallower queues than in other families
     (first, mbps), (near, far) = (
         [it.draw.spread(0.5, 20) for _ in range(2)],
         [it.draw.between(1, 50) for _ in range(2)],
@@ -393,7 +393,7 @@ FAMILIES: dict[str, Callable[[Sketch], None]] = {
     "outages": _outages,
     "two-steps": _two_steps,
 }
-"""Name -> function that draws."""
+"""Name of a family -> function that draws its scenarios."""
 
 BY_NAME = frozenset({"two-steps"})
-"""Families that are drawn only when their name is given: variants of another."""
+"""Families that are drawn only on request: variants of others."""

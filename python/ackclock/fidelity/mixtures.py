@@ -1,11 +1,12 @@
-"""Mixtures: scenarios in which features meet, drawn from the keys that a scenario may hold and that the linux backend takes.
+"""Mixtures: scenarios that combine features, drawn from all scenario keys that the linux backend accepts.
 
-A mixture has one to five features. A feature sets keys of one part of the scenario: the host's stack, a queue, losses, what else a link does, the way
-back, the workload, further flows, when flows start and stop, links before and behind the bottleneck, the hosts' own devices. Which keys there are,
-and what each takes, is read from the engine's schema; a key that the backend refuses is left out, so a new key that it takes is drawn without being
-named here. `RANGES` has only numbers that are likelier than those of the key's type.
+A mixture has one to five features. A feature sets keys of one part of the scenario: the host's stack, a queue,
+losses, other effects of a link, the return path, the workload, further flows, start and stop times, links before and
+behind the bottleneck, the hosts' own devices. Keys and their types are read from the engine's schema. Keys that the
+backend refuses are left out, so a new key is drawn as soon as the backend accepts it, without a change here. `RANGES`
+lists only keys whose likely values are narrower than their type.
 
-Length: values by type, features, and what the backend takes are read together when a draw is to be understood.
+Length: to understand a draw one needs the values by type, the features and the accepted keys together.
 
 Rates are 0.1 to 2,000 Mbit/s and round-trip times 1 to 800 ms, log-uniform. `KINDS` of equal rank are equally likely.
 """
@@ -33,7 +34,7 @@ COUNT = 50
 """Default number of mixtures."""
 MOST_FEATURES = 5
 MOST_PACKETS = 30_000
-"""Approximate duration of a run: the faster the path, the shorter the run."""
+"""Approximate duration of a run in packets: runs on faster paths are shorter."""
 
 Table = dict[str, Any]
 Path = tuple[str | int, ...]
@@ -101,8 +102,10 @@ RANGES: dict[str, tuple[float, float]] = {
     "workloads.off": (20, 2000),
     "host.gro_flush_timeout": (0.02, 2),
     "host.napi_defer_hard_irqs": (1, 10),
+    "merging.gro_flush_timeout": (0.02, 2),
+    "merging.napi_defer_hard_irqs": (1, 10),
 }
-"""Numbers of a key, log-uniform: of durations in ms, of sizes in bytes."""
+"""Range of a key's numbers, log-uniform: durations in ms, sizes in bytes."""
 
 NOT_A_FEATURE = frozenset(
     {
@@ -111,7 +114,7 @@ NOT_A_FEATURE = frozenset(
         "host.preset", "stack.slow_start", "losses.scripted", "losses.listed", "capacities.mahimahi", "stack.tso",
     }
 )  # fmt: skip
-"""Keys that are no feature: names and frames of other keys; keys with only one value in the kernel; keys drawn
+"""Keys that are no feature: names and containers of other keys; keys with only one value in the kernel; keys drawn
 elsewhere (scripted losses in the family "transfer"); keys determined by the network.
 """
 
@@ -159,7 +162,7 @@ class Mixture:
 
 
 def _value(it: Mixture, place: str, key: Mapping[str, Any], depth: int = 0) -> Any:
-    """Draw a value for a key by its type."""
+    """Draw a value for a key according to its type."""
     name, takes = f"{place}.{key['name']}", key["takes"]
     kind, draw = takes["takes"], it.draw
     low, high = RANGES.get(name, (None, None))
@@ -200,7 +203,7 @@ def _value(it: Mixture, place: str, key: Mapping[str, Any], depth: int = 0) -> A
 
 
 def _ms(ms: float) -> str:
-    """Whole milliseconds from 1 ms on: the kernel's settings take no finer ones."""
+    """Whole milliseconds, at least 1: the kernel's settings have no finer resolution."""
     return f"{round(ms)} ms" if ms >= 1 else f"{round(ms * 1000)} us"
 
 
@@ -225,7 +228,7 @@ def _distribution(it: Mixture, name: str, unit: str) -> Table:
 
 
 def _table(it: Mixture, place: str, table: Mapping[str, Any], depth: int) -> Table:
-    """Draw a table: its required keys, and most of the others."""
+    """Draw a table: its required keys, and most of the optional ones."""
     made: Table = {}
     for key in table["keys"]:
         if not key["required"] and not it.draw.chance(0.85 if depth < 3 else 0.3):
@@ -239,7 +242,7 @@ def _table(it: Mixture, place: str, table: Mapping[str, Any], depth: int) -> Tab
 
 
 def _of_family(it: Mixture, family: str, depth: int, kinds: Sequence[str] | None = None) -> Table:
-    """A table with a kind."""
+    """Draw a table that has a kind."""
     tables = {table["kind"]: table for table in schema()[family] if kinds is None or table["kind"] in kinds}
     kind = it.draw.one(sorted(tables))
     made = {"kind": kind, **_table(it, family, tables[kind], depth)}
@@ -247,7 +250,7 @@ def _of_family(it: Mixture, family: str, depth: int, kinds: Sequence[str] | None
 
 
 def _agreeing(it: Mixture, family: str, made: Table) -> Table:
-    """Keys that must fit each other."""
+    """Adjust keys whose values must fit each other."""
     if family == "queues" and made["kind"] in ("red", "choke"):
         limit = max(12, it.queue)
         made |= {"limit": f"{limit} packets", "max": f"{limit // 3} packets", "min": f"{limit // 9 + 1} packets"}
@@ -296,7 +299,7 @@ def _steps(it: Mixture) -> list[Table]:
 
 
 def schema_table(name: str) -> Mapping[str, Any]:
-    """A table of the schema."""
+    """Look up a table in the schema."""
     return next(table for table in schema()["tables"] if table["kind"] == name)
 
 
@@ -374,7 +377,7 @@ def _workload(it: Mixture) -> None:
 
 def _several(it: Mixture) -> None:
     for _ in range(it.draw.between(1, 4)):
-        if it.draw.chance(0.2):  # other traffic on the way
+        if it.draw.chance(0.2):  # plain datagrams
             it.set(
                 "flows", ("flows", it.flows), {"workload": _of_family(it, "workloads", 1, kinds=schema()["datagrams"])}
             )
@@ -458,10 +461,10 @@ FEATURES: dict[str, tuple[Callable[[Mixture], None], int]] = {
     "hosts": (_hosts, 5),
     "offload": (_offload, 3),
 }
-"""Name -> function that draws, and its weight."""
+"""Feature -> function that draws it, and its weight."""
 
 
-# --- keys that the backend takes
+# --- keys that the backend accepts
 
 
 @functools.cache
@@ -486,18 +489,22 @@ CHANCE = frozenset(
 )
 """Kinds of losses and queues that draw random numbers."""
 CHANCES = frozenset({"jitter", "netem_jitter", "reorder", "duplicate", "corrupt", "wifi"})
-"""Keys of a link that do."""
+"""Keys of a link that draw random numbers."""
 
 
 def _draws_its_own(at: Any) -> bool:
-    """Whether part of a scenario is left to chance, which the kernel's queueing disciplines draw from a generator of their own."""
+    """Whether part of a scenario uses random numbers, which the kernel's queueing disciplines draw from their own
+    generator.
+    """
     if isinstance(at, Mapping):
         return at.get("kind") in CHANCE or any(key in CHANCES or _draws_its_own(value) for key, value in at.items())
     return isinstance(at, list) and any(map(_draws_its_own, at))
 
 
 def _accepted(told: Table, network: NetworkKind) -> Scenario | None:
-    """The scenario, if it is one and the backend takes it over that network, with nothing that each side draws for itself."""
+    """Return the scenario if it is valid, the backend accepts it over this network, and no side draws random numbers
+    of its own; else None.
+    """
     if network == "qdisc" and _draws_its_own(told["network"]):
         return None
     try:
@@ -510,7 +517,9 @@ def _accepted(told: Table, network: NetworkKind) -> Scenario | None:
 
 @functools.cache
 def taken_keys(place: str) -> tuple[str, ...]:
-    """Keys of a table that the backend takes: each tried by itself, with several values, on a plain scenario."""
+    """Return the keys of a table that the backend accepts. Each is tried alone, with several values, on a plain
+    scenario.
+    """
     found = []
     for key in schema_table(place)["keys"]:
         name = key["name"]
@@ -518,13 +527,13 @@ def taken_keys(place: str) -> tuple[str, ...]:
             continue
         taken = [value for number in range(12) if (value := _tried(place, key, number)) is not None]
         if taken and (key["takes"]["takes"] not in ("flag", "choice") or len({str(value) for value in taken}) > 1):
-            found.append(name)  # a key with only one permitted value is no choice
+            found.append(name)  # a key with a single accepted value cannot be varied
     return tuple(found)
 
 
 @functools.cache
 def taken_kinds(family: str) -> tuple[str, ...]:
-    """Return the kinds of a family that the backend accepts, except for the plain one."""
+    """Return the kinds of a family that the backend accepts, except the plain one."""
     kinds = [table["kind"] for table in schema()[family]]
     wanted = [
         kind for kind in kinds if kind not in ("drop-tail", "none", "bulk") and f"{family}.{kind}" not in NOT_A_FEATURE
@@ -583,16 +592,16 @@ def _put(told: Table, path: Path, value: Any) -> None:
 
 
 def mixtures(seed: int, count: int = COUNT, *, first: int = 0) -> Iterator[Drawn]:
-    """Draw mixtures; each depends on the seed and its number alone.
+    """Draw mixtures; each depends only on the seed and its number.
 
     Parameters
     ----------
     seed
         Any number.
     count
-        How many.
+        Number of mixtures.
     first
-        Number of the first.
+        Number of the first mixture.
     """
     for number in range(first, first + count):
         yield _mixture(seed, number)
@@ -611,7 +620,7 @@ def _mixture(seed: int, number: int) -> Drawn:
                 chosen.append(name)
                 del left[name]
                 break
-    # further flows first: the other features apply to each of them
+    # further flows come first, because the other features apply to each of them
     for name in sorted(chosen, key=list(FEATURES).index):
         FEATURES[name][0](it)
     scenario, kept = _kept(it)
@@ -623,7 +632,9 @@ def _mixture(seed: int, number: int) -> Drawn:
 
 
 def _kept(it: Mixture) -> tuple[Scenario, set[str]]:
-    """Return the scenario with everything drawn, or without refused values, edit by edit."""
+    """Return the scenario with everything drawn, or with the refused values left out edit by edit, and the features
+    that it has.
+    """
     told = it.base()
     for _, (path, value) in it.edits:
         _put(told, path, copy.deepcopy(value))
@@ -648,7 +659,7 @@ def _kept(it: Mixture) -> tuple[Scenario, set[str]]:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """A value, then copies without one of its optional keys, then copies with fewer and fewer of them."""
+    """Yield a value, then copies that each lack one optional key, then copies with fewer and fewer of them."""
     yield value
     if isinstance(value, dict):
         left = dict(value)
@@ -662,7 +673,7 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 def keys_of(told: Mapping[str, Any]) -> set[str]:
-    """Keys that a scenario has, as "stack.smss", "link.jitter", "queues.codel.target"."""
+    """Return the keys of a scenario, such as "stack.smss", "link.jitter", "queues.codel.target"."""
     found: set[str] = set()
     network = told["network"]
     links = [

@@ -1,7 +1,7 @@
-"""The measured paths as scenarios.
+"""Measured paths as scenarios.
 
 Each packet is charged its Ethernet frame (14 bytes more than the IP packet) on a drop-tail queue of N packets ahead of a
-link of rate R. The propagation delay, half of the RTT each way, and the random loss come after it.
+link of rate R. The propagation delay (half of the RTT each way) and random loss follow it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from ackclock.scenario import Scenario
 
 FRAMING = 14
 SYN_BYTES = 74
-"""A SYN with its frame; its transmission is part of the handshake."""
+"""Length of a SYN with its frame, bytes; its transmission time is part of the handshake."""
 
 SAMPLE_MS = 10
 
 VETH = {"packet_memory": "handed-on"}
-"""The kernel's hosts were namespaces of one machine."""
+"""Packet memory of the measured hosts, which were namespaces of one machine."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,11 +41,11 @@ class MeasuredPath:
 
     @property
     def handshake_ns(self) -> int:
-        """From the SYN to the moment at which the sender is connected: the zero of the kernel's time."""
+        """Time from the SYN to the moment at which the sender is connected: the zero of the kernel's time, ns."""
         return self.rtt_ms * 1_000_000 + SYN_BYTES * 8 * 10**9 // self.rate_bps
 
     def network(self, *, loss: dict[str, Any] | None = None, both_ways: bool = False) -> dict[str, Any]:
-        """The network as scenario keys; `loss` applies to the way out, or to both ways."""
+        """Return the network as scenario keys; `loss` applies to the forward direction, or to both."""
         delay = {"delay": f"{self.rtt_ms * 500} us"}
         lossy = {**delay, "loss": loss} if loss else delay
         return {
@@ -64,7 +64,7 @@ N1 = MeasuredPath(rate_bps=10_000_000, rtt_ms=40, queue_packets=50)
 N2 = MeasuredPath(rate_bps=100_000_000, rtt_ms=40, queue_packets=333)
 N3 = MeasuredPath(rate_bps=100_000_000, rtt_ms=30, queue_packets=20)
 ACCESS = MeasuredPath(rate_bps=1_200_000, rtt_ms=100, queue_packets=100)
-"""The slow line of the fetches."""
+"""Slow line for the fetches."""
 
 PATHS = {"n1": N1, "n2": N2, "n3": N3}
 
@@ -77,7 +77,7 @@ def bulk(
     starts_us: tuple[int, ...] = (0,),
     loss: dict[str, Any] | None = None,
 ) -> Scenario:
-    """Bulk flows that start at the given times; the first one is measured for `seconds` after its handshake."""
+    """Return bulk flows that start at the given times; the first is measured for `seconds` after its handshake."""
     end_ns = seconds * 10**9 + path.handshake_ns + starts_us[0] * 1000
     return Scenario.from_dict(
         {
@@ -94,7 +94,7 @@ def bulk(
 
 
 def fetches(size: int, count: int) -> Scenario:
-    """Fetches over the slow line, 1 % loss both ways, 2 s of pause after each."""
+    """Return fetches over the slow line, with 1 % loss in both directions and a pause of 2 s after each."""
     return Scenario.from_dict(
         {
             "name": "fidelity",

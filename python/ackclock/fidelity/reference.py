@@ -27,7 +27,7 @@ COUNTS = ("syn_retrans", "synack_retrans", "request_retrans", "data_retrans")
 
 @cache
 def read(name: str) -> pl.DataFrame:
-    """A file of the data folder."""
+    """Return the rows of a file of the data folder."""
     import polars as pl
 
     with as_file(files("ackclock.fidelity") / "data" / f"{name}.csv") as path:
@@ -35,7 +35,7 @@ def read(name: str) -> pl.DataFrame:
 
 
 def kernel_release() -> str:
-    """Release of the kernel that was measured."""
+    """Return the release of the measured kernel."""
     return str(read("bulk")["kernel"][0])
 
 
@@ -57,7 +57,7 @@ def bulk(network: str, controller: str, loss_percent: float = 0.0) -> Values:
 
 
 def sharing() -> Values:
-    """Two flows, 120 s."""
+    """Return the results of two flows over 120 s."""
     import polars as pl
 
     sums = (
@@ -78,7 +78,7 @@ def sharing() -> Values:
 
 
 def second_starts_us() -> list[int]:
-    """Return the start of the second flow after the first, one value per seed."""
+    """Return the start of the second flow relative to the first, us, one value per seed."""
     import polars as pl
 
     rows = read("sharing").filter(pl.col("flow") == 1).sort("seed")
@@ -86,14 +86,14 @@ def second_starts_us() -> list[int]:
 
 
 def fetches(size: int) -> Values:
-    """Fetches of `size` bytes."""
+    """Return the results of fetches of `size` bytes."""
     import polars as pl
 
     return summarise_fetches(read("fetch").filter(pl.col("size") == size))
 
 
 def summarise_fetches(rows: pl.DataFrame) -> Values:
-    """Quartiles and shares per seed.
+    """Return quartiles and shares per seed.
 
     Parameters
     ----------
@@ -113,7 +113,9 @@ def summarise_fetches(rows: pl.DataFrame) -> Values:
 
 
 def lost_packets(loss_percent: float, seed: int) -> list[int]:
-    """Positions of the packets that the kernel's netem dropped, counted from 0 over all packets on the way out."""
+    """Return the positions of the packets that the kernel's netem dropped, counted from 0 over all packets in the
+    forward direction.
+    """
     import polars as pl
 
     rows = read("losses").filter(pl.col("loss_pct") == loss_percent, pl.col("seed") == seed)

@@ -1,8 +1,9 @@
-"""The kernel's own losses in the simulator.
+"""Replays the kernel's losses in the simulator.
 
-The kernel's netem drew its losses by position: the n-th packet on the way out is lost, whatever it is. A scripted loss names
-segments, and which segment is the n-th packet depends on all losses before it. So each loss is found by a probe: a run with
-the losses known so far, in which everything from the position in question on is lost; what goes first is the packet.
+The kernel's netem drew its losses by position: the n-th packet in the forward direction is lost, whatever it carries.
+A scripted loss names segments, and the segment in the n-th packet depends on all earlier losses. Each loss is
+therefore found by a probe: a run with the losses known so far, in which every packet from that position on is
+dropped. The first dropped packet is the one wanted.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from ackclock.scenario import Scenario
 
 
 def bulk(path: MeasuredPath, controller: str, positions: Sequence[int], *, seconds: int) -> Scenario:
-    """One bulk flow that loses the packets at these positions.
+    """Return one bulk flow that loses the packets at these positions.
 
     Parameters
     ----------
     path, controller, seconds
         The run, as for `path.bulk`.
     positions
-        Ascending, counted from 0 over all packets behind the bottleneck as the kernel sends them: SYN, ACK, data. Those
-        that the run does not reach are left out.
+        Ascending, counted from 0 over all packets behind the bottleneck as the kernel sends them: SYN, ACK, data.
+        Positions that the run does not reach are left out.
 
     Raises
     ------
@@ -34,7 +35,7 @@ def bulk(path: MeasuredPath, controller: str, positions: Sequence[int], *, secon
     """
     drops: list[dict[str, int]] = []
     _, head = _first_lost(_scenario(path, controller, drops, seconds=1, passing=1)) or (0, 0)
-    # Here the first data may ride on the handshake's ACK; the kernel sends that ACK alone.
+    # In the simulator the first data may ride on the handshake's ACK; the kernel sends that ACK alone.
     missing = KERNEL_HANDSHAKE - (1 if head > 0 else KERNEL_HANDSHAKE)
     for position in positions:
         if position < KERNEL_HANDSHAKE:
@@ -49,17 +50,17 @@ def bulk(path: MeasuredPath, controller: str, positions: Sequence[int], *, secon
 
 
 KERNEL_HANDSHAKE = 2
-"""Packets on the way out before the first data: SYN and ACK."""
+"""Forward packets before the first data: SYN and ACK."""
 
 PROBE = 2
-"""Number of the probe among the links."""
+"""Number of the probe's link."""
 
 EVERYTHING = 2**31
-"""More packets than any run has."""
+"""Upper bound on the packets of any run."""
 
 
 def _first_lost(probe: Scenario) -> tuple[int, int] | None:
-    """(transmission, number of the segment) of the first packet that the probe stopped; segment 0 carries no data."""
+    """Return (transmission, segment number) of the first packet that the probe dropped; segment 0 carries no data."""
     drops = run(probe).drops
     first = drops.filter(drops["link"] == PROBE).head(1)
     return None if first.height == 0 else (first["rexmit"][0], first["seg_no"][0])
@@ -68,9 +69,8 @@ def _first_lost(probe: Scenario) -> tuple[int, int] | None:
 def _scenario(
     path: MeasuredPath, controller: str, drops: Sequence[dict[str, int]], *, seconds: int, passing: int = EVERYTHING
 ) -> Scenario:
-    """The path with one more link at its end, which lets `passing` packets through and no more.
-
-    The links are the same in every run, the measured one too, so that events at the same instant keep their order.
+    """Return the path with an additional link at its end, which drops everything after `passing` packets. The links
+    are the same in every run, including the measured one, so that simultaneous events keep their order.
     """
     delay = f"{path.rtt_ms * 500} us"
     links: list[dict[str, Any]] = [

@@ -1,4 +1,4 @@
-"""Results of the simulator on the same paths: quantity -> one value per run, named as in `reference`."""
+"""Results of the simulator on the measured paths: quantity -> one value per run, named as in `reference`."""
 
 from __future__ import annotations
 
@@ -18,22 +18,24 @@ SECONDS = 60
 SHARING_SECONDS = 120
 
 PHASES_US = (0, 137, 274)
-"""Starts against the tick of 1 ms: the kernel's are 137 us apart; when the first one was is not known."""
+"""Start times relative to the tick of 1 ms, us. The kernel's starts are 137 us apart; the phase of its first start is
+unknown.
+"""
 
 OURS = {"westwood": "westwood-plus"}
-"""Linux's name of a controller -> ours, where they differ."""
+"""Linux's name of a controller -> ours, where the two differ."""
 
 FETCHES = {7680: 300, 768_000: 100}
-"""Fetches per seed by size, as in the data."""
+"""Number of fetches per seed by size, as in the data."""
 
 
 def bulk(network: str, controller: str, *, phases_us: tuple[int, ...] = PHASES_US) -> Values:
-    """Run one flow without random loss, once per phase of its start against the tick."""
+    """Run one flow without random loss, once per start phase within the tick."""
     return _joined([_one_flow(network, controller, start_us=phase) for phase in phases_us])
 
 
 def same_losses(controller: str, loss_percent: float, *, jobs: int) -> Values:
-    """Run one flow on n2 with exactly the losses that the kernel had, seed by seed."""
+    """Run one flow on n2 with exactly the kernel's losses, seed by seed."""
 
     def measure(seed: int) -> Values:
         lost = reference.lost_packets(loss_percent, seed)
@@ -53,10 +55,10 @@ def own_losses(controller: str, loss_percent: float, *, seeds: int, jobs: int) -
 
 
 def sharing() -> Values:
-    """Two cubic flows on n2; the second starts as much later as it did for each seed of the data."""
+    """Run two cubic flows on n2; for each seed the second starts as late as in the data."""
     values: Values = {name: [] for name in (reference.AGGREGATE, reference.FIRST_SHARE, reference.RETRANSMISSIONS)}
     for late_us in reference.second_starts_us():
-        # The second flow connects `late_us` after the first one is connected, which is time 0 in the kernel's data.
+        # The second flow connects `late_us` after the first is connected, which is time 0 in the kernel's data.
         second_us = path.N2.handshake_ns // 1000 + late_us
         scenario = path.bulk(path.N2, "cubic", seconds=SHARING_SECONDS, starts_us=(0, second_us))
         flows = run(scenario).flows
@@ -69,7 +71,7 @@ def sharing() -> Values:
 
 
 def fetches(size: int, *, seeds: int, jobs: int) -> Values:
-    """Fetches with losses drawn by the simulator."""
+    """Run fetches with losses drawn by the simulator."""
     import polars as pl
 
     rows = run_batch(path.fetches(size, FETCHES[size]), range(1, seeds + 1), jobs=jobs).fetches
@@ -102,10 +104,10 @@ def _joined(runs: Sequence[Values]) -> Values:
 
 
 def _summarise(flows: pl.DataFrame, samples: pl.DataFrame, *, since_s: float) -> Values:
-    """Per seed: goodput over the whole time, means of the samples from 10 ms after the handshake on."""
+    """Return per seed the goodput over the whole run, and means of the samples from 10 ms after the handshake on."""
     import polars as pl
 
-    # The grid of samples starts with the run, up to half an interval off the kernel's.
+    # The sample grid starts with the run, so it is up to half an interval off the kernel's.
     from_s = since_s + 0.5e-3 * path.SAMPLE_MS
     means = (
         samples.filter(pl.col("t_s") > from_s)

@@ -1,4 +1,5 @@
-"""Formats of other tools: reads a testbed's measurements, to draw them beside a run, and writes a run in these formats.
+"""Formats of other tools: reads measurements of a testbed, to draw them next to a run, and writes runs in these
+formats.
 
 | format | of | read | written |
 |---|---|---|---|

@@ -1,19 +1,19 @@
-"""Recordings of paths, one format after another: values and their times. The formats were taken from their authors'
+"""Recordings of paths, one format after another: values and their times. The formats follow their authors'
 documentation.
 
-| form | from where |
+| form | source |
 | --- | --- |
 | `mahimahi` | Mahimahi's traces, LeoReplayer's `bw_*.txt`, CellReplay's heavy opportunities: a millisecond a line |
 | `delays` | LeoReplayer's `delay_*.txt`: one-way delay, ms, of each 10 ms |
-| `cellreplay` | CellReplay's light traces: ms, one-way delay in ms, offsets of the packets of a train, of which the delay is taken |
+| `cellreplay` | CellReplay's light traces: ms, one-way delay in ms, offsets of the packets of a train; only the delay is used |
 | `rates` | Pensieve and its followers: seconds and Mbit/s a line |
 | `norway` | logs of the 3G commutes of Oslo: bytes and milliseconds of each second |
-| `fcc` | `curr_webget.csv` of the FCC: `bytes_sec` of each test, 5 s each, as Pensieve takes them |
-| `g-nettrack` | G-NetTrack Pro, as University College Cork's 4G and 5G sets have it: `DL_bitrate` and `UL_bitrate`, kbit/s |
-| `irtt` | `irtt client -o`: each round trip, with delays of each way where the clocks agree |
+| `fcc` | `curr_webget.csv` of the FCC: `bytes_sec` of each test, 5 s each, as in Pensieve |
+| `g-nettrack` | G-NetTrack Pro, as in University College Cork's 4G and 5G data sets: `DL_bitrate` and `UL_bitrate`, kbit/s |
+| `irtt` | `irtt client -o`: each round trip, with one-way delays if the clocks agree |
 | `lens` | CSV files of LENS (Starlink): `timestamp,rtt,uplink,downlink` or `timestamp,rtt`, ms |
-| `ping` | what `ping` prints, with times (`-D`) or without |
-| `iperf3` | `iperf3 -J`: bytes of each interval, of all streams |
+| `ping` | output of `ping`, with times (`-D`) or without |
+| `iperf3` | `iperf3 -J`: bytes of each interval, summed over streams |
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from ackclock.errors import InputError, one_of, quote
 __all__ = ["FORMS", "Recording", "Way", "form_of", "read"]
 
 Points = list[tuple[float, float]]
-"""Times in s, from the beginning, and values."""
+"""(time in seconds from the beginning, value)."""
 
 LEO_S = 0.01
 """Length of a LeoReplayer interval, s."""
 FCC_S = 5.0
 """Time that one FCC test covers, s."""
 PING_S = 1.0
-"""Interval of a ping without times, s."""
+"""Interval of a ping without timestamps, s."""
 GREATEST_S = 1e6
 MOST_BPS = 1e12
 MOST_DELAY_S = 3600.0
@@ -50,7 +50,7 @@ MOST_PROBES = 5_000_000
 
 @dataclass(slots=True)
 class Way:
-    """One direction: rates in bit/s, one-way delays in s, and probes with whether each was lost."""
+    """One direction: rates in bit/s, one-way delays in s, and probes, each with whether it was lost."""
 
     rates: Points = field(default_factory=list)
     delays: Points = field(default_factory=list)
@@ -59,7 +59,7 @@ class Way:
 
 @dataclass(slots=True)
 class Recording:
-    """Contents of a file in the direction to the user and the opposite one; `both` if the direction is unknown."""
+    """Contents of a file: the direction to the user (`down`), the opposite one (`up`), and `both` if the direction is unknown."""
 
     form: str
     length_s: float
@@ -97,7 +97,7 @@ def read(text: str, form: str | None = None, *, name: str = "") -> Recording:
 
 def _check(what: str, points: Points, most: float, unit: str) -> None:
     for t, value in points:
-        if not (0 <= t <= GREATEST_S and 0 <= value <= most):  # nor is a non-number
+        if not (0 <= t <= GREATEST_S and 0 <= value <= most):  # false for NaN as well
             raise InputError(
                 f"found a {what} of {value:g} {unit} at {t:g} s; allowed: 0 to {most:g} {unit}, at 0 to {GREATEST_S:g} s"
             )
@@ -171,9 +171,7 @@ def _table(text: str) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def _spaced(points: Sequence[tuple[float, Any]], line: str) -> float:
-    """Return the length of a recording whose last value lasts as long as the others do on average; times must not go
-    back.
-    """
+    """Return the length of a recording, in which the last value lasts for the median step. Refuses times that go back."""
     times = [t for t, _ in points]
     if any(a > b for a, b in itertools.pairwise(times)):
         raise InputError(f"found times that go back ({line}); allowed: times in order")
@@ -316,7 +314,7 @@ def _lens(text: str) -> Recording:
         first = 0
         for line, row in _table(text):
             cell = row["timestamp"]
-            if len(cell) > 15 and cell.isdigit():  # ns, with more digits than a double has
+            if len(cell) > 15 and cell.isdigit():  # ns, which have more digits than a double
                 first = first or int(cell[:30])
                 t = (int(cell[:30]) - first) / 1e9
             else:

@@ -1,6 +1,4 @@
-"""Parses words of `tc` lines: rates, times, sizes and shares as iproute2 reads them, and the surrounding shell
-script.
-"""
+"""Parses words of `tc` lines (rates, times, sizes and shares in iproute2's syntax) and the surrounding shell script."""
 
 from __future__ import annotations
 
@@ -57,7 +55,7 @@ def size(text: str) -> int:
 
 
 def share(text: str) -> float:
-    """Return a percentage, with its sign or without, as a share."""
+    """Return a percentage, with or without its sign, as a share."""
     try:
         value = float(text.removesuffix("%")) / 100
     except ValueError:
@@ -75,7 +73,7 @@ _TC = re.compile(r"(?:^|[\s'\"(&|;/])(tc\s+(?:-\S+\s+)*(?:qdisc|class|filter|-n(
 def commands(text: str) -> Iterator[tuple[int, str, list[str]]]:
     """Return the `tc` commands in a shell script, or in strings of a Python program: line, namespace, words after `tc`.
 
-    Names with a value in the script are put in; a command with one that has none is refused.
+    Variables that the script assigns are replaced by their values; a command with any other variable is refused.
     """
     values: dict[str, str] = {}
     lines = re.sub(r"\\\n", "  ", text).splitlines()
@@ -137,7 +135,7 @@ TC_LINK = (
 def links_of_mininet(text: str) -> list[tuple[int, dict[str, object]]]:
     """Return the options of the links in a Mininet program, in the order of the calls: line, options.
 
-    A call of `addLink` counts if it has such an option, directly or in a dictionary passed with `**`.
+    A call of `addLink` counts if it has one of these options, directly or in a dictionary passed with `**`.
     """
     try:
         tree = ast.parse(text)

@@ -1,7 +1,8 @@
-"""Captures of TCP (pcap, pcapng): the connections in them, what each has lost and sent for nothing, and the packets of one.
+"""Captures of TCP (pcap, pcapng): their connections, the losses and spurious retransmissions of each, and the packets
+of one.
 
-A retransmission counts as a loss unless a DSACK (RFC 2883), the echo of an older timestamp (RFC 3522), or an ACK that had come before it
-shows that it was for nothing; no threshold of time is involved.
+A retransmission counts as a loss unless a DSACK (RFC 2883), the echo of an older timestamp (RFC 3522), or an earlier ACK shows that it
+was spurious. No time threshold is involved.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ if TYPE_CHECKING:
 __all__ = ["Capture", "end", "is_capture", "measured", "read_capture"]
 
 MAGICS = tuple(bytes.fromhex(magic) for magic in ("0a0d0d0a", "a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1"))
-"""First bytes of a capture."""
+"""First bytes of a capture, by format."""
 
 GZIP, ZSTD = bytes.fromhex("1f8b"), bytes.fromhex("28b52ffd")
 
 MOST_UNPACKED = 1 << 33
-"""Largest size in bytes of a compressed capture's contents, which are unpacked into the temporary folder while it is
+"""Largest size of a compressed capture after decompression, bytes. It is unpacked into the temporary folder while it is
 read.
 """
 
 MOST_MISSED = 0.01
-"""Share of a connection's data that a capture may have missed; beyond it, its losses are not reliable."""
+"""Largest share of a connection's data that a capture may have missed; beyond it the losses are not reliable."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,15 +53,16 @@ class Capture:
     name
         Name of the file without its suffix.
     connections
-        A row for each direction of each connection, in the order of their first packets. `connection` numbers them, `way` is `client` or
-        `server`: the end that sends. Counts of segments count what left as packets: a capture above the network card shows several as
-        one. `lost` is `retransmitted` without `spurious`; `reordered` were overtaken on the way, `unseen_bytes` were acknowledged and
-        are not in the capture. Times are seconds from the first packet, sizes bytes; null where nothing tells.
+        A row for each direction of each connection, in the order of their first packets. `connection` is the number,
+        `way` is `client` or `server`: the end that sends. Segments are counted as captured packets: a capture above the
+        network card shows several as one. `lost` is `retransmitted` without `spurious`; `reordered` were overtaken on
+        the way, `unseen_bytes` were acknowledged and are not in the capture. Times are seconds from the first packet,
+        sizes bytes; null if unknown.
     packets
-        The packets of the connection that was asked for, and the SACK blocks that they carry as rows of their own (`kind` `sack` or
-        `dsack`). `seq` and `ack` are offsets: 0 is the SYN, 1 the first byte of data.
+        Packets of the requested connection, and their SACK blocks as separate rows (`kind` `sack` or `dsack`). `seq`
+        and `ack` are offsets: 0 is the SYN, 1 the first byte of data.
     facts
-        Numbers of the file: frames, segments of TCP, and what was left out.
+        Counts for the file: frames, TCP segments, and what was left out.
     """
 
     name: str
@@ -80,12 +82,12 @@ class Capture:
 
 
 def end(address: str, port: int) -> str:
-    """Return an address and a port in one word; IPv6 addresses are in brackets (RFC 3986)."""
+    """Return address and port as one word; IPv6 addresses are in brackets (RFC 3986)."""
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def is_capture(path: Path) -> bool:
-    """Return whether a plain file begins like a capture."""
+    """Return whether a regular file begins like a capture."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             return False
@@ -105,29 +107,32 @@ def read_capture(
 ) -> Capture:
     """Read a capture of TCP.
 
-    The file is read as a stream: memory grows with the number of connections and of the packets asked for, not with its size.
+    The file is read as a stream. Memory grows with the number of connections and of requested packets, not with the size of
+    the file.
 
     Parameters
     ----------
     path
-        A plain file, pcap or pcapng, perhaps packed with gzip, of Ethernet, Linux cooked, PPP, Cisco HDLC, 802.11, netfilter's log, loopback or raw IP; with VLANs, PPPoE, MPLS, and in
-        tunnels of GRE, IP, VXLAN, Geneve or GTP-U.
+        A regular file, pcap or pcapng, optionally compressed with gzip. Links may be Ethernet, Linux cooked, PPP, Cisco
+        HDLC, 802.11, netfilter's log, loopback or raw IP, with VLANs, PPPoE, MPLS, and tunnels of GRE, IP, VXLAN,
+        Geneve or GTP-U.
     connection
-        Number of the connection whose packets are wanted, too; at most 10 million rows of them.
+        Number of the connection whose packets are returned as well, at most 10 million rows.
     anonymise
-        Write addresses as 10.0.0.1, 10.0.0.2, ... (or fd00::1, ...) in the order of their appearance, and ports of clients as 1, 2, ...
+        Whether to replace addresses by 10.0.0.1, 10.0.0.2, ... (or fd00::1, ...) in the order of their appearance, and
+        ports of clients as 1, 2, ...
     progress
         Called with the share of the file that is read.
 
     Returns
     -------
     Capture
-        Its connections.
+        Contents of the capture.
 
     Raises
     ------
     InputError
-        If it is no capture, a broken one, or has no such connection.
+        If the file is not a capture, is damaged, or has no such connection.
     """
     path = Path(path)
     size = max(1, _size(path))
@@ -142,7 +147,7 @@ def read_capture(
 
 
 def _opened(path: Path) -> bool:
-    """Return whether a gzip file holds a capture."""
+    """Return whether a gzip file contains a capture."""
     try:
         with gzip.open(path) as file:
             return file.read(4) in MAGICS
@@ -225,7 +230,7 @@ def _size(path: Path) -> int:
 
 
 def _without_addresses(connections: pl.DataFrame) -> pl.DataFrame:
-    """Return connections under other names, in the order of their appearance."""
+    """Return the connections with anonymous addresses and client ports, numbered in order of appearance."""
     import polars as pl
 
     known: dict[str, str] = {}
@@ -251,12 +256,12 @@ MOST_SAMPLES = 20_000
 
 
 def measured(path: Path) -> Measured:
-    """Return the direction of a capture with the most data, to be drawn beside a run.
+    """Return the direction of a capture with the most data, to be drawn next to a run.
 
     Raises
     ------
     InputError
-        If it is not a capture, or holds no data.
+        If it is not a capture, or has no data.
     """
     import numpy as np
     import polars as pl

@@ -1,6 +1,6 @@
 """Reads flent's data files (`.flent.gz`, or unpacked): its measurements of each TCP flow.
 
-JSON with `raw_values`, the tools' output by series: from netperf `t` (s, the end of an interval), `dur` and `val`
+JSON with `raw_values`, the output of the tools by series: from netperf `t` (s, the end of an interval), `dur` and `val`
 (Mbit/s); from the socket statistics that flent collects with `ss`, `t`, `tcp_cwnd` (segments) and `tcp_rtt` (ms). Files
 of version 1 and 2 have only `x_values` and `results`, at a fixed step. Source: flent's `doc/data-format.rst`.
 """
@@ -18,17 +18,17 @@ __all__ = ["is_flent", "read"]
 KEYS = {"x_values", "results"}
 
 RATE = "Mbits/s"
-"""Unit of series that are rates."""
+"""Unit of the series that are rates."""
 
 COMPUTED = (" avg", " sum", " totals")
 """Suffixes of series that flent computes from others."""
 
 INNER = "::tcp_"
-"""Text between the name of a flow and the name of a value from `ss`."""
+"""Text between the name of a flow and the name of a value collected with `ss`."""
 
 
 def is_flent(value: Mapping[str, Any]) -> bool:
-    """Return whether it is a flent file."""
+    """Return whether an object is a flent file."""
     return set(value) >= KEYS
 
 
@@ -38,7 +38,7 @@ def read(value: Mapping[str, Any], *, name: str) -> Measured:
     Parameters
     ----------
     value
-        Object in the file.
+        JSON object of the file.
     name
         Name in figures.
 

@@ -1,11 +1,11 @@
 """Reads and writes `iperf3 -J`: a JSON object with `start`, `intervals` and `end`; since iperf3 3.17 (`--json-stream`)
-also one line for each.
+also as one line for each.
 
 A stream's interval has `bytes`, `bits_per_second` and, at a sender over TCP, `retransmits`, `snd_cwnd` (bytes), `rtt` and `rttvar`
-(microseconds) as the socket had them at its end. The congestion window becomes segments of `start.tcp_mss_default`.
+(microseconds) of the socket at its end. The congestion window is converted to segments of `start.tcp_mss_default`.
 
-Differs: iperf3 counts what the application wrote into the socket, so its first intervals include a full send buffer; what we
-write counts what was acknowledged.
+Differs: iperf3 counts what the application wrote into the socket, so its first intervals include a full send buffer; the
+files written here count acknowledged bytes.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 __all__ = ["read", "result"]
 
 MSS = 1448
-"""Payload of a segment if the file does not give it: Ethernet, with timestamps."""
+"""Default payload of a segment, bytes: Ethernet, with timestamps."""
 
 BLOCK = 131_072
-"""Bytes that iperf3 writes at once over TCP."""
+"""Size of a write of iperf3 over TCP, bytes."""
 
 
 def read(text: str, *, name: str) -> Measured:
@@ -76,7 +76,7 @@ def _socket(stream: Mapping[str, Any], mss: int) -> dict[str, Any]:
 
 
 def _whole(text: str) -> dict[str, Any]:
-    """Return the whole result, assembled if it came as events, a line each."""
+    """Return the whole result, assembled from events if there is one per line."""
     try:
         told = DECODER.decode(text)
     except InputError:
@@ -103,7 +103,7 @@ def result(run: Run, group: int, *, mss: int) -> dict[str, Any]:
     Parameters
     ----------
     run
-        Has recorded goodput; RTT and window are there if it has recorded samples, too.
+        Run that has recorded goodput; RTT and window are included if it has recorded samples as well.
     group
         Number of the group.
     mss
@@ -155,8 +155,8 @@ def result(run: Run, group: int, *, mss: int) -> dict[str, Any]:
 
 
 def _intervals(run: Run, flow: Mapping[str, Any], mss: int) -> list[dict[str, Any]]:
-    """Return the values of one flow in each interval, from its start; null states are left out, as iperf3 does for
-    unknown values.
+    """Return the values of one flow in each interval, from its start. Null values are left out, as iperf3 leaves out
+    unknown ones.
     """
     number, begin = flow["flow"], flow["start_s"]
     samples = [row for row in run.rows("samples") if row["flow"] == number]

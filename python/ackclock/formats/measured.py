@@ -1,4 +1,4 @@
-"""Measurements made elsewhere, in the columns of a run: `samples` and `goodput`, whatever their file format."""
+"""Measurements made elsewhere, in the columns of a run: `samples` and `goodput`, regardless of their file format."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 __all__ = ["Measured", "frames", "of_run", "read"]
 
 LARGEST = 2**27
-"""Largest size in bytes of a file that is read."""
+"""Largest size of a file that is read, bytes."""
 
 MOST_FLOWS = 1000
 
 GZIP = b"\x1f\x8b"
 
 TCPTRACE, LOOK = "tcptrace -- version", 2**12
-"""Mark of tcptrace's listing among its first lines, and the number of characters searched for it."""
+"""Mark of a tcptrace listing, and number of characters at the start of a file that are searched for it."""
 
 ALLOWED = "one of iperf3 -J, of ss -tin with times, of qlog, flent, tcp_probe or NDT7"
 
 LONGEST_NAME = 60
-"""Largest length of a flow's name."""
+"""Largest number of characters in a flow's name."""
 
 BOUNDS = {
     "t_s": (-1e9, 1e9),
@@ -66,7 +66,7 @@ class Measured:
         Names of the flows.
     samples
         Columns `t_s`, `flow`, `cwnd` and `ssthresh` (segments), `srtt_s`, `in_flight` (segments), `retransmissions` (so far);
-        null where the file does not tell. Times are seconds from the beginning of the measurement.
+        null if the file lacks the value. Times are seconds from the beginning of the measurement.
     goodput
         Columns `t_s` (end of the interval), `flow`, `goodput_bps`.
     run
@@ -89,7 +89,7 @@ class Measured:
 NUMBERS = ("cwnd", "ssthresh", "srtt_s", "in_flight", "retransmissions", "rwnd")
 
 TIMES = ("busy_s", "rwnd_limited_s", "sndbuf_limited_s")
-"""Times of the kernel's stopwatches, if the format has them."""
+"""Columns of the kernel's chronographs, if the format has them."""
 
 
 def frames(
@@ -118,7 +118,7 @@ def _check(rows: Sequence[Mapping[str, Any]]) -> None:
     for row in rows:
         for key, value in row.items():
             low, high = BOUNDS.get(key, (0.0, float(MOST_FLOWS - 1)))
-            if not low <= value <= high:  # nor is a non-number
+            if not low <= value <= high:  # false for NaN as well
                 if key == "flow":
                     raise InputError(f"found more than {MOST_FLOWS:,} flows; allowed: at most that many")
                 raise InputError(f"found {quote(value)} as {key}; allowed: a number from {low:g} to {high:g}")
@@ -130,19 +130,20 @@ def read(path: str | Path) -> Measured:
     Parameters
     ----------
     path
-        A plain file of at most 128 MiB, perhaps packed with gzip: of `iperf3 -J`, of `ss -tin` with the time before each look, of qlog (JSON or JSON-SEQ), of flent, of
-        tcp_probe (the module or the trace event), a row of M-Lab's NDT7; a capture (pcap, pcapng), of which the direction with most data is taken; or a folder
-        that `ackclock run --out` has written.
+        A regular file of at most 128 MiB, optionally compressed with gzip: output of `iperf3 -J`, `ss -tin` with the
+        time before each sample, qlog (JSON or JSON-SEQ), flent, tcp_probe (the module or the trace event), or a row of
+        M-Lab's NDT7; a capture (pcap, pcapng), of which the direction with the most data is used; or a folder written
+        by `ackclock run --out`.
 
     Returns
     -------
     Measured
-        Its flows.
+        Flows of the file.
 
     Raises
     ------
     InputError
-        If it is in none of these formats, or holds nothing that can be drawn.
+        If the file has none of these formats, or nothing that can be drawn.
     """
     from ackclock.formats import capture
 
@@ -181,7 +182,7 @@ def _unpacked(path: Path) -> str:
 
 
 def parse(text: str, path: Path) -> Measured:
-    """Return the result of `read` for a file's text, in time that grows with its length."""
+    """Return the result of `read` for a file's text. Takes time proportional to its length."""
     from ackclock.formats import flent, iperf3, ndt7, qlog, ss, tcp_probe
 
     try:
@@ -225,7 +226,7 @@ DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
 def _objects(text: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the JSON objects of the text, one after the other; a list of them is accepted as well."""
+    """Yield the JSON objects of the text, one after the other; a list of objects is accepted as well."""
     at = 0
     while at < len(text):
         while at < len(text) and (text[at].isspace() or text[at] == ","):
@@ -237,13 +238,13 @@ def _objects(text: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _first(text: str) -> Mapping[str, Any]:
-    """Return the first JSON value of the text: of the whole file, or of its first line."""
+    """Return the first JSON value of the text, which is the whole file or its first line."""
     value, _ = DECODER.raw_decode(text.lstrip())
     return value if isinstance(value, Mapping) else {}
 
 
 def of_run(run: Run, *, name: str = "") -> Measured:
-    """Return a run of ours, to be drawn beside another one.
+    """Return one of our own runs, to be drawn next to another one.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Reads rows of M-Lab's NDT7: the server kernel's values during a download or an upload.
 
-JSON: the archived result, `{"Download": {"ServerMeasurements": [{"TCPInfo": {...}}, ...]}}`, a row of `ndt.ndt7` as BigQuery exports it, the same below `raw`, or
-the measurements of a client, one object a line. `ElapsedTime` counts us from the beginning of the test; `RTT`, `BusyTime`, `RWndLimited` and
-`SndBufLimited` are us, `SndCwnd` is segments. Source: the specification of ndt7, and `TCPInfo` of m-lab/tcp-info.
+JSON: the archived result, `{"Download": {"ServerMeasurements": [{"TCPInfo": {...}}, ...]}}`, a row of `ndt.ndt7` as BigQuery exports it, the same
+below `raw`, or the measurements of a client, one object per line. `ElapsedTime` is in us from the beginning of the test; `RTT`, `BusyTime`,
+`RWndLimited` and `SndBufLimited` are in us, `SndCwnd` in segments. Source: the specification of ndt7, and `TCPInfo` of m-lab/tcp-info.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ __all__ = ["is_ndt7", "read"]
 WAYS = ("Download", "Upload")
 
 INFINITE = 0x7FFF_FFFF
-"""The kernel's ssthresh when there is none."""
+"""Value of the kernel's ssthresh before the first reduction."""
 
 CLOCKS = {"BusyTime": "busy_s", "RWndLimited": "rwnd_limited_s", "SndBufLimited": "sndbuf_limited_s"}
 
 
 def is_ndt7(value: Mapping[str, Any]) -> bool:
-    """Return whether this is a row of measurements, or a single one."""
+    """Return whether an object is a row of measurements or a single measurement."""
     inner = value.get("raw") if isinstance(value.get("raw"), Mapping) else value
     assert inner is not None
     return any(isinstance(inner.get(way), Mapping) and "ServerMeasurements" in inner[way] for way in WAYS) or (

@@ -1,8 +1,8 @@
 """Recordings of paths as a scenario: each measured rate, delay and share of losses becomes a step of a link's schedule.
 
-Rates go into the bottleneck; delays and losses into the link behind it (`egress`), so that a Mahimahi trace and a
-recording of delays combine as in LeoReplayer and CellReplay. A delay holds until the next one, and packets keep their
-order when it falls.
+Rates go into the bottleneck. Delays and losses go into the link after it (`egress`), so that a Mahimahi trace and a
+recording of delays combine as in LeoReplayer and CellReplay. A delay lasts until the next one, and packets keep their
+order when the delay falls.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ackclock.scenario import Scenario
 __all__ = ["ImportedPath", "make"]
 
 LOSS_S = 1.0
-"""Seconds over which lost probes are counted."""
+"""Interval over which lost probes are counted, s."""
 MOST_STEPS = 100_000
 UNKNOWN = "1 Gbit/s"
-"""Rate of a bottleneck that was not recorded."""
+"""Rate of a bottleneck whose rate was not recorded."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportedPath:
-    """Scenario of a recorded path, what the recording shows, and what it lacks.
+    """Scenario of a recorded path, the recorded quantities, and the missing ones.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class ImportedPath:
 
 
 def make(files: Sequence[tuple[Path, Recording]], *, upward: bool = False, every_ns: int = 0) -> ImportedPath:
-    """Make a scenario from recordings made together.
+    """Return the scenario of recordings that were made together.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def make(files: Sequence[tuple[Path, Recording]], *, upward: bool = False, every
 
 @dataclass(slots=True)
 class _Ways(Way):
-    """One direction of the path; the file of its opportunities, and whether its probes covered both directions."""
+    """One direction of the path, with the file of its delivery opportunities (`trace`) and whether its probes covered both directions."""
 
     trace: Path | None = None
     round_trip: bool = False
@@ -155,7 +155,7 @@ def _link(way: _Ways, every_ns: int, whole: int, *, forward: bool) -> dict[str, 
 
 
 def _binned(points: Points, every_ns: int) -> list[tuple[int, float]]:
-    """Return steps by time in ns: the last one of several at one time, or the median of each interval."""
+    """Return steps by time in ns: the last value of each time, or the median of each interval."""
     if not every_ns:
         return sorted({round(t * 1e9): value for t, value in points}.items())
     groups: dict[int, list[float]] = {}
@@ -179,7 +179,7 @@ def _rated(points: Points, every_ns: int, whole: int) -> dict[str, Any]:
 
 
 def _delays(points: Points, every_ns: int) -> list[tuple[int, int]]:
-    """Return the steps of the delay; the first measurement holds from the beginning."""
+    """Return the steps of the delay; the first value applies from the beginning."""
     steps = _changes([(at, round(delay * 1e9)) for at, delay in _binned(points, every_ns)])
     return [(0, steps[0][1]), *steps[1:]] if steps else []
 
@@ -205,7 +205,7 @@ def _scheduled(steps: list[dict[str, Any]], whole: int) -> dict[str, Any]:
 
 
 def _schedule(steps: list[dict[str, Any]], whole: int) -> dict[str, Any]:
-    """Return a cyclic schedule, so that a longer run can continue; the scenario lasts one cycle."""
+    """Return a cyclic schedule, so that longer runs are possible. The scenario lasts one cycle."""
     return {"kind": "schedule", "steps": steps, "repeat": time_of(whole)}
 
 

@@ -1,24 +1,25 @@
-"""qlog: events of a transport as JSON, which qvis (https://qvis.quictools.info) draws.
+"""qlog: events of a transport as JSON, which can be drawn with qvis (https://qvis.quictools.info).
 
-Written as qlog 0.3, which draft-ietf-quic-qlog-main-schema-02 and draft-ietf-quic-qlog-quic-events-02 define, because qvis reads
-that version; the keys of later drafts (`file_schema`, `serialization_format`) stand beside. A name that ends in `.sqlog` holds one flow
-as JSON-SEQ (RFC 7464: a record separator before each object), any other all flows as traces of one JSON object.
+Files are written as qlog 0.3, defined by draft-ietf-quic-qlog-main-schema-02 and draft-ietf-quic-qlog-quic-events-02, because qvis
+reads that version; the keys of later drafts (`file_schema`, `serialization_format`) are added. A file whose name ends in `.sqlog`
+contains one flow as JSON-SEQ (RFC 7464: a record separator before each object); any other contains all flows as traces of one JSON
+object.
 
-| event | from |
+| event | source |
 |---|---|
-| `transport:packet_sent` | a segment sent; packets are numbered as they are sent, as QUIC does, so a retransmission has a number of its own |
-| `transport:packet_received` | an ACK: `acked_ranges` of the numbers that it and its SACK blocks acknowledge for the first time |
-| `recovery:metrics_updated` | after every ACK: what changed of window, data in flight and ssthresh (bytes), RTTs (ms) |
+| `transport:packet_sent` | a segment sent; packets are numbered as they are sent, as in QUIC, so a retransmission has a new number |
+| `transport:packet_received` | an ACK: `acked_ranges` has the numbers that it and its SACK blocks acknowledge for the first time |
+| `recovery:metrics_updated` | after every ACK: changed values of window, data in flight and ssthresh (bytes), RTTs (ms) |
 | `recovery:congestion_state_updated` | TCP's states by their kernel names: Open, Disorder, CWR, Recovery, Loss |
-| `recovery:packet_lost` | told when the segment is sent again, for its transmission before |
+| `recovery:packet_lost` | reported when the segment is retransmitted, for its previous transmission |
 | `recovery:parameters_set` | the segment's payload, the initial window |
 
-Names and fields of the events are those of the drafts as we remember them: there was no copy at hand to check against.
+Names and fields of the events follow the drafts, but were not checked against their text.
 
-A flow whose transport others have written (quinn, a library) has fewer: packets with the bytes and numbers of their datagrams, an ACK without
-its ranges, lost packets without their numbers, metrics. That is what such a stack tells the simulator.
+A flow of a foreign transport (quinn, a library) has fewer events: packets with the bytes and numbers of their datagrams, ACKs without ranges,
+lost packets without numbers, and metrics. These stacks report no more to the simulator.
 
-Differs: TCP has no packet types; "1RTT" stands where qvis wants one.
+Differs: TCP has no packet types; "1RTT" is written where qvis requires one.
 """
 
 from __future__ import annotations
@@ -40,12 +41,10 @@ __all__ = ["contained", "read", "sequence"]
 SEPARATOR = "\x1e"
 
 DATAGRAM = 1200
-"""Bytes of a QUIC packet if a file does not give them (RFC 9000 §14)."""
+"""Default size of a QUIC packet, bytes (RFC 9000 §14)."""
 
 FOREIGN = {"quinn": "QUIC"}
-"""Foreign stack, by the prefix of its controllers' names -> its protocol; None for a library, which does not report
-it.
-"""
+"""Prefix of a foreign stack's controllers -> its protocol. Libraries do not report theirs."""
 
 _METRICS = ("min_rtt", "smoothed_rtt", "rtt_variance", "congestion_window", "bytes_in_flight", "ssthresh")
 
@@ -120,7 +119,7 @@ def _trace(run: Run, flow: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _foreign(controller: str) -> str | None:
-    """Return the protocol of the flow's foreign stack; "" if it does not report one."""
+    """Return the protocol of the flow's foreign stack; "" for a library, None for a flow of TCP."""
     stack, apart, _ = controller.partition(":")
     if not apart or stack not in (*FOREIGN, "stack"):
         return None
@@ -179,7 +178,7 @@ def _of_foreign(run: Run, flow: Mapping[str, Any], size: int) -> Iterator[dict[s
 
 
 def _windows(row: Mapping[str, Any], in_flight: str, segment: float) -> dict[str, Any]:
-    """Return windows in bytes; a kernel does not report all of them in each row."""
+    """Return windows in bytes; values that a kernel does not report in this row are None."""
     named = {"congestion_window": "cwnd", "bytes_in_flight": in_flight, "ssthresh": "ssthresh"}
     return {name: None if row[column] is None else row[column] * segment for name, column in named.items()}
 
@@ -192,7 +191,7 @@ def _sampled(row: Mapping[str, Any], mss: int) -> dict[str, Any]:
 
 
 class _Metrics:
-    """Last reported values: only changes are reported again, as the drafts require."""
+    """Last reported values. Only changes are reported, as the drafts require."""
 
     def __init__(self) -> None:
         self.told: dict[str, Any] = {}
@@ -213,7 +212,7 @@ class _Metrics:
 
 
 class _Sender:
-    """Follows a sender's trace and numbers its packets."""
+    """Numbers a sender's packets along its trace, and derives the events."""
 
     def __init__(self, mss: int) -> None:
         self.mss = mss
@@ -258,7 +257,7 @@ class _Sender:
         yield from self.metrics.changed(row["t_s"], values)
 
     def _newly(self, row: Mapping[str, Any]) -> Iterator[int]:
-        """Return the numbers of the packets that this ACK is the first to acknowledge; segments were sent in order, so
+        """Yield the numbers of the packets that this ACK is the first to acknowledge. Segments are sent in order, so
         the oldest come first.
         """
         done = []
@@ -290,7 +289,7 @@ def _header(number: int) -> dict[str, Any]:
 
 
 def _ranges(numbers: list[int]) -> list[list[int]]:
-    """Return runs of successive numbers, first and last of each."""
+    """Return the ranges of successive numbers as [first, last]."""
     made: list[list[int]] = []
     for number in numbers:
         if made and number == made[-1][1] + 1:
@@ -343,7 +342,7 @@ def _traces(text: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _sequence(records: list[Any]) -> Iterator[Mapping[str, Any]]:
-    """Read a header, and an event in each record."""
+    """Read a file with a header and one event per record."""
     head, *events = records
     yield _named({**head.get("trace", {}), "events": events})
 
@@ -457,7 +456,7 @@ def _space(header: Mapping[str, Any]) -> str:
 
 
 class _Unacknowledged:
-    """Packets of one space. Each is taken once, so that all ACKs together take time in proportion to packets and
+    """Packets of one number space. Each is counted once, so that the time for all ACKs is proportional to packets and
     ranges.
     """
 
@@ -465,7 +464,7 @@ class _Unacknowledged:
         self._numbers = sorted(payload)
         self._payload = [payload[number] for number in self._numbers]
         self._next = list(range(len(self._numbers) + 1))
-        """Position -> the next packet not yet taken, or a step towards it."""
+        """Position -> next packet that was not acknowledged, or a position closer to it."""
 
     def take(self, first: int, last: int) -> int:
         """Return the bytes of the packets from `first` to `last` that were not acknowledged before."""

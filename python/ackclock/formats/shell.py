@@ -1,7 +1,8 @@
 """Shell scripts (bash): two ways to insert text from outside, and a final check.
 
-A scenario's names may come from strangers, and the script is executed, often as root. So a text becomes either a
-comment, in which unprintable characters are shown as text, or a word, quoted so that the shell takes it literally.
+Names in a scenario may come from strangers, and the script is executed, often as root. Text is therefore inserted
+either as a comment, with unprintable characters shown as text, or as a word, quoted so that the shell takes it
+literally.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def join(words: Iterable[str]) -> str:
 
 
 def script(lines: Iterable[str]) -> str:
-    """Return the file: lines of printable characters only, so that no line can become two.
+    """Return the script: lines of printable characters only, so that no text can start a new line.
 
     Parameters
     ----------

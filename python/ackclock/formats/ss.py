@@ -1,11 +1,12 @@
 """Reads and writes repeated output of `ss -tin`: the kernel's TCP state of each connection.
 
-`ss` prints no time, so each look is preceded by a line that holds nothing but the time in seconds:
+`ss` prints no time, so each sample is preceded by a line that contains only the time in seconds:
 
     while true; do date +%s.%N; ss -tinH dst 10.1.0.1; sleep 0.1; done > flow.txt
 
-Of each connection there are two lines: state, queues and addresses; then, indented, what `tcp_info` holds, of which `rtt` is
-smoothed RTT / deviation in ms, `cwnd` and `ssthresh` are segments, and `retrans` is now out / so far. Source: iproute2, `misc/ss.c`.
+Each connection has two lines: state, queues and addresses; then, indented, the values of `tcp_info`. `rtt` is smoothed RTT /
+deviation in ms, `cwnd` and `ssthresh` are in segments, and `retrans` is currently outstanding / total. Source: iproute2,
+`misc/ss.c`.
 """
 
 from __future__ import annotations
@@ -24,25 +25,25 @@ if TYPE_CHECKING:
 __all__ = ["lines", "read"]
 
 LEAST = 10_000
-"""Minimum of bytes sent; connections below it carry control messages, such as iperf3's own, and are left out."""
+"""Smallest number of bytes sent by a data connection. Connections with fewer, such as iperf3's own control connection, are left out."""
 
 EPOCH = 1e8
-"""Times above this count from 1970 and become relative to the first of them; smaller ones count from the beginning of a
-run.
+"""Largest time that counts from the beginning of a run, s. Larger times count from 1970, and become relative to the
+first of them.
 """
 
 _TIME = re.compile(r"#?\s*(\d+(?:[.,]\d+)?)\s*$")
 _KEY = re.compile(r"[a-z_0-9]+")
 
 TIMES = {"busy": "busy_s", "rwnd_limited": "rwnd_limited_s", "sndbuf_limited": "sndbuf_limited_s"}
-"""The kernel's stopwatches: had data, limited by the receiver's window, by the send buffer. `ss` omits those that never
-ran.
+"""The kernel's chronographs: data to send, limited by the receiver's window, limited by the send buffer. `ss` omits
+those that never ran.
 """
 
 _TIME_SPENT = re.compile(r"(\d{1,15})ms")
 
 LONGEST = 2**16
-"""Characters of a line; lines of `ss` have several hundred, or several thousand with the processes of a socket."""
+"""Largest number of characters in a line. Lines of `ss` have several hundred, or several thousand with the processes of a socket."""
 
 
 def read(text: str, *, name: str) -> Measured:
@@ -62,7 +63,7 @@ def read(text: str, *, name: str) -> Measured:
             zero = (now if now > EPOCH else 0.0) if zero is None else zero
         elif not line[0].isspace():
             ends = _ends(line)
-            if ends is not None and "cwnd:" in line:  # `ss -O` has everything on one line
+            if ends is not None and "cwnd:" in line:  # `ss -O` prints one line per connection
                 _look(line.partition("\t")[2] or line, ends, now, zero, found, labels)
         elif ends is not None and "cwnd:" in line:
             _look(line, ends, now, zero, found, labels)
@@ -90,7 +91,8 @@ def read(text: str, *, name: str) -> Measured:
 def _ends(line: str) -> str | None:
     """Return both addresses of a connection that carries data; None for listening sockets.
 
-    They are the first two words in a row with a colon inside: the state before them is missing where `ss` was asked for one state alone.
+    The addresses are the first two successive words with a colon inside. The state before them is missing if `ss` was asked for a single
+    state.
     """
     words = line.partition("\t")[0].split()
     both = (f"{a} {b}" for a, b in pairwise(words) if ":" in a[1:-1] and ":" in b[1:-1])
@@ -139,7 +141,7 @@ def _look(
     rows.append(row)
     words = line.split()
     far = ends.split()[1]
-    words = words[words.index(far) + 1 :] if far in words else words  # `ss -O` has the ends on the same line
+    words = words[words.index(far) + 1 :] if far in words else words  # `ss -O` has the addresses on the same line
     # the controller's name follows the flags `ts`, `sack`, `ecn` as the last word before the first pair
     labels[ends] = next((word for word, after in pairwise(words) if ":" in after and ":" not in word), "tcp")
 
@@ -199,7 +201,7 @@ def _info(row: Mapping[str, Any], controller: str, mss: int) -> str:
 
 
 def _busy(row: Mapping[str, Any]) -> list[str]:
-    """Return the kernel's stopwatches in milliseconds, those that ran with their share of the first."""
+    """Return the kernel's chronographs in milliseconds, without those that never ran; the limits include their share of the busy time."""
     busy = int(row["busy_s"] * 1e3)
     parts = [f"busy:{busy}ms"] if busy else []
     for name in ("rwnd_limited", "sndbuf_limited"):

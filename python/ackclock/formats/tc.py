@@ -1,11 +1,11 @@
 """A scenario for a real testbed: a shell script that builds the network from namespaces with `ip` and `tc`, and runs
 the flows with iperf3.
 
-sender - router - ... - router - receiver, as the linux backend lays it (`linux/guest/src/network.rs`): the links' disciplines sit on
-routers alone, so that a host's own queue never holds its sender back. A link is as many hops as it needs disciplines in a row: loss, then
-the queue with its rate, then delay. Access and egress links that each flow has for itself branch off.
+The layout is sender - router - ... - router - receiver, as in the linux backend (`linux/guest/src/network.rs`). Only routers have the
+links' disciplines, so that a host's own queue never holds its sender back. A link consists of as many hops as it needs disciplines in a
+row: loss, then the queue with its rate, then delay. Access and egress links of single flows branch off.
 
-What a kernel or iperf3 cannot do is left out, and the script and the command say so in one line each.
+Features that a kernel or iperf3 lacks are left out, and the script and the command report each in one line.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class _Flow:
     start_s: float
     stop_s: float
     client: str
-    """Arguments of iperf3, without address and port."""
+    """Arguments of iperf3 without address and port."""
     host: Mapping[str, Any]
 
 
@@ -144,8 +144,8 @@ def _flows(scenario: Scenario, compiled: Mapping[str, Any], missing: list[str]) 
 
 
 def _host(group: dict[str, Any], i: int, missing: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the settings of a group's hosts as the linux backend makes them; those that no kernel has are dropped one
-    by one.
+    """Return the settings of a group's hosts, as in the linux backend. Settings that no kernel has are dropped one by
+    one and reported.
     """
     group = copy.deepcopy(group)
     asked = group["congestion_control"]
@@ -180,7 +180,7 @@ def _host(group: dict[str, Any], i: int, missing: list[str]) -> tuple[dict[str, 
 def _client(group: Mapping[str, Any], host: Mapping[str, Any], seconds: float) -> str:
     workload = group["workload"]
     words = ["-J", "-i", "0.1"]
-    length = ["-t", str(max(math.ceil(seconds), 1))]  # iperf3 accepts whole seconds
+    length = ["-t", str(max(math.ceil(seconds), 1))]  # iperf3 accepts only whole seconds
     if workload["kind"] == "constant-rate":
         return shell.join([*words, "-u", "-b", str(workload["rate"]), "-l", str(workload["payload"]), *length])
     if workload["kind"] == "voice":
@@ -196,7 +196,7 @@ def _client(group: Mapping[str, Any], host: Mapping[str, Any], seconds: float) -
 
 @dataclass(kw_only=True, slots=True)
 class _Hop:
-    """Link between two namespaces, with a discipline on either end or none."""
+    """Link between two namespaces, with an optional discipline on either end."""
 
     left: str
     right: str
@@ -206,7 +206,7 @@ class _Hop:
 
 @dataclass(slots=True)
 class _Plan:
-    """Namespaces, links between them, and the path of each flow."""
+    """Namespaces, the links between them, and the path of each flow."""
 
     network: Mapping[str, Any]
     flows: Sequence[_Flow]
@@ -239,7 +239,7 @@ class _Plan:
             self.ways[flow.number] = [*first, *trunk, *last]
 
     def _branch(self, flow: _Flow, key: int, own: bool) -> tuple[list[int], list[int]]:
-        """Add a host on either side, with its own links."""
+        """Add a host on either side of the network, with its own links."""
         sender, receiver = f"s{key}", f"d{key}"
         self.hosts[sender] = self.hosts[receiver] = flow
         listed = self.network.get("access_list") or []
@@ -261,7 +261,7 @@ class _Plan:
         return len(self.hops) - 1
 
     def _link(self, name: str, link: Mapping[str, Any], left: str, right: str, key: int) -> list[int]:
-        """Add a link as hops: the k-th discipline of each direction sits where its packets reach the k-th hop."""
+        """Add a link as hops. The k-th discipline of each direction is on the side where packets enter the k-th hop."""
         back = (self.network.get("reverse") or {}).get(name.partition("_")[0]) or link
         there = self._stages(link, f"network.{name}")
         here = self._stages(back, f"network.{name}" if back is link else f"network.reverse.{name}")
@@ -289,7 +289,7 @@ class _Plan:
                 part = key.removeprefix(f"{place}.").split(".")
                 if part[:2] == ["queue", "kind"] and link["queue"]["kind"] == "pie":
                     leaf = _engine.qdisc("queues", link["queue"], 0)
-                    link["queue"] = {"kind": "drop-tail", "limit": {"bytes": 1}}  # the leaf takes its place
+                    link["queue"] = {"kind": "drop-tail", "limit": {"bytes": 1}}  # replaced by the leaf
                     continue
                 instead = {"queue": "a plain queue instead", "capacity": "its mean rate instead"}.get(
                     part[0], "left out"
@@ -307,7 +307,7 @@ class _Plan:
         return [stage["qdisc"] for stage in stages]
 
     def _mean(self, place: str) -> int | None:
-        """Return the mean rate of a link that changes, bit/s, by its key."""
+        """Return the mean rate of a link with changing rate, bit/s, by the link's key."""
         from ackclock.scenario._parts import mean_bps
 
         link: Any = self.scenario
@@ -434,7 +434,7 @@ def _wire(k: int, hop: _Hop, plan: _Plan) -> Iterator[str]:
 
 
 def _address(host: str) -> str:
-    """Return the address of a host: 10.0.* sends, 10.1.* receives."""
+    """Return the address of a host: 10.0.* for senders, 10.1.* for receivers."""
     number = int(host[1:])
     return f"10.{int(host[0] == 'd')}.{number // 250}.{number % 250 + 1}"
 

@@ -1,10 +1,10 @@
-"""A `tc` (iproute2) or Mininet network as a scenario: a script's disciplines become links in their order.
+"""A `tc` (iproute2) or Mininet network as a scenario. Disciplines become links in the same order.
 
-A device's disciplines are walked from its root: a shaper (HTB, TBF, netem's rate) is a link's rate, what hangs below it the link's queue, and netem's
-delay, loss, jitter and reordering stand where packets meet them. The first device is the way there, the second, if there is one, the way back.
+The disciplines of a device are walked from its root. A shaper (HTB, TBF, netem's rate) is a link's rate, the disciplines below it the link's queue.
+netem's delay, loss, jitter and reordering are placed where packets meet them. The first device is the forward path, the second one the return path.
 
-Sources: the man pages tc(8), tc-netem(8), tc-tbf(8), tc-htb(8), Mininet's documentation of TCIntf; the meaning of `tc`
-words in the kernel is described beside each queue of the engine. A line reports everything without a counterpart.
+Sources: the man pages tc(8), tc-netem(8), tc-tbf(8), tc-htb(8), and Mininet's documentation of TCIntf. The meaning of
+`tc` words in the kernel is described at each queue of the engine. Words without a counterpart are reported.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from ackclock.scenario import Scenario
 __all__ = ["Imported", "read_script"]
 
 ETHERNET = "1 Gbit/s"
-"""Rate of a link with a described queue and no rate."""
+"""Rate of a link whose queue is described but whose rate is not."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Imported:
-    """Scenario, and the parts of the script that it lacks.
+    """Scenario, and the parts of the script that could not be kept.
 
     Parameters
     ----------
@@ -65,13 +65,13 @@ def read_script(text: str, *, forward: str | None = None, backward: str | None =
     text
         The script.
     forward, backward
-        Device of the way from sender to receiver, and of the way back, as DEVICE or NAMESPACE/DEVICE. Default: the first one that the script
-        gives a discipline, and the second.
+        Device of the forward path, and of the return path, as DEVICE or NAMESPACE/DEVICE. Default: the first one that
+        the script gives a discipline, and the second.
 
     Raises
     ------
     InputError
-        If it has no such line, one that cannot be read, or no such device.
+        If the script has no such line, a line that cannot be read, or no such device.
 
     Examples
     --------
@@ -114,7 +114,7 @@ class _Device:
         return [of for of in others if of.parent == node.handle or _same(of.parent.partition(":")[0], major)]
 
     def chain(self, missing: list[str]) -> list[Op]:
-        """Return the operations that packets meet, in order."""
+        """Return the operations that packets pass through, in order."""
         ops = [policed(line, words) for line, words in self.policers]
         roots = self.below("root")
         if roots:
@@ -142,7 +142,7 @@ class _Device:
         return [] if queue is None else [Op("queue", queue)]
 
     def _shaped(self, made: Link, children: list[Discipline], missing: list[str]) -> list[Op]:
-        """Return a shaper with its queue, or with its children."""
+        """Return the operations of a shaper, with its queue or its children."""
         ops: list[Op] = []
         for child in children[-1:]:
             for op in self._walk(child, missing, rate=1):
@@ -155,7 +155,7 @@ class _Device:
         return [*ops, Op("rate", made)]
 
     def _classes(self, node: Discipline, missing: list[str]) -> list[Op]:
-        """Return the class of a classful shaper that gets all packets: its default, or the only one."""
+        """Return the operations of the class that gets all packets: the shaper's default, else the first."""
         leaves = [
             of
             for of in self.nodes.values()
@@ -180,7 +180,7 @@ class _Device:
             own = option(words, "rate") or option(words, "m2") or option(words, "sc")
             ceil = option(words, "ceil") or option(words, "ul")
             above = next((of for of in self.nodes.values() if of.kind == "class" and _same(of.handle, at.parent)), None)
-            limit = ceil if above is not None and ceil else own  # without a parent there is nothing to borrow from
+            limit = ceil if above is not None and ceil else own  # a class without a parent cannot borrow
             if limit is not None:
                 rates.append(bits(limit))
             at = above
@@ -196,14 +196,14 @@ class _Device:
 
 
 def _told(op: Op, missing: list[str], node: Discipline) -> bool:
-    """Omit a limit of netem in front of a shaper's own, and report it if it was given explicitly."""
+    """Omit netem's limit in front of a shaper's own limit, and report it if it was given explicitly."""
     if option(node.words, "limit") is not None:
         missing.append(f"line {node.line}: netem limit {op.value}: left out beside the limit of the shaper below")
     return False
 
 
 def _devices(text: str) -> list[_Device]:
-    """Return devices in the order in which they get their first discipline."""
+    """Return the devices in the order of their first disciplines."""
     made: dict[str, _Device] = {}
     number = 0
     for line, place, words in commands(text):
@@ -242,7 +242,7 @@ def _devices(text: str) -> list[_Device]:
         number += 1
         handle = handle or f"#{number}:"
         if what == "qdisc" and parent == "root":
-            device.nodes = {}  # a new root replaces all earlier disciplines
+            device.nodes = {}  # a new root discipline replaces all earlier ones
         if action in ("change", "replace") and what == "qdisc":
             old = next(
                 (key for key, node in device.nodes.items() if _same(node.parent, parent) and node.kind == kind), None
@@ -266,13 +266,13 @@ def _same(a: str, b: str) -> bool:
 def _ways(
     devices: list[_Device], forward: str | None, backward: str | None, missing: list[str]
 ) -> tuple[list[_Device], list[_Device]]:
-    """Return the devices of the forward and the return path, in order."""
+    """Return the devices of the forward and of the return path, in order."""
     by_name = {device.name: device for device in devices}
     for key, name in (("--forward", forward), ("--backward", backward)):
         if name is not None and name not in by_name:
             raise InputError(f"{key}: found {quote(name)}; allowed: {one_of(name, list(by_name))}")
     wires = [re.fullmatch(r".*/w(\d+)([lr])", name) for name in by_name]
-    if forward is None and backward is None and all(wires):  # as `ackclock export` builds them
+    if forward is None and backward is None and all(wires):  # names that `ackclock export` gives
         order = sorted(
             ((int(m[1]), m[2], device) for m, device in zip(wires, devices, strict=True) if m), key=lambda of: of[0]
         )
@@ -287,7 +287,7 @@ def _ways(
 
 
 def _network(ops: Sequence[Op], missing: list[str], *, reverse: bool = False) -> Link:
-    """Return up to three links for the operations on packets, each with loss, then the queue with its rate, then the rest."""
+    """Return up to three links for the operations, each with loss, then the queue with its rate, then the rest."""
     links = _links(list(ops), missing)
     if not any("rate" in link for link in links):
         for link in links:
@@ -322,7 +322,7 @@ def _network(ops: Sequence[Op], missing: list[str], *, reverse: bool = False) ->
 
 
 def _links(ops: list[Op], missing: list[str]) -> list[Link]:
-    """Return links in a row. A constant delay may move anywhere; values drawn per packet keep their position."""
+    """Return links in a row. A constant delay may move to any link; values drawn per packet keep their position."""
     links: list[Link] = []
     stage = 9
     delay = sum(op.value for op in ops if op.kind == "delay")
@@ -364,12 +364,12 @@ def _links(ops: list[Op], missing: list[str]) -> list[Link]:
             and "rate" not in link
             and link.get("delay", "0 s") == "0 s"
         ):
-            del link["queue"]  # nothing is delayed
+            del link["queue"]  # without a delay the limit has no effect
     return [link for link in links if link]
 
 
 def _joined(links: list[Link]) -> list[Link]:
-    """Join a link that only limits netem's packets with the one before it that has the jitter."""
+    """Merge a link that only limits netem's packets into the link before it, which has the jitter."""
     made: list[Link] = []
     for link in links:
         last = made[-1] if made else None
@@ -423,7 +423,7 @@ def _of_mininet(links: list[tuple[int, dict[str, object]]], missing: list[str]) 
 
 
 def _tc_link(line: int, options: dict[str, object], missing: list[str]) -> Link:
-    """Return a link as Mininet's TCIntf builds it: a shaper, and netem with the limit below it."""
+    """Return a link as Mininet's TCIntf builds it: a shaper, with netem and the limit below it."""
     link: Link = {}
 
     def time(value: object) -> int:
@@ -468,13 +468,13 @@ _IPERF = re.compile(r"^[^#\n]*?\biperf3?\b([^\n|&;]*\s-c\b[^\n|&;]*)|^flow ([^\n
 
 
 def _flows(text: str) -> Link:
-    """Return the flows of the script's iperf clients, or one endless flow."""
+    """Return the flows of the script's iperf clients; without any, one endless flow."""
     groups: list[Link] = []
     longest = 0.0
     for match in _IPERF.finditer(text):
         words = (match[1] or match[2]).replace("'", " ").split()
         if any("$@" in word for word in words):
-            continue  # arguments of a function of the script
+            continue  # arguments of a shell function
         group: Link = {}
         controller = option(words, "-C") or option(words, "-Z")
         if controller and not controller.startswith("$"):

@@ -1,15 +1,16 @@
-"""Lines of tcp_probe, the kernel's module of before 4.16, and what curl prints after each fetch: the files that scripts of that time read.
+"""Logs of tcp_probe, a kernel module before Linux 4.16, and curl's output after each fetch, which older evaluation
+scripts read.
 
-A line of tcp_probe, as of Linux 3.x, for each ACK that a sender receives:
+tcp_probe writes a line for each ACK that a sender receives. In Linux 3.x its fields are:
 
     time source destination length snd_nxt snd_una snd_cwnd ssthresh snd_wnd srtt
 
-Time is in seconds since the module was loaded; length is that of the TCP segment that came, header included; snd_nxt and snd_una are hexadecimal; cwnd
-and ssthresh are segments, srtt is milliseconds. The module looks before the ACK is processed, so all values are from before it. Its
-ssthresh is what a reduction would set back to: in recovery ssthresh, otherwise that or three quarters of cwnd, whichever is more.
+Time is in seconds since the module was loaded. Length is that of the received TCP segment with its header. snd_nxt and snd_una are hexadecimal, cwnd
+and ssthresh are in segments, srtt is in milliseconds. The module runs before the ACK is processed, so all values are those before it. Its ssthresh is
+the value that a reduction would restore: ssthresh in recovery, otherwise the maximum of ssthresh and three quarters of cwnd.
 
-Read are those lines, of any kernel that had the module (later ones have `rcv_wnd` behind srtt, and srtt in us: which of the two, the ACKs of the file tell), and what the
-trace event `tcp:tcp_probe` of Linux 4.16 and later prints, whose srtt is us.
+The reader accepts these lines from any kernel that had the module. Later ones have `rcv_wnd` after srtt, and srtt in us; the unit is inferred from
+the ACKs. The trace event `tcp:tcp_probe` of Linux 4.16 and later, whose srtt is in us, is accepted as well.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ if TYPE_CHECKING:
 __all__ = ["is_probe", "lines", "read", "times"]
 
 INFINITE = 0x7FFF_FFFF
-"""The kernel's ssthresh when there is none."""
+"""Value of the kernel's ssthresh before the first reduction."""
 
 REDUCED = ("Recovery", "CWR")
-"""States in which cwnd moves towards ssthresh."""
+"""Congestion states in which cwnd moves towards ssthresh."""
 
 
 def lines(run: Run) -> Iterator[str]:
-    """Return a line for each ACK in the trace of a run, in the order of time."""
+    """Return a line for each ACK in the trace of a run, in order of time."""
     header = {
         row["flow"]: 20 + 12 * (run.scenario.flows[row["group"]].stack.timestamps is not False)
         for row in run.rows("flows")
@@ -55,7 +56,7 @@ def lines(run: Run) -> Iterator[str]:
             cwnd = row["cwnd_before"]
             known = threshold.get(flow, INFINITE)
             current = known if state.get(flow, "Open") in REDUCED else max(known, 3 * cwnd // 4)
-            # SACK blocks come after two bytes of padding and two bytes of option header
+            # SACK blocks follow two bytes of padding and a two-byte option header
             length = header[flow] + (4 + 8 * row["sack_blocks"] if row["sack_blocks"] else 0)
             host = f"{flow // 256}.{flow % 256 + 1}"
             ends = f"10.0.{host}:5001 10.1.{host}:5201"
@@ -71,8 +72,8 @@ def lines(run: Run) -> Iterator[str]:
 
 
 def times(run: Run) -> Iterator[str]:
-    """Return the seconds of each completed fetch or transaction, as curl prints its `time_total`, connection setup
-    included.
+    """Return the duration of each completed fetch or transaction, in seconds and with connection setup, like curl's
+    `time_total`.
     """
     for table in ("fetches", "transactions"):
         for row in run.rows(table):
@@ -93,13 +94,13 @@ _EVENT = re.compile(
 WRAP = 1 << 32
 
 LEAST_BYTES = 10_000
-"""Minimum number of bytes of a data connection: a smaller one is a control connection."""
+"""Smallest number of bytes of a data connection; smaller ones are control connections."""
 
 LONGEST_LINE = 2**12
 
 
 def is_probe(text: str) -> bool:
-    """Return whether the first lines are from tcp_probe."""
+    """Return whether the first lines of a text are from tcp_probe."""
     head = [line for line in text[: 2**16].splitlines()[:200] if line.strip() and not line.startswith("#")]
     return any(_match(line) for line in head[:40])
 
@@ -125,7 +126,7 @@ def read(text: str, *, name: str) -> Measured:
         rows = found.setdefault(f"{one['source']} {one['dest']}", [])
         row = {"t": float(one["t"]), "wnd": float(one["wnd"]), "srtt": float(one["srtt"]), "cwnd": float(one["cwnd"])}
         row |= {"ssthresh": float(one["ssthresh"]), "nxt": int(one["nxt"], 16), "una": int(one["una"], 16)}
-        if rows:  # numbers that do not wrap
+        if rows:  # unwrap the sequence numbers
             before = rows[-1]
             for key in ("nxt", "una"):
                 step = (row[key] - before[key]) % WRAP
@@ -155,7 +156,7 @@ def read(text: str, *, name: str) -> Measured:
 
 
 def _in_us(rows: list[dict[str, Any]]) -> bool:
-    """Return whether srtt is in us: the data sent when an ACK arrived is acknowledged a round trip later."""
+    """Return whether srtt is in us, by comparison with the time in which data sent at an ACK is acknowledged."""
     unas = [row["una"] for row in rows]
     trips = []
     for row in rows[:: max(len(rows) // 200, 1)]:

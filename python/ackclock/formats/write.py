@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMATS", "segment", "write"]
 
 FORMATS = ("curl", "iperf3", "qlog", "ss", "tcp-probe")
-"""Formats in which a run can be written; a scenario can be written as `tc` (`ackclock.formats.tc`)."""
+"""Formats in which a run can be written. A scenario can be written as `tc` (`ackclock.formats.tc`)."""
 
 
 def write(run: Run, kind: str, path: str | Path, *, group: int | None = None) -> Path:

@@ -1,4 +1,4 @@
-"""A bound with its margin, where an interval lies relative to it, and the verdict on a claim that follows."""
+"""A bound with its margin, the position of an interval relative to it, and the resulting verdict on a claim."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ class Verdict(StrEnum):
     """Verdict of a measurement on a claim.
 
     "negligible" is a result, not a lack of one: the effect is proven smaller than the margin that was declared beforehand.
-    "refuted" is a result, too: the claim is excluded, and it is open only whether the effect is negligible or reversed.
-    "depends" belongs to a sentence over several cells: some are significantly on one side, some on the other.
+    "refuted" is a result as well: the claim is excluded, and the only open question is whether the effect is negligible or
+    reversed. "depends" applies to a sentence over several cells, some of which are significantly on one side and some on
+    the other.
     """
 
     HOLDS = "holds"
@@ -25,7 +26,7 @@ class Verdict(StrEnum):
 
     @property
     def symbol(self) -> str:
-        """Symbols of one character, so that reports do not depend on colour."""
+        """Symbol of one character, so that reports do not depend on colour."""
         return {
             "holds": "✓",
             "negligible": "≈",
@@ -42,10 +43,10 @@ AGAINST = (Verdict.FAILS, Verdict.NEGLIGIBLE, Verdict.REFUTED)
 
 
 class Place(Flag):
-    """Places of values relative to a bound; an interval that straddles a limit is in several places.
+    """Places of values relative to a bound. An interval that straddles a limit is in several places.
 
-    An interval inside another one lies in the same places or in fewer. So a verdict that one place alone decides stays what it
-    is when more runs make the interval narrower.
+    A narrower interval within another one is in the same places or in fewer. A verdict decided by a single place therefore
+    does not change when more runs make the interval narrower.
     """
 
     BELOW = 1
@@ -67,9 +68,9 @@ class Bound:
     strict
         Whether the bounds themselves lie outside.
     margin
-        Of a bound that is open on one side: the smallest difference from it that counts, stated beforehand. Values nearer to
-        the bound than this, on either side, lie within the margin. Without it no number of seeds decides against
-        "more than" where the truth is zero.
+        For a bound that is open on one side: the smallest difference from it that counts, stated beforehand. Values
+        nearer to the bound than this, on either side, lie within the margin. Without a margin no number of seeds
+        decides against "more than" if the true value is zero.
     """
 
     low: float = -math.inf
@@ -80,7 +81,7 @@ class Bound:
     def __contains__(self, value: object) -> bool:
         if not isinstance(value, int | float):
             return False
-        if self.strict:  # an end that is open bounds nothing, not even infinity
+        if self.strict:  # with a strict bound an open end excludes nothing, not even infinity
             return (value > self.low or self.low == -math.inf) and (value < self.high or self.high == math.inf)
         return self.low <= value <= self.high
 
@@ -93,7 +94,7 @@ class Bound:
 
     def place(self, value: float) -> Place:
         """Return the place of one value: below, within or above two bounds. For a bound that is open on one side,
-        "within" is closer to it than the margin, and empty without a margin.
+        "within" means closer to it than the margin; without a margin no value is within.
         """
         asked = self.asked
         if asked is Place.WITHIN:
@@ -108,7 +109,7 @@ class Bound:
         return Place.BELOW if asked is Place.ABOVE else Place.ABOVE
 
     def places(self, low: float, high: float) -> Place:
-        """Every place that the interval from `low` to `high` touches; all three if an end is undefined."""
+        """Return every place that the interval from `low` to `high` touches; all three if an end is undefined."""
         if math.isnan(low) or math.isnan(high):
             return Place.BELOW | Place.WITHIN | Place.ABOVE
         first, last = self.place(low), self.place(high)
@@ -117,11 +118,11 @@ class Bound:
         return first | last
 
     def judge(self, low: float, high: float) -> Verdict:
-        """The verdict on a claim that asks for this bound, of which the interval is known.
+        """Return the verdict on a claim that requires this bound, given the interval of the number.
 
-        Wholly where the claim asks: holds. Wholly within the margin: negligible. Wholly on the other side: fails. Partly there and
-        partly within the margin: refuted, for nothing of it is where the claim asks. Otherwise undecided. An exact value is an
-        interval of no width, and is never undecided.
+        If the interval is wholly where the claim requires it, the claim holds. Wholly within the margin: negligible. Wholly on the
+        other side: fails. Partly on the other side and partly within the margin: refuted, because no part is where the claim
+        requires it. Otherwise the claim is undecided. An exact value is an interval of zero width and is never undecided.
         """
         places = self.places(low, high)
         if places not in _ALONE:
@@ -131,7 +132,7 @@ class Bound:
         return Verdict.NEGLIGIBLE if places is Place.WITHIN else Verdict.FAILS
 
     def text(self, unit: str = "") -> str:
-        """Write the range as a reader would: `> 0 %`, `20 to 45 %`, `= 0`."""
+        """Return the range as text: `> 0 %`, `20 to 45 %`, `= 0`."""
         least = f" (less than {number(self.margin, unit)} counts as none)" if self.margin else ""
         if math.isinf(self.low) and math.isinf(self.high):
             return "anything"
@@ -145,7 +146,7 @@ class Bound:
 
 
 def number(value: float, unit: str = "") -> str:
-    """Write a number with three significant digits (whole numbers in full) and its unit."""
+    """Return a number as text, with three significant digits (whole numbers in full) and its unit."""
     if math.isnan(value):
         return "no data"
     if math.isinf(value):
@@ -165,35 +166,35 @@ def interval(low: float, high: float) -> str:
 
 
 def above(bound: float, *, margin: float = 0.0) -> Bound:
-    """More than `bound`, by `margin` or more."""
+    """Bound for values above `bound`, by `margin` or more."""
     return Bound(low=bound, strict=True, margin=margin)
 
 
 def below(bound: float, *, margin: float = 0.0) -> Bound:
-    """Less than `bound`, by `margin` or more."""
+    """Bound for values below `bound`, by `margin` or more."""
     return Bound(high=bound, strict=True, margin=margin)
 
 
 def same(margin: float, *, of: float = 0.0) -> Bound:
-    """Equivalence, "the same": within `margin` of `of`. The margin is stated before the run."""
+    """Bound of equivalence, for values within `margin` of `of`. The margin is stated before the run."""
     return Bound(low=of - margin, high=of + margin)
 
 
 def at_least(bound: float) -> Bound:
-    """`bound` or more."""
+    """Bound for values of at least `bound`."""
     return Bound(low=bound)
 
 
 def at_most(bound: float) -> Bound:
-    """`bound` or less."""
+    """Bound for values of at most `bound`."""
     return Bound(high=bound)
 
 
 def between(low: float, high: float) -> Bound:
-    """From `low` to `high`, both included."""
+    """Bound for values from `low` to `high`, both included."""
     return Bound(low=low, high=high)
 
 
 def exactly(value: float) -> Bound:
-    """Range that holds one value only."""
+    """Bound for a single value."""
     return Bound(low=value, high=value)

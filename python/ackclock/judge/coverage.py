@@ -1,8 +1,9 @@
-"""Coverage of the judge's intervals, and mistakes by repeated looks, measured by simulation.
+"""Coverage of the judge's intervals, and errors of repeated looks, measured by simulation.
 
     python tools/coverage.py
 
-records the table of the book of numbers (`interval-coverage`). Data are drawn as the studies' are: pairs of times under common losses, counts of rare events, ties, tails.
+records the table of the book of numbers (`interval-coverage`). Data is drawn like that of the studies: pairs of times under common losses, counts of
+rare events, ties, tails.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from ackclock.judge.intervals import Estimate, quantile_interval
 Rng: TypeAlias = np.random.Generator
 SEED, SETS = 20110601, 400
 LEAST = 93.0
-"""Percent of the sets whose interval holds the truth: fewer are a fault."""
+"""Smallest acceptable percentage of sets whose interval contains the truth."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """Data of a kind, an estimator, and its truth.
+    """A kind of data, an estimator, and the true value.
 
     Parameters
     ----------
@@ -51,8 +52,8 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Covered:
-    """Coverage in a case with this number of runs: percent of the sets that hold the truth, those without an interval
-    among them, and of these alone.
+    """Coverage in a case with this number of runs: percentage of sets whose interval contains the truth, including
+    those without an interval (`percent`), and percentage of the latter alone (`refused`).
     """
 
     case: Case
@@ -62,14 +63,14 @@ class Covered:
 
 
 def _pairs(rng: Rng, n: int, effect: float, share: float) -> tuple[Array, Array]:
-    """Times of two arms under the same losses, which differ in a share of the pairs."""
+    """Return the times of two arms under the same losses, which differ in a share of the pairs."""
     base = 1 + rng.lognormal(0, 0.5, n)
     differs = rng.random(n) < share
     return base, base * np.where(differs, 1 - effect / share * rng.lognormal(-0.125, 0.5, n), 1.0)
 
 
 def _timeouts(rng: Rng, n: int) -> tuple[Array, Array]:
-    """Times of two arms: a fifth of the pairs differ by some packets' time, one in a hundred by timeouts that double at one loss in twenty."""
+    """Return the times of two arms. A fifth of the pairs differ by the time of some packets, one in a hundred by timeouts that double in one case of twenty."""
     base = 1 + rng.lognormal(0, 0.5, n)
     little = np.where(rng.random(n) < 0.2, 0.05 * rng.lognormal(-0.125, 0.5, n), 0.0)
     waits = np.where(rng.random(n) < 0.01, 2.0 ** rng.geometric(0.95, n) - 1.0, 0.0)
@@ -77,7 +78,9 @@ def _timeouts(rng: Rng, n: int) -> tuple[Array, Array]:
 
 
 def _rare_waits(rng: Rng, n: int) -> tuple[Array, Array]:
-    """Times of two arms: an eighth of the pairs differ by some packets' time, to either side, one in a thousand by a wait ten times as long."""
+    """Return the times of two arms. An eighth of the pairs differ by the time of some packets in either direction, one
+    in a thousand by a wait ten times as long.
+    """
     base = 0.9 + rng.lognormal(-1, 0.8, n)
     sign = np.where(rng.random(n) < 0.35, -1, 1)
     little = np.where(rng.random(n) < 0.125, 0.03 * sign * rng.lognormal(-0.125, 0.5, n), 0.0)
@@ -85,14 +88,14 @@ def _rare_waits(rng: Rng, n: int) -> tuple[Array, Array]:
 
 
 def _counts(rng: Rng, n: int, each: float, more: float, common: float = 0.7) -> tuple[Array, Array]:
-    """Events of two arms, most of which both have."""
+    """Return event counts of two arms, most of which are common to both."""
     both = rng.poisson(common * each, n)
     x, y = (both + rng.poisson(k, n) for k in (each * (1 + more - common), each * (1 - common)))
     return x.astype(np.float64), y.astype(np.float64)
 
 
 def _of_gains(rng: Rng, n: int) -> Estimate:
-    """Two gains over one base of the same fetches, one in the other (T6's cause)."""
+    """Return the quotient of two gains over one base of the same fetches, one a part of the other (cause of T6)."""
     base = 1 + rng.lognormal(0, 0.5, n)
     saved = 0.1 * base * rng.lognormal(-0.125, 0.5, n)
     part = saved * (0.5 + 0.2 * rng.standard_normal(n))
@@ -100,12 +103,12 @@ def _of_gains(rng: Rng, n: int) -> Estimate:
 
 
 def _backoffs(rng: Rng, n: int) -> Array:
-    """Waits that double with a probability of two thirds: no finite mean."""
+    """Return waits that double with a probability of two thirds, so that no finite mean exists."""
     return np.asarray(2.0 ** rng.geometric(1 / 3, n) + rng.random(n))
 
 
 def cases() -> tuple[Case, ...]:
-    """Every estimator of the studies on data such as theirs."""
+    """Return every estimator of the studies, on data of the same kind."""
     many = (40, 150, 600)
     return (
         Case(estimator="mean", data="normal", sizes=(6, 10, 40), truth=0, of=lambda r, n: mean_over_runs(r.standard_normal(n))),
@@ -129,18 +132,18 @@ def cases() -> tuple[Case, ...]:
 
 
 def _true_gain(effect: float = 0.02) -> float:
-    """Percent that `_pairs` differ by: a lognormal factor of mean one on a share of the pairs."""
+    """Return the percentage by which `_pairs` differ: a lognormal factor of mean one on a share of the pairs."""
     return 100 * effect
 
 
 def _true_timeouts() -> float:
-    """Percent that `_timeouts` differ by: 2^G - 1 has the mean 2 p / (1 - 2 (1 - p)) - 1 for a geometric G."""
+    """Return the percentage by which `_timeouts` differ: 2^G - 1 has the mean 2 p / (1 - 2 (1 - p)) - 1 for a geometric G."""
     more = 0.2 * 0.05 + 0.01 * (2 * 0.95 / (1 - 2 * 0.05) - 1)
     return 100 * more / (1 + math.exp(0.125) + more)
 
 
 def _true_waits() -> float:
-    """Percent that `_rare_waits` differ by."""
+    """Return the percentage by which `_rare_waits` differ."""
     more = 0.125 * 0.03 * 0.3 + 0.001 * 0.3
     return 100 * more / (0.9 + math.exp(-1 + 0.32) + more)
 
@@ -153,7 +156,7 @@ def _shares_apart(rng: Rng, n: int) -> Estimate:
 
 
 def coverage(case: Case, n: int, sets: int = SETS) -> Covered:
-    """Draw sets, and count."""
+    """Draw sets of runs, and count the intervals that contain the truth."""
     rng = np.random.Generator(np.random.PCG64(SEED))
     held = refused = 0
     for _ in range(sets):
@@ -172,7 +175,7 @@ LOOKED: Mapping[str, tuple[float, Bound]] = {
 
 
 def looks(truth: float, bound: Bound, sets: int = SETS, first: int = 16, doubled: int = 6) -> dict[Verdict, float]:
-    """Percent of sets that have each word after looking again and again, with twice the runs each time, as `--decide` does."""
+    """Return the percentage of sets by verdict after repeated looks, each with twice the runs, as `--decide` makes them."""
     rng = np.random.Generator(np.random.PCG64(SEED))
     found: dict[Verdict, float] = {}
     for _ in range(sets):

@@ -1,5 +1,5 @@
-"""Ratios and bootstraps that `ackclock.stats` does not have, for pairs of arms that met the same losses and arrivals.
-Every interval is at 95 %.
+"""Ratios and bootstraps that `ackclock.stats` does not have, for pairs of arms with the same losses and arrivals. Every
+interval is at 95 %.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from ackclock.judge.intervals import Estimate, mean_interval, quantile_interval
 
 Z95 = 1.959963984540054
-"""97.5 % quantile of the normal distribution; every cell has dozens of independent runs."""
+"""97.5 % quantile of the normal distribution. Every cell has dozens of independent runs."""
 
 Array = NDArray[np.float64]
 Parts = Mapping[str, Array]
-"""Stream of runs -> influence of each run: the error of an estimate is the sum over streams of the mean of these."""
+"""Stream of runs -> influence of each run. The error of an estimate is the sum, over streams, of the mean influence."""
 
 
 NOTHING = Estimate(value=math.nan, low=math.nan, high=math.nan, level=0.95, n=0)
@@ -28,7 +28,7 @@ def _around(value: float, half: float, n: int) -> Estimate:
 
 
 def _positive(value: float, half: float, n: int) -> Estimate:
-    """The interval of a quantity that cannot be negative: symmetric on the scale of logarithms, so that it cannot be either."""
+    """Return the interval of a quantity that cannot be negative: symmetric on a logarithmic scale, so that its ends cannot be negative either."""
     if value <= 0 or not math.isfinite(half):
         return _around(value, half, n)
     factor = math.exp(min(half / value, 700.0))
@@ -36,12 +36,13 @@ def _positive(value: float, half: float, n: int) -> Estimate:
 
 
 ALIKE = 3.84
-"""Number of differing runs added to the observed ones when all others are alike: at most this many are expected where
-95 % of samples show none. It is the square of the normal quantile, as in Wilson's interval."""
+"""Number of differing runs that is added to the observed ones when all others are alike. At most this many are expected
+if 95 % of samples show none. The value is the square of the normal quantile, as in Wilson's interval.
+"""
 
 
 def spread(influence: Array, alike: NDArray[np.bool_], one: float) -> float:
-    """Standard deviation of the influences; where runs are alike, as if a few more had differed.
+    """Return the standard deviation of the influences. If runs are alike, a few more are assumed to differ.
 
     Parameters
     ----------
@@ -54,8 +55,8 @@ def spread(influence: Array, alike: NDArray[np.bool_], one: float) -> float:
 
     Notes
     -----
-    Of n runs that are all alike no spread is seen, and yet one of three runs in n may differ. With few that differ Student's t is as wrong:
-    it knows the size of the sum, and not how many might have made it.
+    A sample of n equal runs shows no spread, yet about three runs in n may differ. With few differing runs Student's t
+    is equally wrong, because it knows the size of the sum but not how many runs might have contributed to it.
     """
     n = influence.size
     apart = influence[~alike]
@@ -65,26 +66,28 @@ def spread(influence: Array, alike: NDArray[np.bool_], one: float) -> float:
 
 
 CARRIES, INDEX, TAIL = 0.5, 1.5, 40
-"""Share of the variance that one run in fifty may carry, tail index (Hill), and the fewest runs for which both are looked at: with the first above and
-the second below, however deep the tail is taken, there is no interval. An index below 2 is a variance that has no finite value."""
+"""Largest share of the variance that one run in fifty may contribute; smallest tail index (Hill); smallest number of
+runs for which both are tested. An estimate has no interval if the share is above the first and the index is below the
+second at every depth of the tail. The variance is infinite if the index is below 2.
+"""
 
 
 def heavy(influence: Array) -> bool:
-    """Whether a few runs carry the estimate, so that the runs at hand do not tell how far it may be off.
+    """Return whether a few runs dominate the estimate, so that the runs at hand do not show how large its error may be.
 
     Notes
     -----
-    Exponential backoffs that outlast a loss each double the wait with a probability of more than a half: the mean has no finite value, and an
-    interval of Student's t covers it in half of the cases.
+    If retransmissions are lost with a probability of more than a half, each doubles the wait: the mean is infinite, and
+    an interval of Student's t contains it in half of the cases.
 
-    Differences of two scales, such as of a timeout in one pair of a hundred beside some packets' time in the others, look alike where the one ends
-    and the other begins. So the index is taken at three depths, over the largest five, the largest fiftieth, and as many as the root of their number:
-    a tail without a finite variance has it at each.
+    Differences on two scales look alike where one ends and the other begins, such as a timeout in one pair of a hundred and the time of some packets
+    in the others. The index is therefore computed at three depths: the largest five, the largest fiftieth, and the square root of the number of runs.
+    A tail without a finite variance has a small index at each depth.
     """
     n = influence.size
-    if n < TAIL:  # too few for a tail estimate; if most runs are equal, `spread` widens instead
+    if n < TAIL:  # too few for a tail estimate; `spread` widens the interval if most runs are equal
         return False
-    size = np.sort(np.abs(influence - np.median(influence)))[::-1]  # the mean is where the few have drawn it
+    size = np.sort(np.abs(influence - np.median(influence)))[::-1]  # the median, because the few distort the mean
     total = float((size**2).sum())
     few = math.ceil(n / 50)
     if total == 0 or float((size[:few] ** 2).sum()) / total <= CARRIES:
@@ -93,22 +96,23 @@ def heavy(influence: Array) -> bool:
 
 
 def _tail_index(size: Array, k: int) -> float:
-    """Return Hill's index of the `k` largest of sizes in falling order; infinite if fewer lie above the rest."""
-    size = size[size > 0]  # counts differ from their median in a few runs, by one or two
+    """Return Hill's index of the `k` largest of sizes in descending order; infinite if fewer exceed the rest."""
+    size = size[size > 0]  # most counts equal their median, and the others differ by one or two
     k = min(k, size.size - 1)
     logs = float(np.log(size[:k] / size[k]).mean()) if k > 0 else 0.0
     return 1 / logs if logs > 0 else math.inf
 
 
 def _stretched(skew: float, t: float) -> tuple[float, float]:
-    """How many times as far down and up as Student's t the interval of a skewed mean reaches; 1 or more.
+    """Return the factors, at least 1, by which the interval of a skewed mean extends further down and up than Student's
+    t.
 
     Parameters
     ----------
     skew
-        Of the mean (the skewness of a run over the square root of their number).
+        Skewness of the mean (that of a run over the square root of the number of runs).
     t
-        Quantile.
+        Quantile of Student's t.
 
     References
     ----------
@@ -132,8 +136,8 @@ def _known(
     one: float = 0.0,
     ties: float = 0.0,
 ) -> Estimate:
-    """An estimate with the interval that follows from the influences of its runs: Student's t, extended by Hall's
-    transformation if they are skewed, and no interval if a few runs carry the estimate.
+    """Return an estimate whose interval follows from the influences of its runs: Student's t, extended by Hall's
+    transformation if they are skewed. There is no interval if a few runs dominate the estimate.
     """
     from scipy.special import stdtrit
 
@@ -142,7 +146,7 @@ def _known(
         return NOTHING
     if alike is not None and any(
         heavy(part[~alike]) for part in parts.values()
-    ):  # made from others, which were examined
+    ):  # estimates without `alike` are combined from others, which were tested
         return Estimate(
             value=value, low=0.0 if positive else -math.inf, high=math.inf, level=0.95, n=n, parts=dict(parts)
         )
@@ -160,7 +164,7 @@ def _known(
 
 
 def _ends(value: float, down: float, up: float, *, positive: bool) -> tuple[float, float]:
-    """Return the ends of an interval; on a logarithmic scale if the quantity cannot be negative."""
+    """Return the ends of an interval, on a logarithmic scale if the quantity cannot be negative."""
     if not positive:
         return value - down, value + up
     if value <= 0:
@@ -169,7 +173,7 @@ def _ends(value: float, down: float, up: float, *, positive: bool) -> tuple[floa
 
 
 def mean_over_runs(values: Array, *, runs: str = "", one: float | None = None, chance: bool = True) -> Estimate:
-    """Mean over independent runs, as `ratio` has it: with an interval even where all runs are alike.
+    """Mean over independent runs with an interval as in `ratio`, even if all runs are alike.
 
     Parameters
     ----------
@@ -178,9 +182,10 @@ def mean_over_runs(values: Array, *, runs: str = "", one: float | None = None, c
     runs
         Stream of the runs, if the estimate is compared with others of the same runs.
     one
-        How much a run that differs would differ, if none does; None: as much as a value is large, or 1.
+        Assumed difference of a differing run if none differs; None: the typical size of a value, or 1.
     chance
-        Whether anything is drawn in a run. Where nothing is, the runs of all seeds are one run, and the mean is exact.
+        Whether anything random is drawn in a run. Otherwise the runs of all seeds are the same run, and the mean is
+        exact.
     """
     n = values.size
     if n < 2:
@@ -198,7 +203,7 @@ def mean_over_runs(values: Array, *, runs: str = "", one: float | None = None, c
 def ratio(numerator: Array, denominator: Array, *, runs: str = "") -> Estimate:
     """Ratio of two sums over the same independent runs (delta method on the logarithm, Student's t).
 
-    Where one of the values is negative, so may the ratio be, and its interval is symmetric.
+    If a value is negative the ratio may be negative as well, and its interval is symmetric.
 
     Parameters
     ----------
@@ -226,13 +231,14 @@ def ratio(numerator: Array, denominator: Array, *, runs: str = "") -> Estimate:
 
 
 def _typical(values: Array) -> float:
-    """Size of a value: the root of the mean square of those that are not zero."""
+    """Return the typical size of a value: the root mean square of the nonzero ones."""
     own = values[values != 0]
     return math.sqrt(float((own**2).mean())) if own.size else 0.0
 
 
 def ratios_apart(first: tuple[Array, Array], second: tuple[Array, Array]) -> Estimate:
-    """Difference of two ratios of sums whose runs are paired (delta method, Student's t): what the runs have in common cancels.
+    """Difference of two ratios of sums whose runs are paired (delta method, Student's t). Variation common to both
+    cancels.
 
     Parameters
     ----------
@@ -254,7 +260,7 @@ def ratios_apart(first: tuple[Array, Array], second: tuple[Array, Array]) -> Est
 
 
 def scaled(e: Estimate, factor: float, shift: float = 0.0) -> Estimate:
-    """`shift + factor * e`."""
+    """Return `shift + factor * e`."""
     low, high = sorted((shift + factor * e.low, shift + factor * e.high))
     parts = {name: factor * part for name, part in e.parts.items()}
     ties = factor**2 * e.ties
@@ -262,29 +268,29 @@ def scaled(e: Estimate, factor: float, shift: float = 0.0) -> Estimate:
 
 
 def gain(base: Array, other: Array, *, runs: str = "") -> Estimate:
-    """Return by how much `other` is smaller than `base`, in percent of `base`; paired."""
+    """Reduction from `base` to `other`, in percent of `base`; paired."""
     return scaled(ratio(other, base, runs=runs), -100, 100)
 
 
 def percent_more(x: Array, base: Array, *, runs: str = "") -> Estimate:
-    """Return by how much the sum of `x` exceeds that of `base`, in percent of `base`; paired."""
+    """Excess of the sum of `x` over that of `base`, in percent of `base`; paired."""
     return scaled(ratio(x, base, runs=runs), 100, -100)
 
 
 def remaining(with_it: tuple[Array, Array], without: tuple[Array, Array], *, joint: bool = True) -> Estimate:
-    """How much of an effect is left when a cause is taken away, in percent of the effect; bootstrap over runs.
+    """Share of an effect that remains when a cause is removed, in percent of the effect; bootstrap over runs.
 
     Parameters
     ----------
     with_it, without
-        Values of the one arm and of the other, a value per run, as things are and without the cause. The effect is by how much the sum
-        of the first differs from that of the second, relative to the second.
+        Values of the two arms, one per run, with and without the cause. The effect is the relative difference between
+        the sum of the first arm and that of the second.
     joint
         Whether entry i of all four comes from the same seed.
 
     Notes
     -----
-    Resamples in which there is no effect to begin with have no share of it; if half of them are such, there is no estimate.
+    Resamples without an effect have no share of it. If half of them are such, there is no estimate.
     """
 
     def of(x: Array, y: Array) -> Array:
@@ -302,7 +308,7 @@ def remaining(with_it: tuple[Array, Array], without: tuple[Array, Array], *, joi
 def _remaining_apart(
     of: Callable[[Array, Array], Array], with_it: tuple[Array, Array], without: tuple[Array, Array], draws: int = 1000
 ) -> Estimate:
-    """See `remaining`, for runs paired within an arm and not between the two states."""
+    """Compute `remaining` for runs that are paired within each state but not between the two states."""
     rng = np.random.Generator(np.random.PCG64(20110601))
     n, m = with_it[0].size, without[0].size
     if min(n, m) < 2:
@@ -319,25 +325,25 @@ def _remaining_apart(
 
 
 def _together(value: float, of: Sequence[tuple[float, Estimate]], *, positive: bool = False) -> Estimate | None:
-    """An estimate combined from others, each with the weight of its error, run by run if they share streams; None if
-    the runs of one are unknown.
+    """Return an estimate combined from others, each with the weight of its error, run by run if they share streams;
+    None if the runs of one are unknown.
     """
     if any(not e.parts or not math.isfinite(e.high - e.low) for _, e in of):
-        return None  # an estimate without known runs, or without an interval
+        return None  # one of them has no known runs, or no interval
     parts: dict[str, Array] = {}
     for weight, e in of:
         for name, part in e.parts.items():
             if name in parts and parts[name].size != part.size:
                 return None
             own = weight * part
-            # a stream without a name is one of its own
+            # unnamed streams are not shared
             key = name or f"#{len(parts)}"
             parts[key] = parts[key] + own if key in parts else own
     return _known(value, parts, positive=positive, ties=sum(weight**2 * e.ties for weight, e in of))
 
 
 def minus(a: Estimate, b: Estimate) -> Estimate:
-    """Difference of two estimates: run by run if both know their runs and share them, otherwise as independent ones."""
+    """Difference of two estimates, run by run if both know and share their runs, otherwise as if they were independent."""
     found = _together(a.value - b.value, ((1.0, a), (-1.0, b)))
     if found is not None:
         return found
@@ -346,7 +352,7 @@ def minus(a: Estimate, b: Estimate) -> Estimate:
 
 
 def mean_of(each: Sequence[Estimate]) -> Estimate:
-    """Mean of estimates: run by run if they share runs, otherwise as independent ones."""
+    """Mean of estimates, run by run if they share runs, otherwise as if they were independent."""
     value = float(np.mean([e.value for e in each]))
     found = _together(value, [(1 / len(each), e) for e in each])
     if found is not None:
@@ -356,7 +362,7 @@ def mean_of(each: Sequence[Estimate]) -> Estimate:
 
 
 def quotient(a: Estimate, b: Estimate) -> Estimate:
-    """Ratio of two estimates of positive quantities (delta method on the logarithm): run by run where they share runs, else as of independent ones."""
+    """Ratio of two estimates of positive quantities (delta method on the logarithm), run by run if they share runs, otherwise as if they were independent."""
     if a.n == 0 or b.n == 0 or b.value == 0:
         return NOTHING
     value = a.value / b.value
@@ -373,7 +379,7 @@ def bootstrap(
     draws: int = 1000,
     joint: bool = True,
 ) -> Estimate:
-    """Percentile bootstrap of a statistic that has no simple formula.
+    """Percentile bootstrap of a statistic without a simple formula.
 
     Parameters
     ----------
@@ -411,11 +417,12 @@ def median(values: Array) -> Estimate:
 
 
 def ratio_of_times(numerator: Array, denominator: Array) -> Estimate:
-    """Median over runs of one time over another; nothing if a run ended before one of them was reached (infinite).
+    """Median over runs of the ratio of two times; no estimate if a run ended before one of them was reached (infinite).
 
     Notes
     -----
-    Of a time that was not reached only a lower bound is known: the length of the run. A ratio with it would measure that length.
+    For a time that was not reached only a lower bound is known, the length of the run. A ratio with that bound would
+    measure the length.
     """
     if not (np.isfinite(numerator).all() and np.isfinite(denominator).all()):
         return NOTHING

@@ -19,7 +19,7 @@ from ackclock.judge.trend import Settling
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quantity:
-    """A measured number without a question: a `Bound` turns it into `Evidence`.
+    """A measured number without a claim about it; a `Bound` turns it into `Evidence`.
 
     Parameters
     ----------
@@ -34,9 +34,9 @@ class Quantity:
     weighs
         False for numbers that are only shown and decide nothing.
     trend
-        How much the number still changed from the first to the second half of the measured window, with its interval over runs
-        (`ackclock.judge.trend.trend`), or also how long a window would show it settled (`settling`); None if it is no mean over
-        time.
+        Change of the number from the first to the second half of the measured window, with its interval over runs
+        (`ackclock.judge.trend.trend`), or with the length of a window that would show it settled (`settling`); None if
+        the number is not a mean over time.
     """
 
     label: str
@@ -65,29 +65,30 @@ class Evidence:
     label
         What was measured, in a few words; unique within its criterion.
     value
-        The estimate; infinite if it is a time that was not reached.
+        The estimate; infinite for a time that was not reached.
     bound
-        The range that the claim asks for.
+        The range that the claim requires.
     low, high
-        95 % interval of the value; left out for exact values.
+        95 % interval of the value; None for exact values.
     unit
         Unit of value, interval and bound.
     seeds
-        Independent runs behind the number; 0 for a computation without chance.
+        Number of independent runs; 0 for a computation without randomness.
     weighs
         False for numbers that are only shown and decide nothing.
     key
         Name by which a note quotes the number; empty if none does.
     not_reached
-        Runs in which the value was not reached before they ended, of `seeds`.
+        Number of runs, of `seeds`, that ended before the value was reached.
     cap
-        When those runs ended; of their values we only know that they are greater.
+        End of those runs, which is a lower bound of their values.
     trend
         As for `Quantity`.
     cell
-        Of a number of one cell: what names it, such as {"rate": "64 Kb/s"}; so a claim can say what parts its cells.
+        Values that identify the cell of the number, such as {"rate": "64 Kb/s"}, so that a claim can state what
+        separates its cells.
     estimate
-        The estimate behind it, which knows its runs.
+        The estimate on which it is based, with its runs.
     """
 
     label: str
@@ -106,7 +107,7 @@ class Evidence:
     estimate: Estimate | None = field(default=None, repr=False, compare=False)
 
     def check(self) -> None:
-        """Refuse a value of another type from a user's measure.
+        """Refuse a value of a wrong type from a user's measure.
 
         Raises
         ------
@@ -136,7 +137,7 @@ class Evidence:
         key: str = "",
         cell: Mapping[str, object] | None = None,
     ) -> Evidence:
-        """Make evidence of an estimate.
+        """Return evidence based on an estimate.
 
         Parameters
         ----------
@@ -147,8 +148,8 @@ class Evidence:
         factor
             Multiplies value and interval, to change the unit; above zero.
 
-        Runs that all gave the same number are no certainty: the number keeps its runs and its interval, however narrow. Exact is what is
-        computed without chance, and is given as a plain number.
+        A number that is equal in all runs is not exact: it keeps its runs and its interval, however narrow. Exact numbers are computed
+        without randomness, and are given as plain numbers.
         """
         return cls(
             label=label,
@@ -168,20 +169,21 @@ class Evidence:
     def reached(
         cls, times: Array, cap: float, label: str, bound: Bound, *, unit: str = "s", weighs: bool = True, key: str = ""
     ) -> Evidence:
-        """Median of times of which some may not have been reached.
+        """Median of times, some of which may not have been reached.
 
         Parameters
         ----------
         times
-            One per run; infinite where the run ended first.
+            One time per run; infinite if the run ended first.
         cap
-            How long a run had. A time that was not reached is known to be greater, no more: it is no value of its own, enters
-            no ratio, and never equals a bound.
+            Length of a run. A time that was not reached is only known to be longer: it is not a value, enters no ratio,
+            and never equals a bound.
         label, bound, unit, weighs, key
             As for the class.
         """
         beyond = np.isinf(times)
-        # A median and its interval need only ranks; a number above all others stands for values that were not reached.
+        # A median and its interval need only ranks, so a number above all others can represent times that were not
+        # reached.
         found = quantile_interval(np.where(beyond, 1e300, times), 0.5)
         value, low, high = (math.inf if x > 1e299 else x for x in (found.value, found.low, found.high))
         return cls(
@@ -200,20 +202,20 @@ class Evidence:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """95 % interval, or None for an exact value."""
+        """95 % interval; None for an exact value."""
         if self.low is None or self.high is None:
             return None
         return (self.low, self.high)
 
     @property
     def drifts(self) -> bool:
-        """Whether the number was still changing where it was measured: the interval of its change leaves zero out."""
+        """Whether the number was still changing during the measured window: the interval of its change excludes zero."""
         change = self.change
         return change is not None and same(0).places(change.low, change.high) in (Place.BELOW, Place.ABOVE)
 
     @property
     def change(self) -> Estimate | None:
-        """Change from the first half of the measured window to the second; None if the number is no mean over time."""
+        """Change from the first half of the measured window to the second; None if the number is not a mean over time."""
         return self.trend.change if isinstance(self.trend, Settling) else self.trend
 
     @property
@@ -222,19 +224,19 @@ class Evidence:
         return self.judge()
 
     def judge(self, among: int = 1, *, always: bool = False, looks: int = 1) -> Verdict:
-        """Verdict on this number as one of several.
+        """Return the verdict on this number as one of several.
 
         Parameters
         ----------
         among
-            How many numbers a claim asks for at once. Their number makes it likelier that one misses by chance, so one that
-            decides against the claim has to do so at 1 - 0.05 / among (Bonferroni; Holm's first step is the same). For all of
-            them to hold by mistake, each has to: that needs no correction.
+            Number of values that a claim requires at once. With more values it is more likely that one misses by
+            chance, so that a value that decides against the claim has to do so at 1 - 0.05 / among (Bonferroni; Holm's
+            first step is the same). All of them hold by mistake only if each does, which needs no correction.
         always
-            Correct what holds, too: where one that holds is asked for among others that need not.
+            Whether values that hold are corrected as well, as needed if only one of several has to hold.
         looks
-            How often the numbers are looked at, with more runs each time: every look has an equal part of the 5 % (Bonferroni), so that a mistake over all
-            of them is as rare as in one.
+            Number of looks at the values, each with more runs. Every look has an equal part of the 5 % (Bonferroni), so
+            that an error in any of them is as rare as in a single one.
         """
         low, high = self.interval or (self.value, self.value)
         if looks > 1 and self.interval is not None:
@@ -258,14 +260,14 @@ class Evidence:
 
     @property
     def value_text(self) -> str:
-        """The value as a reader should see it: `1.2 s`, or `> 3 s` if it was not reached."""
+        """The value as text: `1.2 s`, or `> 3 s` if it was not reached."""
         if math.isinf(self.value) and self.not_reached:
             return f"> {number(self.cap, self.unit)}"
         return number(self.value, self.unit)
 
     @property
     def interval_text(self) -> str:
-        """The interval as a reader should see it."""
+        """The interval as text."""
         if self.interval is None:
             return "exact"
         if all(map(math.isinf, self.interval)) and not self.not_reached:
@@ -279,7 +281,7 @@ class Evidence:
         return text
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; NaN and infinity become null."""
+        """Return plain values; NaN and infinity become null."""
         interval = self.interval
         found: dict[str, Any] = {
             "label": self.label,
@@ -310,13 +312,15 @@ def wider(among: int, seeds: int) -> float:
 
 
 ORDER = (Verdict.FAILS, Verdict.REFUTED, Verdict.NEGLIGIBLE, Verdict.UNDECIDED, Verdict.HOLDS)
-"""The number that decides the verdict on several at once: the first with the most severe verdict. A claim about all
-numbers fails with the first excluded one, whatever is open about the others."""
+"""Verdicts by severity. The first number with the most severe verdict decides the verdict on several numbers. A claim
+about all numbers fails with the first excluded one, regardless of open ones.
+"""
 
 
 def conjunction(evidence: Sequence[Evidence], looks: int = 1) -> Verdict:
-    """Verdict on several numbers at once: that of the deciding number; `looks` as for `Evidence.judge`. If one is
-    negligible and another open, the claim is refuted: it cannot hold, although more runs may still make the other fail.
+    """Return the verdict on several numbers at once, which is that of the deciding number; `looks` as for
+    `Evidence.judge`. If one number is negligible and another open, the claim is refuted: it cannot hold, although more
+    runs may still make the other fail.
     """
     weighing = [e for e in evidence if e.weighs]
     verdicts = {e.judge(len(weighing), looks=looks) for e in weighing}
@@ -327,7 +331,7 @@ def conjunction(evidence: Sequence[Evidence], looks: int = 1) -> Verdict:
 
 
 def decisive(evidence: Sequence[Evidence]) -> Evidence | None:
-    """The number that settles the verdict: the first that decides against the claim, else the first undecided, or that holds."""
+    """Return the number that decides the verdict: the first that decides against the claim, else the first undecided one, else the first that holds."""
     weighing = [e for e in evidence if e.weighs]
     verdicts = [e.judge(len(weighing)) for e in weighing]
     for verdict in ORDER:
@@ -337,5 +341,5 @@ def decisive(evidence: Sequence[Evidence]) -> Evidence | None:
 
 
 def finite(value: float) -> float | None:
-    """The value to twelve digits, or None where JSON has no word for it. A sum over several threads differs in the last of sixteen."""
+    """Return the value to twelve digits; None for NaN and infinity, which JSON lacks. Sums over several threads differ in the sixteenth digit."""
     return float(f"{value:.12g}") if math.isfinite(value) else None

@@ -39,16 +39,16 @@ class Estimate:
     value
         Point estimate.
     low, high
-        Ends of the interval; infinite where the data gives no bound.
+        Ends of the interval; infinite if the data gives no bound.
     level
         Confidence level.
     n
-        Independent observations.
+        Number of independent observations.
     parts
-        Stream of runs -> how much each run moves the estimate (its influence), where the estimator knows them: so two estimates of the
-        same runs are compared run by run. The streams are independent of one another.
+        Stream of runs -> influence of each run on the estimate, if the estimator knows it, so that two estimates of the
+        same runs can be compared run by run. Streams are independent of one another.
     ties
-        Variance that stands for runs that were all alike, and might have differed: no influence shows it.
+        Variance for runs that were all alike but might have differed; the influences do not show it.
     """
 
     value: float
@@ -60,7 +60,8 @@ class Estimate:
     ties: float = field(default=0.0, repr=False, compare=False)
 
     def within(self, least: float, most: float) -> Estimate:
-        """The estimate of something that is never below `least` nor above `most`: what the interval has beyond cannot be.
+        """Limit the estimate of a quantity that is never below `least` or above `most`: the interval cannot extend
+        beyond.
 
         Examples
         --------
@@ -84,9 +85,9 @@ class Comparison:
     difference
         Mean of `first - second`, pair by pair, of the pairs in which both have a number.
     pairs
-        How many pairs there were, with numbers or without.
+        Number of pairs, with numbers or without.
     without
-        Values that were undefined (NaN), of the first and of the second.
+        Number of undefined values (NaN) of the first and of the second arm.
     """
 
     first: Estimate
@@ -97,11 +98,11 @@ class Comparison:
 
     @property
     def outcome(self) -> str:
-        """Outcome that the interval of the difference shows.
+        """Outcome shown by the interval of the difference.
 
-        "first is larger", "second is larger", "equal in every pair" or "no difference shown". The last is not "they are equal": a difference as small as the interval is wide could still be there.
-        If more values of one arm than of the other are undefined, what is left is no fair sample, and the outcome is that:
-        "no number in 3 of 8 of first, 0 of second".
+        "first is larger", "second is larger", "equal in every pair" or "no difference shown". The last does not mean "equal": a difference within the
+        width of the interval may still exist. If more values of one arm than of the other are undefined, the rest is not a fair sample, and the
+        outcome says so: "no number in 3 of 8 of first, 0 of second".
         """
         if self.without[0] != self.without[1]:
             return f"no number in {self.without[0]} of {self.pairs} of first, {self.without[1]} of second"
@@ -111,7 +112,7 @@ class Comparison:
         return words.get(same(0).places(self.difference.low, self.difference.high), "no difference shown")
 
     def within(self, least: float, most: float) -> Comparison:
-        """The comparison of values that are never below `least` nor above `most`; their differences lie within the distance of these."""
+        """Limit the comparison of values that are never below `least` or above `most`. Differences are limited to the distance between the two."""
         return replace(
             self,
             first=self.first.within(least, most),
@@ -144,7 +145,7 @@ def mean_interval(values: Values, *, level: float = 0.95) -> Estimate:
         return Estimate(
             value=float(x.mean()) if x.size else math.nan, low=-math.inf, high=math.inf, level=level, n=x.size
         )
-    with np.errstate(invalid="ignore"):  # an infinite value leaves the mean infinite or undefined
+    with np.errstate(invalid="ignore"):  # infinite values make the mean infinite or undefined
         mean = float(x.mean())
     if not math.isfinite(mean):
         return Estimate(value=mean, low=-math.inf, high=math.inf, level=level, n=x.size)
@@ -180,12 +181,12 @@ def bootstrap_interval(
     resamples: int = 2000,
     seed: int = 1,
 ) -> Estimate:
-    """Any statistic with a percentile bootstrap interval; a pure function of its arguments.
+    """Interval of any statistic by percentile bootstrap; a pure function of its arguments.
 
     Parameters
     ----------
     values
-        Independent observations, shape (n,) or (n, k): rows are drawn whole, so that pairs stay together.
+        Independent observations, shape (n,) or (n, k): complete rows are drawn, so that pairs stay together.
     statistic
         Array of observations -> number.
     level, resamples, seed
@@ -210,8 +211,8 @@ def bootstrap_interval(
 def bootstrap_mean(values: Values, *, level: float = 0.95, resamples: int = 2000, seed: int = 1) -> Estimate:
     """Mean with an expanded percentile bootstrap interval; a pure function of its arguments.
 
-    It follows the skew of the sample, and is as wide as Student's t without skew: a plain percentile interval is
-    too narrow for few observations. With fewer than 10 observations it returns Student's t interval instead.
+    The interval follows the skew of the sample. Without skew it is as wide as Student's t; a plain percentile interval
+    is too narrow for few observations. With fewer than 10 observations the result is Student's t interval.
 
     Parameters
     ----------
@@ -234,7 +235,7 @@ def bootstrap_mean(values: Values, *, level: float = 0.95, resamples: int = 2000
         return plain
     rng = np.random.default_rng(seed)
     means = np.empty(resamples)
-    # In chunks, so that many observations take little memory.
+    # In chunks, to limit the memory for many observations.
     step = max(1, 2_000_000 // n)
     for at in range(0, resamples, step):
         means[at : at + step] = x[rng.integers(0, n, (min(step, resamples - at), n))].mean(axis=1)
@@ -246,22 +247,22 @@ def bootstrap_mean(values: Values, *, level: float = 0.95, resamples: int = 2000
 def stratified_mean(strata: Sequence[Values], units: Sequence[Sequence[int]], *, level: float = 0.95) -> Estimate:
     """Mean of the means of strata, with Student's t interval over the units that were observed in them.
 
-    The strata are fixed: how far they lie apart is no uncertainty. A unit (a seed) that was observed in several strata may have
-    moved all of them alike, so its deviations are summed before they are squared.
+    The strata are fixed: differences between them are no uncertainty. A unit (a seed) observed in several strata may have
+    shifted all of them in the same direction, so its deviations are summed before they are squared.
 
     Parameters
     ----------
     strata
         For each stratum, one observation of each of its units.
     units
-        For each stratum, which unit each observation is of.
+        For each stratum, the unit of each observation.
     level
         Confidence level.
 
     Returns
     -------
     Estimate
-        `n` counts units. No bounds with fewer than two, or where a stratum has a single observation.
+        `n` counts units. There are no bounds with fewer than two, or if a stratum has a single observation.
 
     References
     ----------
@@ -287,7 +288,7 @@ def stratified_mean(strata: Sequence[Values], units: Sequence[Sequence[int]], *,
     for x, of, mean in zip(strata, units, means, strict=True):
         share = math.sqrt(len(x) / (len(x) - 1)) / (
             len(x) * len(strata)
-        )  # each stratum loses a degree of freedom to its mean
+        )  # estimating the mean costs each stratum a degree of freedom
         for one, unit in zip(x, of, strict=True):
             deviations[unit] = deviations.get(unit, 0.0) + (float(one) - mean) * share
     half = float(stdtrit(n - _apart(units), (1 + level) / 2)) * math.sqrt(sum(d * d for d in deviations.values()))
@@ -295,7 +296,7 @@ def stratified_mean(strata: Sequence[Values], units: Sequence[Sequence[int]], *,
 
 
 def _apart(units: Sequence[Sequence[int]]) -> int:
-    """Return the number of groups of strata that share no unit."""
+    """Return the number of groups of strata that share no unit with each other."""
     groups: list[set[int]] = []
     for of in units:
         joined = [group for group in groups if group & set(of)]
@@ -340,19 +341,19 @@ def compare_pairs(first: Values, second: Values, *, level: float = 0.95) -> Comp
 
 
 def seeds_needed(estimate: Estimate, width: float) -> int:
-    """Number of observations that make the interval as narrow as `width`, estimated from the present spread.
+    """Number of observations that would make the interval as narrow as `width`, estimated from the present spread.
 
     Parameters
     ----------
     estimate
-        Of a mean.
+        Estimate of a mean.
     width
         Wanted distance between the ends of the interval, in the unit of the estimate; above zero.
 
     Returns
     -------
     int
-        At least the present number if the interval is wider; its width falls with the square root of the number.
+        At least the present number if the interval is wider; the width decreases with the square root of the number.
 
     Examples
     --------
@@ -375,7 +376,7 @@ def proportion_interval(successes: int, n: int, *, level: float = 0.95) -> Estim
     Parameters
     ----------
     successes, n
-        Of n independent trials.
+        Number of successes, and of independent trials.
     level
         Confidence level.
 
@@ -403,12 +404,12 @@ def proportion_interval(successes: int, n: int, *, level: float = 0.95) -> Estim
 
 
 def least_for_quantile(q: float, *, level: float = 0.95) -> int:
-    """The fewest observations for which `quantile_interval` has two ends.
+    """Smallest number of observations for which `quantile_interval` has two finite ends.
 
     Parameters
     ----------
     q
-        Which quantile, above 0 and below 1.
+        Quantile, above 0 and below 1.
     level
         As for `quantile_interval`.
 
@@ -436,14 +437,14 @@ def quantile_interval(values: Values, q: float, *, level: float = 0.95) -> Estim
     values
         Independent observations, shape (n,).
     q
-        Which quantile, 0 to 1.
+        Quantile, 0 to 1.
     level
         Minimum confidence level.
 
     Returns
     -------
     Estimate
-        The interval covers at least `level`; an end is infinite where too few observations lie beyond.
+        The interval covers at least `level`; an end is infinite if too few observations lie beyond it.
 
     References
     ----------
@@ -464,7 +465,7 @@ def quantile_interval(values: Values, q: float, *, level: float = 0.95) -> Estim
     # x[k - 1] < quantile with probability P(Binomial(n, q) >= k).
     below = _successes((1 - level) / 2, n, q)
     above = _successes((1 + level) / 2, n, q) + 1
-    with np.errstate(invalid="ignore"):  # between two infinite observations
+    with np.errstate(invalid="ignore"):  # interpolation between two infinite observations
         value = float(np.quantile(x, q))
     return Estimate(
         value=value,
@@ -476,11 +477,11 @@ def quantile_interval(values: Values, q: float, *, level: float = 0.95) -> Estim
 
 
 def _successes(share: float, n: int, p: float) -> int:
-    """Quantile of the number of successes in n trials (`scipy.stats`, which has it, takes most of a second to import)."""
+    """Return the quantile of the number of successes in n trials. `scipy.stats` has it as well, but takes most of a second to import."""
     from scipy.special import bdtr, bdtrik
 
     if p == 0:
         return 0
     k = math.ceil(bdtrik(share, n, p))
-    fewer = max(k - 1, 0)  # the inverse may be a little too large
+    fewer = max(k - 1, 0)  # the inverse may be slightly too large
     return fewer if bdtr(fewer, n, p) >= share else k

@@ -1,8 +1,9 @@
-"""Repeated looks at an open number, each with twice the runs of the one before, and the runs that would settle it.
+"""Repeated looks at an open number, each with twice the runs of the previous one, and the number of runs that would
+settle it.
 
-Repeated looks have a cost. The first look is at 95 %. The later ones share another 5 % equally, so that at a margin a mistake
-in one direction or the other is made in at most 5 % of all cases, however many looks there are (Bonferroni's inequality;
-half of it is on either side).
+Repeated looks have a cost. The first look is at 95 %. The later ones share another 5 % equally, so that for a value at a
+margin an error in either direction occurs in at most 5 % of all cases, regardless of the number of looks (Bonferroni's
+inequality; half of it on either side).
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ MOST_TIMES = 64
 """Largest multiple of the first look's runs."""
 
 LOOKS = MOST_TIMES.bit_length() - 1
-"""Looks after the first: the runs are doubled at most this many times."""
+"""Number of looks after the first: the runs are doubled at most this many times."""
 
 HOPELESS = 2
-"""Successive looks after which a value on a limit is expected to stay there."""
+"""Number of successive looks after which a value on a limit is expected to stay there."""
 
 BEYOND = 1024
-"""Multiple of the first look's runs above which no number is given, because it cannot be reached."""
+"""Multiple of the present runs above which no number is given, because it is out of reach."""
 
 
 def widened(estimate: Estimate, among: int) -> Estimate:
-    """Return a 95 % interval at the level that one of `among` numbers or looks has."""
+    """Return a 95 % interval widened to the level of one of `among` numbers or looks."""
     factor = wider(among, estimate.n)
     value = estimate.value
     return replace(
@@ -42,8 +43,8 @@ def widened(estimate: Estimate, among: int) -> Estimate:
 def times_needed(value: float, low: float, high: float, limits: Sequence[float]) -> float:
     """Return the multiple of the present runs after which an interval contains none of the limits.
 
-    Its half-width falls with the square root of their number, and has to shrink to the distance of the nearest limit. Infinite if
-    the value lies on a limit, or the interval has no ends.
+    The half-width of an interval decreases with the square root of the number of runs, and must shrink to the distance of the
+    nearest limit. The result is infinite if the value lies on a limit, or if the interval has no ends.
     """
     if not all(map(math.isfinite, (value, low, high))):
         return math.inf
@@ -56,10 +57,11 @@ def times_needed(value: float, low: float, high: float, limits: Sequence[float])
 
 
 def runs_needed(estimate: Estimate, limit: float, among: int) -> float:
-    """Return the number of runs after which the interval of a mean, as one of `among` numbers or looks, leaves a limit out.
+    """Return the number of runs after which the interval of a mean, as one of `among` numbers or looks, excludes a
+    limit.
 
-    The spread is taken to stay what it is. Student's quantile shrinks with the number, which matters where that is small now.
-    Infinite if more than `BEYOND` times the present runs would be needed.
+    The spread is assumed not to change. Student's quantile decreases with the number of runs, which matters if that is small
+    now. The result is infinite if more than `BEYOND` times the present runs would be needed.
     """
     import numpy as np
     from scipy.special import stdtrit

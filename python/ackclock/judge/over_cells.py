@@ -1,7 +1,7 @@
-"""One verdict for a sentence over many cells of which its publication selects none: the rule as data, and its
+"""One verdict for a sentence about many cells, none of which is selected by the publication: the rule as data, and its
 evaluation.
 
-`docs/studies/tolerance.md` prints the same rule, and a test compares the two.
+The same rule is printed in `docs/studies/tolerance.md`, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ackclock.judge.evidence import Evidence
 from ackclock.judge.intervals import Estimate
 
 GENERAL = "general"
-"""A sentence without "always" or "each"."""
+"""Kind of a sentence without "always" or "each"."""
 
 RULE: Mapping[str, str] = {
     "always, never, each": "every cell weighs, and the first that does not hold settles it",
@@ -27,21 +27,21 @@ RULE: Mapping[str, str] = {
     "none of these: fails, negligible or refuted": "the mean of the cells is excluded from where the sentence asks",
     "significantly": "at 95 %, corrected for the number of cells",
 }
-"""Verdict on the sentence -> which cells decide, and how. Fixed before any study was run with it."""
+"""Kind of sentence or verdict -> cells that decide, and how. Fixed before any study was run with this rule."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OverCells:
-    """A sentence over the cells of an experiment.
+    """Verdict on a sentence about the cells of an experiment.
 
     Parameters
     ----------
     verdict
-        By the rule.
+        Verdict by the rule.
     evidence
-        The mean of the cells, which settles the verdict; the shares of cells on either side; then the cells.
+        The mean of the cells, which decides the verdict; the shares of cells on either side; then the cells.
     parted
-        The variable of the cells that parts those on the one side from those on the other; empty if they lie on one side, or none does.
+        Variable that best separates the cells on the two sides; empty unless the verdict is "depends".
     """
 
     verdict: Verdict
@@ -55,7 +55,7 @@ def general(evidence: Sequence[Evidence], looks: int = 1) -> OverCells:
     Parameters
     ----------
     evidence
-        Numbers that weigh are the cells; others are shown only.
+        Numbers, of which those that weigh are the cells; others are only shown.
     looks
         See `Evidence.judge`.
     """
@@ -88,8 +88,8 @@ def general(evidence: Sequence[Evidence], looks: int = 1) -> OverCells:
 
 
 def _way(e: Evidence, among: int, looks: int) -> int:
-    """Return 1 if a cell is significantly as claimed, -1 if it is significantly the other way round, else 0, which
-    includes the bound itself.
+    """Return 1 if a cell is significantly as claimed, -1 if it is significantly the other way round, else 0. A value on
+    the bound itself counts as 0.
     """
     verdict = e.judge(among, always=True, looks=looks)
     if verdict is Verdict.HOLDS:
@@ -102,7 +102,7 @@ def _way(e: Evidence, among: int, looks: int) -> int:
 
 
 def _mean(cells: Sequence[Evidence]) -> Evidence:
-    """The equally weighted mean, for the bound of the cells."""
+    """Return the equally weighted mean of the cells as evidence, with the bound of the cells."""
     first = cells[0]
     label = f"mean of {len(cells)} cells"
     drawn = [e for e in cells if e.interval is not None]
@@ -114,7 +114,7 @@ def _mean(cells: Sequence[Evidence]) -> Evidence:
 
 
 def _estimate(e: Evidence) -> Estimate:
-    """Estimate of a cell, also of one whose runs are not known."""
+    """Return the estimate of a cell, even if its runs are not known."""
     if e.estimate is not None:
         return e.estimate
     low, high = e.interval or (e.value, e.value)
@@ -134,6 +134,6 @@ def _parted(cells: Sequence[Evidence], ways: Sequence[int]) -> str:
                 groups.setdefault(e.cell.get(name), []).append(way)
         return sum(max(group.count(1), group.count(-1)) for group in groups.values())
 
-    # a variable with as many values as cells would part anything
+    # a variable with as many values as cells would separate anything
     fair = [name for name in names if len({e.cell.get(name) for e in cells}) < len(cells)]
     return max(fair, key=right, default="")

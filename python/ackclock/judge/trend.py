@@ -1,4 +1,4 @@
-"""Whether a mean over time had settled where it was measured."""
+"""Whether a mean over time had settled in the measured window."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ackclock.judge.intervals import Estimate, mean_interval
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settling:
-    """How a number changes along its window.
+    """Change of a number along its window.
 
     Parameters
     ----------
     change
         Second half of the window minus first, with its interval over runs.
     drifts
-        The interval leaves zero out.
+        Whether the interval excludes zero.
     factor
-        How many times as long the window would have to be for what is left of the change to be below `tolerance`, if it decays
-        exponentially; infinite if the change does not grow smaller from third to third; 1 if it does not drift.
+        Factor by which the window would have to be longer for the remaining change to be below `tolerance`, if it
+        decays exponentially; infinite if the change does not decrease from third to third; 1 if it does not drift.
     """
 
     change: Estimate
@@ -44,21 +44,21 @@ def trend(series: NDArray[np.float64]) -> Estimate:
     Parameters
     ----------
     series
-        Shape (runs, samples): the number along the measured window, at equal distances of time.
+        Shape (runs, samples): the number along the measured window, at equal time intervals.
     """
     half = series.shape[1] // 2
     return mean_interval(series[:, -half:].mean(axis=1) - series[:, :half].mean(axis=1))
 
 
 def settling(series: NDArray[np.float64], tolerance: float) -> Settling:
-    """Whether a number had settled, and how long a window would show it settled.
+    """Return whether a number had settled, and the length of a window that would show it settled.
 
     Parameters
     ----------
     series
         As for `trend`; nine samples or more.
     tolerance
-        The change that does not matter, in the unit of the number; above zero.
+        Largest irrelevant change, in the unit of the number; above zero.
     """
     change = trend(series)
     drifts = change.low > 0 or change.high < 0
@@ -67,8 +67,8 @@ def settling(series: NDArray[np.float64], tolerance: float) -> Settling:
     first, second, third = (part.mean() for part in np.array_split(series, 3, axis=1))
     before, after = second - first, third - second
     ratio = after / before if before else math.inf
-    if not 0 < ratio < 1 - 1e-9:  # equal steps differ by rounding
+    if not 0 < ratio < 1 - 1e-9:  # equal steps differ by rounding errors
         return Settling(change=change, drifts=True, factor=math.inf if ratio > 0 else 2.0)
-    left = abs(after) * ratio / (1 - ratio)  # change that the thirds after the last would still add
+    left = abs(after) * ratio / (1 - ratio)  # change expected in the thirds after the last
     thirds = max(0.0, math.log(tolerance / left) / math.log(ratio))
     return Settling(change=change, drifts=True, factor=1 + thirds / 3)

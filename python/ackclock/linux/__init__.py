@@ -1,7 +1,7 @@
 """The real Linux TCP as a backend: a User-Mode Linux kernel that runs a scenario in virtual time.
 
-`build` makes the kernel and the guest program, `missing` lists what the machine lacks for that, `run` and `run_batch`
-return the same tables as the simulator's. See docs/how-to/run-in-the-linux-kernel.md.
+`build` makes the kernel and the guest program, `missing` lists the tools that the machine lacks for a build, `run`
+and `run_batch` return the same tables as the simulator. See docs/how-to/run-in-the-linux-kernel.md.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Builds a kernel in the cache from an archive or a tree: unpack, patch, configure, make; and the guest program beside
-it.
+"""Builds a kernel in the cache from an archive or a tree (unpack, patch, configure, make), and the guest program
+beside it.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ GUESTS = 16
 """Number of guest programs that are kept: parallel source trees share the cache."""
 
 OUR_FILES = ("ackclock_bbr.c", "ackclock_recovery.c", "ackclock_relay.c", _facts.FACTS_FILE)
-"""Files of `linux/modules`, and the generated header beside them."""
+"""Files of `linux/modules`, and the generated header that is put beside them."""
 
 OURS = "net/ipv4/ackclock"
-"""Folder of the tree for controllers: ours and the user's."""
+"""Folder of the kernel tree that holds extra controllers: ours and the user's."""
 
 
 IDENTITY = {
@@ -60,22 +60,23 @@ def build(
     progress: Progress = lambda _text, _done: None,
     told: Callable[[str], None] = lambda _line: None,
 ) -> Kernel:
-    """Build kernel and guest program, or find them in the cache.
+    """Build kernel and guest program, or return them from the cache.
 
     Parameters
     ----------
     source
         Archive of a kernel tree or name of a Debian package (its newest version); None: the kernel of the documentation.
     tree
-        Folder of a kernel tree instead. It is only read: a copy in the cache follows it, and what changed is compiled.
+        Folder of a kernel tree instead. It is only read: a copy in the cache is updated from it, and changed files
+        are compiled.
     controllers
-        C files with a `tcp_congestion_ops` each, to be built in beside ours.
+        C files, each with a `tcp_congestion_ops`, to be built in beside ours.
     patches
         Patches of the tree, in order. They are built in a copy of the built tree, in seconds.
     name
         Name by which runs select the kernel; None: runs use it from now on.
     jobs
-        Processes of `make`.
+        Number of parallel processes of `make`.
     progress
         Called with a text and the share done.
     told
@@ -124,7 +125,7 @@ def build(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Asked:
-    """Requested parts of a kernel besides its source."""
+    """Requested parts of a kernel besides its source: patches, configuration, extra files."""
 
     patches: tuple[tuple[str, bytes], ...]
     config: Path
@@ -135,18 +136,18 @@ class _Asked:
     told: Callable[[str], None]
 
     def patches_of(self, tree: Path) -> list[tuple[str, bytes]]:
-        """Return our patches for this tree: all except those whose line "Where: FILE has TEXT" does not hold."""
+        """Return our patches for this tree: those without a line "Where: FILE has TEXT", and those whose line holds."""
         return [(name, text) for name, text in self.patches if _facts.concerns(tree, text)]
 
     def tree_key(self, digest: str) -> str:
-        """Return the key of a tree with our patches and configuration."""
+        """Return the cache key of a tree with our patches and configuration."""
         identity = repr(sorted(IDENTITY.items())).encode()
         return _cache.hash_of(
             [digest.encode(), identity, self.config.read_bytes(), *(text for _, text in self.patches)]
         )
 
     def key(self, digest: str) -> str:
-        """Return the key of the kernel."""
+        """Return the cache key of the kernel."""
         parts = (part for file, text in [*self.extra, *self.mine] for part in (file.encode(), text))
         return _cache.hash_of([self.tree_key(digest).encode(), *parts])
 
@@ -166,7 +167,9 @@ class _Asked:
         _make(tree, self.jobs, self.progress, [name for name, _ in self.extra if name not in OUR_FILES])
 
     def check(self, tree: Path, where: str, name: str) -> None:
-        """Refuse a source that cannot be built, and report what it lacks; `tree` may be a part of it."""
+        """Refuse a source that cannot be built, and report the features it lacks; `tree` may hold only a part of the
+        source.
+        """
         _facts.oldest(where, tree)
         try:
             _patched.applied(tree, self.patches_of(tree))
@@ -182,7 +185,7 @@ class _Asked:
 
 
 def _of_archive(here: Path, source: str | None, asked: _Asked) -> Path:
-    """Return a kernel of an archive; its tree is unpacked and built once, and copied for patches."""
+    """Return a kernel built from an archive. Its tree is unpacked and built once; patches are applied to copies."""
     found = _source.find(source)
     place = here / f"kernel-{asked.key(found.digest)}"
     if (place / "kernel.json").is_file():
@@ -211,7 +214,7 @@ def _of_archive(here: Path, source: str | None, asked: _Asked) -> Path:
 
 
 def _of_tree(here: Path, folder: Path, asked: _Asked) -> Path:
-    """Return a kernel of the user's tree, in a copy that follows it."""
+    """Return a kernel built from the user's tree, in a copy that is kept in step with it."""
     found = _tree.find(folder)
     where = f"--tree {folder}"
     made = here / f"followed-{_cache.hash_of([os.fsencode(found.place)])}"
@@ -244,7 +247,7 @@ def _of_tree(here: Path, folder: Path, asked: _Asked) -> Path:
 
 
 def _does_not_fit(where: str, said: str) -> InputError:
-    """Return the error for a tree to which one of our patches does not apply; `said` comes from `_patched`."""
+    """Return the error for a tree to which one of our patches does not apply; `said` is the message of `_patched`."""
     patch, _, rest = said.removeprefix("--patch ").partition(": found one that does not fit ")
     reason = rest.partition("; allowed")[0]
     return InputError(f"{where}: found a tree that {patch} does not fit {reason}; allowed: Linux 6.1 or later")
@@ -260,7 +263,7 @@ def _need_tools() -> None:
 
 @contextmanager
 def one_at_a_time(here: Path) -> Iterator[None]:
-    """Lock the tree, because two builds would write into it."""
+    """Lock the tree against a second build that would write into it."""
     import fcntl
 
     with (here / "lock").open("w") as lock:
@@ -307,7 +310,9 @@ def _read_controllers(ours: Sequence[Path], files: Sequence[Path]) -> list[tuple
 
 
 def _prepare(found: _source.Source, tree: Path, asked: _Asked) -> None:
-    """Unpack, patch and configure in another folder, then move it into place: a tree is whole or absent."""
+    """Unpack, patch and configure in a temporary folder, then move it into place, so that a tree is complete or
+    absent.
+    """
     part = Path(tempfile.mkdtemp(prefix=".tree-", dir=tree.parent))
     try:
         fresh = part / "tree"
@@ -328,7 +333,7 @@ def _prepare(found: _source.Source, tree: Path, asked: _Asked) -> None:
 
 
 def _configure(tree: Path, config: Path, part: Path, where: str, name: str) -> None:
-    """Configure a tree with our fragment and nothing else; `part` is a folder for temporary files."""
+    """Configure a tree with our configuration fragment only; `part` is a folder for temporary files."""
     done = _call(["make", "-s", "ARCH=um", f"KCONFIG_ALLCONFIG={_clean_config(config, part)}", "allnoconfig"], tree)
     if done.returncode:
         _full_disk(done.stderr, tree)
@@ -341,7 +346,7 @@ def _configure(tree: Path, config: Path, part: Path, where: str, name: str) -> N
 
 
 def _clean_config(config: Path, part: Path) -> Path:
-    """Return the fragment without its comments."""
+    """Return the configuration fragment without its comments."""
     lines = [line.partition(" # ")[0] for line in config.read_text(encoding="utf-8").splitlines()]
     place = part / "allno.config"
     place.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -349,7 +354,7 @@ def _clean_config(config: Path, part: Path) -> Path:
 
 
 def _put_controllers(tree: Path, files: Sequence[tuple[str, bytes]]) -> None:
-    """Make the folder hold exactly these files; unchanged ones keep their dates, so that they are not compiled
+    """Make a folder contain exactly these files; unchanged ones keep their timestamps, so that they are not compiled
     again.
     """
     place = tree / OURS
@@ -367,7 +372,7 @@ def _put_controllers(tree: Path, files: Sequence[tuple[str, bytes]]) -> None:
 
 
 def _make(tree: Path, jobs: int, progress: Progress, theirs: Sequence[str] = ()) -> None:
-    """Run make; an error in the user's files (`theirs`) is reported as such, an error in ours as ours."""
+    """Run make; errors in the user's files (`theirs`) are reported as such, all others as errors of ackclock."""
     command = ["make", "ARCH=um", f"-j{jobs}", "linux"]
     log = tree / "ackclock-build.log"
     lines = 0
@@ -403,7 +408,7 @@ def _make(tree: Path, jobs: int, progress: Progress, theirs: Sequence[str] = ())
 
 
 def _install(tree: Path, place: Path, about: dict[str, object], jobs: int) -> None:
-    """Put kernel, config and description into place at once."""
+    """Move kernel, configuration and description into place together."""
     part = Path(tempfile.mkdtemp(prefix=".kernel-", dir=place.parent))
     try:
         done = _call(["strip", "-o", str(part / "linux"), str(tree / "linux")], tree)
@@ -431,7 +436,7 @@ def _install(tree: Path, place: Path, about: dict[str, object], jobs: int) -> No
 
 
 def _asked_itself(kernel: Kernel, jobs: int) -> tuple[list[str], dict[str, Any]]:
-    """Start the kernel and let the guest program list the built-in controllers and other features."""
+    """Boot the kernel; the guest program lists its controllers and other features."""
     _build_guest(_cache.repository(), jobs)
     with _guest.ran({}, 1, kernel=kernel, cpu=min(os.sched_getaffinity(0)), wall_limit_s=60) as (out, _):
         report = json.loads((out / "report.json").read_bytes())
@@ -439,12 +444,12 @@ def _asked_itself(kernel: Kernel, jobs: int) -> tuple[list[str], dict[str, Any]]
 
 
 def _build_guest(linux: Path, jobs: int) -> None:
-    """Compile the guest program with static linking, because the guest has no libraries."""
+    """Compile the guest program statically, because the guest has no libraries."""
     place = _cache.folder() / f"guest-{_cache.guest_key()}"
     if place.is_file():
         return
     target = "x86_64-unknown-linux-gnu"
-    # a folder of this checkout: Cargo treats the crates of two checkouts as the same, and would mix their build
+    # a target folder per checkout: Cargo identifies crates of two checkouts with each other and would mix their build
     # products
     made_in = linux.parent / "target" / "linux"
     command = [

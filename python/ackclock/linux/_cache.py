@@ -2,15 +2,15 @@
 
     <cache>/ackclock/linux/sources/       archives as downloaded
     <cache>/ackclock/linux/tree-<key>/    a patched, configured, built tree, for quick rebuilds with other controllers
-    <cache>/ackclock/linux/kernel-<key>/  the kernel, its config, kernel.json; there only if it is whole
+    <cache>/ackclock/linux/kernel-<key>/  the kernel, its config, kernel.json; present only if complete
     <cache>/ackclock/linux/guest-<key>    the guest program
-    <cache>/ackclock/linux/current        name of the kernel that runs use
+    <cache>/ackclock/linux/current        name of the kernel that runs use by default
     <cache>/ackclock/linux/patched-<key>/ a copy of a tree, with the user's patches
-    <cache>/ackclock/linux/followed-<key>/ a copy of the user's own tree, built; the key is that of its path
-    <cache>/ackclock/linux/names/NAME     name of the kernel that the user calls so
-    <cache>/ackclock/linux/ours-<key>/    our own sources out of the wheel, and what Cargo makes of them
+    <cache>/ackclock/linux/followed-<key>/ a built copy of the user's own tree; the key is made from its path
+    <cache>/ackclock/linux/names/NAME     kernel to which the user gave this name
+    <cache>/ackclock/linux/ours-<key>/    our own sources from the wheel, and Cargo's build products
 
-<cache> is $XDG_CACHE_HOME, else ~/.cache. Keys are hashes of everything that the thing is made of.
+<cache> is $XDG_CACHE_HOME, else ~/.cache. Keys are hashes of all inputs of an item.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ CHECKOUT = Path(__file__).resolve().parents[3] / "linux"
 """Folder `linux/` of a checkout."""
 
 SOURCES = Path(__file__).with_name("sources.tar.xz")
-"""Our sources in a wheel: `tools/linux_sources.py`."""
+"""Our sources packed in a wheel, written by `tools/linux_sources.py`."""
 
 BUILD_IT = "run `ackclock linux build`, which needs what `ackclock doctor` lists"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kernel:
-    """Kernel in the cache.
+    """A kernel in the cache.
 
     Parameters
     ----------
     path
         Executable of the kernel.
     about
-        release, source, config (hash), patches (name -> hash), controllers, seccomp: what `kernel.json` holds.
+        Contents of `kernel.json`: release, source, config (hash), patches (name -> hash), controllers, seccomp.
     """
 
     path: Path
@@ -65,25 +65,26 @@ class Kernel:
 
     @property
     def controllers(self) -> tuple[str, ...]:
-        """Congestion controllers that are built in, with the kernel's names."""
+        """Built-in congestion controllers, by their names in the kernel."""
         return tuple(self.about["controllers"])
 
 
 def folder() -> Path:
-    """Return the root folder of the cache, which may not exist yet."""
+    """Return the root folder of the cache; it need not exist yet."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "ackclock" / "linux"
 
 
 def repository() -> Path:
-    """Return our folder `linux/`: patches, configuration, controllers, guest program; the crates are beside it.
+    """Return our folder `linux/` with patches, configuration, controllers and guest program; the crates are beside
+    it.
 
     A checkout uses its own. A wheel holds the sources packed, and they are unpacked into the cache.
 
     Raises
     ------
     UnavailableError
-        If this installation has none.
+        If this installation has no such folder.
     """
     if (CHECKOUT / "uml.config").is_file():
         return CHECKOUT
@@ -96,21 +97,21 @@ def repository() -> Path:
 
 
 def _unpacked(archive: Path) -> Path:
-    """Files of the archive in the cache; they get their place all at once."""
+    """Unpack the archive into the cache; the finished folder is moved into place in one step."""
     place = folder() / f"ours-{hash_of([archive.read_bytes()])}"
     if place.is_dir():
         return place
     with tempfile.TemporaryDirectory(prefix=".ours-", dir=writable()) as made:
         with tarfile.open(archive) as packed:
             packed.extractall(made, filter="data")
-        with suppress(OSError):  # another process was first
+        with suppress(OSError):  # another process was faster
             os.rename(made, place)
-            os.mkdir(made)  # the context removes its own files
+            os.mkdir(made)  # the context manager removes this folder
     return place
 
 
 def hash_of(parts: Iterable[bytes]) -> str:
-    """Return the key of something made from these parts."""
+    """Return the cache key of something made from these parts."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(len(part).to_bytes(8, "little"))
@@ -119,13 +120,13 @@ def hash_of(parts: Iterable[bytes]) -> str:
 
 
 def check_name(name: str) -> None:
-    """Refuse an invalid name of a kernel."""
+    """Refuse a name that is not valid for a kernel."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9_.-]{0,63}", name):
         raise InputError(f"--name: found {quote(name)}; allowed: up to 64 of a-z, 0-9, _, - and .")
 
 
 def set_name(name: str, kernel: str) -> None:
-    """Make runs that select this name use this kernel."""
+    """Give a kernel a name by which runs can select it."""
     names = folder() / "names"
     names.mkdir(exist_ok=True)
     part = names / f".{name}-{os.getpid()}"
@@ -134,24 +135,24 @@ def set_name(name: str, kernel: str) -> None:
 
 
 def use(name: str) -> None:
-    """Make runs in this process and its children use the kernel of this name from now on.
+    """Make this process and its children use the kernel of this name from now on.
 
     Raises
     ------
     InputError
-        If there is none.
+        If there is no such kernel.
     """
     check_known(name)
     os.environ[CHOSEN] = name
 
 
 def check_known(name: str) -> None:
-    """Refuse a name that no kernel has.
+    """Refuse a name that belongs to no kernel.
 
     Raises
     ------
     InputError
-        If there is none.
+        If there is no such kernel.
     """
     known = sorted(file.name for file in (folder() / "names").glob("[!.]*"))
     if name not in known:
@@ -160,12 +161,12 @@ def check_known(name: str) -> None:
 
 
 def installed(name: str | None = None) -> Kernel:
-    """Return the kernel that runs use, or the one of a name.
+    """Return the kernel of this name, or the one that runs use by default.
 
     Raises
     ------
     UnavailableError
-        If none is built.
+        If no such kernel is built.
     """
     here = folder()
     chosen = name or os.environ.get(CHOSEN)
@@ -196,12 +197,12 @@ def guest_key() -> str:
 
 
 def guest_path() -> Path:
-    """Return the guest program.
+    """Return the path of the guest program, built from the present sources.
 
     Raises
     ------
     UnavailableError
-        If it is not built, or was built from other sources.
+        If the program is not built, or was built from other sources.
     """
     place = folder() / f"guest-{guest_key()}"
     if not place.is_file():
@@ -210,19 +211,19 @@ def guest_path() -> Path:
 
 
 def set_current(name: str) -> None:
-    """Make runs use this kernel."""
+    """Make this kernel the one that runs use by default."""
     place = folder() / f".current-{os.getpid()}"
     place.write_text(name + "\n", encoding="utf-8")
     place.replace(folder() / "current")
 
 
 def writable() -> Path:
-    """Return the folder, created if absent.
+    """Return the cache folder, created if absent.
 
     Raises
     ------
     InputError
-        If it cannot be written.
+        If the folder cannot be written.
     """
     here = folder()
     try:
@@ -249,7 +250,7 @@ def sha256(path: Path) -> str:
     Raises
     ------
     OSError
-        If it cannot be read.
+        If the file cannot be read.
     """
     digest = hashlib.sha256()
     with path.open("rb") as file:

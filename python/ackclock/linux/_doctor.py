@@ -1,4 +1,4 @@
-"""Requirements of the linux backend on this machine, and those that are missing."""
+"""Requirements of the linux backend, and those that this machine does not meet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ackclock.linux import _cache
 __all__ = ["Finding", "missing"]
 
 DISK = 4 * 2**30
-"""Largest disk use of a build in bytes: archive, tree with objects, kernel."""
+"""Maximum disk space of a build, bytes: archive, tree with object files, kernel."""
 
 TOOLS = {
     "make": "make",
@@ -31,14 +31,14 @@ TOOLS = {
     "tar": "tar",
     "xz": "xz-utils",
 }
-"""Program -> Debian package. Rust is excluded: Debian's is too old."""
+"""Program -> Debian package. Rust is left out because Debian's version is too old."""
 
 HEADERS = {"/usr/include/gelf.h": "libelf-dev", "/usr/include/openssl/evp.h": "libssl-dev"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """Missing requirement.
+    """A requirement that the machine does not meet.
 
     Parameters
     ----------
@@ -56,12 +56,12 @@ class Finding:
 
 
 def missing(*, build: bool = True) -> list[Finding]:
-    """Return everything that is missing, in the best order for installing it.
+    """Return all unmet requirements, in the best order for installing them.
 
     Parameters
     ----------
     build
-        Whether to include what only `ackclock linux build` needs.
+        Whether to include requirements of `ackclock linux build` alone.
     """
     out: list[Finding] = []
     if sys.platform != "linux" or platform.machine() != "x86_64":
@@ -117,7 +117,7 @@ def _has_header(header: str) -> bool:
 
 
 def _executable_memory() -> str | None:
-    """Check that a file in TMPDIR or /dev/shm can be mapped and executed, as User-Mode Linux does with its memory."""
+    """Return why a file in TMPDIR or /dev/shm cannot be executed from memory, which User-Mode Linux needs; else None."""
     import mmap
 
     place = os.environ.get("TMPDIR") or ("/dev/shm" if Path("/dev/shm").is_dir() else "/tmp")
@@ -137,7 +137,7 @@ def _executable_memory() -> str | None:
 
 
 def _may_confine() -> str | None:
-    """Return whether seccomp filters may be installed, or a child may be traced instead."""
+    """Return why neither seccomp filters nor tracing of a child is possible; None if one of them is."""
     libc = ctypes.CDLL(None, use_errno=True)
     pr_get_seccomp = 21
     if libc.prctl(pr_get_seccomp, 0, 0, 0, 0) >= 0:

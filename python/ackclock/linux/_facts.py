@@ -16,10 +16,10 @@ from ackclock.errors import InputError
 __all__ = ["FACTS_FILE", "PARTS", "Has", "concerns", "header", "lacks", "oldest", "release"]
 
 OLDEST = (6, 1)
-"""Oldest version that is tried."""
+"""Oldest version accepted."""
 
 FACTS_FILE = "ackclock_tree.h"
-"""Header beside our modules that lists the tree's features which they use."""
+"""Header beside our modules with the optional features of the tree that they use."""
 
 PARTS = (
     "Makefile", "Kbuild", "Kconfig*", "arch/um/*", "arch/x86/um/*", "include/net/tcp.h", "include/linux/hrtimer.h", "include/linux/netdevice.h",
@@ -34,7 +34,7 @@ _FACTS = {
     "HAS_TX_START": ("include/net/tcp.h", r"\(\*cwnd_event_tx_start\)"),
     "CONTROL_HAS_FLAG": ("include/net/tcp.h", r"\(\*cong_control\)\([^;]*\bint flag\b"),
 }
-"""Macro -> file and pattern of a feature that our modules query."""
+"""Macro -> file and pattern of a kernel feature that our modules test for."""
 
 _LACKING = {
     "the queue dualpi2": ("net/sched/Kconfig", r"^config NET_SCH_DUALPI2\b"),
@@ -44,7 +44,7 @@ _LACKING = {
         r"TRACE_EVENT\(tcp_rcvbuf_grow\b",
     ),
 }
-"""Features that a source may lack, in words -> their places."""
+"""Feature that a source may lack, in words -> file and pattern by which it is recognised."""
 
 
 def _found(tree: Path, file: str, pattern: str) -> bool:
@@ -56,7 +56,7 @@ def _found(tree: Path, file: str, pattern: str) -> bool:
 
 
 def concerns(tree: Path, patch: bytes) -> bool:
-    """Return whether a patch of ours is meant for this tree: its line "Where: FILE has TEXT", if there is one,
+    """Return whether one of our patches applies to this tree: it has no line "Where: FILE has TEXT", or the line
     holds.
     """
     wanted = re.search(rb"^Where: (\S+) has (.+)$", patch, re.MULTILINE)
@@ -64,7 +64,7 @@ def concerns(tree: Path, patch: bytes) -> bool:
 
 
 def header(tree: Path) -> bytes:
-    """Return the header that lists which of our modules' optional features a tree has."""
+    """Return the header that says which optional features of our modules a tree has."""
     lines = ["/* What this tree has. Made by ackclock. */", "#pragma once"]
     lines += [f"#define {name} 1" for name, (file, pattern) in _FACTS.items() if _found(tree, file, pattern)]
     return ("\n".join(lines) + "\n").encode()
@@ -76,9 +76,9 @@ def lacks(tree: Path, config: Path) -> list[str]:
     Parameters
     ----------
     tree
-        Tree, or those of its files that `PARTS` names.
+        Tree, or the part of it with the files in `PARTS`.
     config
-        Our configuration fragment: an option that no Kconfig file defines counts as lacking, too.
+        Our configuration fragment: an option that no Kconfig file defines also counts as lacking.
     """
     said = [what for what, (file, pattern) in _LACKING.items() if not _found(tree, file, pattern)]
     known = set()
@@ -93,7 +93,7 @@ def lacks(tree: Path, config: Path) -> list[str]:
 
 
 def release(tree: Path) -> str:
-    """Return the release in the makefile, e.g. "6.1.192"; "" if it is not a kernel's."""
+    """Return the release from the makefile, e.g. "6.1.192"; "" if it is not a kernel's makefile."""
     try:
         text = (tree / "Makefile").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -107,7 +107,7 @@ def oldest(where: str, tree: Path) -> None:
     Raises
     ------
     InputError
-        If it is too old, or has no version.
+        If the tree is too old, or has no version.
     """
     found = release(tree)
     if not found:
@@ -118,7 +118,7 @@ def oldest(where: str, tree: Path) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Has:
-    """Features that a built kernel reports.
+    """Features reported by a built kernel.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class Has:
 
     @property
     def name(self) -> str:
-        """Name in messages."""
+        """Name of the kernel in messages."""
         return f"Linux {self.release}"
 
     def is_of(self, version: str) -> bool:
@@ -162,11 +162,11 @@ class Has:
         return re.findall(r"\d+", self.release)[:2] == version.split(".")
 
     def queue(self, kind: str) -> bool:
-        """Return whether it has a discipline, by the kernel's name."""
+        """Return whether the kernel has a queueing discipline, by its name there."""
         return self.queues is None or kind in self.queues or kind in ("bfifo", "pfifo", "pfifo_fast", "noqueue")
 
     def sets(self, name: str, value: str) -> bool:
-        """Return whether it has a setting below /proc/sys that accepts the value."""
+        """Return whether the kernel has a setting below /proc/sys that accepts the value."""
         short = name.removeprefix("net/ipv4/")
         if self.sysctls is not None and short != name and short not in self.sysctls:
             return False

@@ -1,4 +1,4 @@
-"""One run of the guest: a folder as its root, a User-Mode Linux on one CPU, a limit of wall-clock time."""
+"""One run of the guest: a folder as its root, User-Mode Linux on one CPU, a limit on wall-clock time."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from ackclock.linux._watch import ALONE_S, Watch
 __all__ = ["LimitError", "Outcome", "command_line", "play", "ran", "tables"]
 
 MEMORY = "1G"
-"""Memory that the guest may use; the host allocates only touched pages."""
+"""Memory size of the guest; the host allocates only the pages that are touched."""
 
 BOOT = 1_700_000_000_000_000_000
 """Wall clock of the guest at boot, ns."""
 
 GRACE_S = 2.0
-"""Seconds within which a guest has to end after the request."""
+"""Seconds that a guest has to shut down after the request."""
 
 Columns = dict[str, tuple[str, Any]]
 
 
 class LimitError(UnavailableError):
-    """A guest did not end within its limit of wall-clock time."""
+    """Raised when a guest exceeds its limit of wall-clock time."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """Outcome of a run.
+    """Outcome of a run of the guest.
 
     Parameters
     ----------
@@ -60,7 +60,9 @@ class Outcome:
 
 
 def command_line(kernel: Kernel, *, ipv6: bool = False) -> list[str]:
-    """Return the arguments of the kernel, equal for every run because they are mixed into its randomness."""
+    """Return the kernel's arguments, which are the same for every run because the kernel mixes them into its
+    randomness.
+    """
     return [
         f"mem={MEMORY}", "umid=guest", "uml_dir=./", "root=/dev/root", "rootfstype=hostfs",
         "rootflags=/proc/self/cwd/.", "rw", "init=/init", "con=null", "con0=null,fd:1", "quiet", "panic=-1",
@@ -111,7 +113,7 @@ def ran(
     watch: Watch | None = None, rescue: Callable[[Path], None] | None = None,
     words: Sequence[str] = (), variables: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[Path, float]]:  # fmt: skip
-    """Run the guest to its end with `files` in its root.
+    """Run the guest to its end, with `files` in its root.
 
     Parameters
     ----------
@@ -170,12 +172,12 @@ def _execute(
     arguments: list[str], kernel: Kernel, folder: Path, variables: dict[str, str], cpu: int, wall_limit_s: float,
     watch: Watch | None,
 ) -> None:  # fmt: skip
-    """Start the kernel and wait for its end; no process of it survives an error."""
+    """Start the kernel and wait until it exits; none of its processes survives an error."""
     environment = dict(variables)
     for name in ("TMPDIR", "PATH"):
         if name in os.environ:
             environment[name] = os.environ[name]
-    # A child inherits the affinity and the personality of the thread that starts it.
+    # A child inherits CPU affinity and personality from the thread that starts it.
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {cpu})
     personality = _personality(None)
@@ -208,7 +210,7 @@ LOOK_S = 1.0
 
 
 def _wait(process: _child.Popen[bytes], wall_limit_s: float, watch: Watch | None) -> None:
-    """Wait for the end of the kernel, and check for a program that prevents it."""
+    """Wait until the kernel exits, watching for a program that prevents it."""
     if watch is None:
         process.wait(timeout=wall_limit_s)
         return
@@ -229,26 +231,24 @@ def _wait(process: _child.Popen[bytes], wall_limit_s: float, watch: Watch | None
 
 
 NO_RANDOM_ADDRESSES = 0x0040000
-"""Personality of a process whose memory is always at the same addresses. Kernels before 7.x size their hash tables by
-them.
-"""
+"""Personality flag that turns off address randomisation. Kernels before 7.x size their hash tables by addresses."""
 
 
 def _personality(wanted: int | None) -> int:
-    """Set the personality of this thread and return the former one; None: only return it."""
+    """Set the personality of this thread and return the previous one; with None only return it."""
     libc = ctypes.CDLL(None, use_errno=True)
     return int(libc.personality(ctypes.c_ulong(0xFFFFFFFF if wanted is None else wanted)))
 
 
 WATCH = 'read -r _ || { kill -s KILL -- "-$1"; rm -rf -- "$2"; }'
-"""Shell program that ends the guest: a line means that the guest has ended; without one, the pipe closes because this
+"""Shell program that ends the guest: it reads a line if the guest has ended; if the pipe closes without a line, this
 process was killed.
 """
 
 
 @contextmanager
 def _ended(process: _child.Popen[bytes], folder: Path) -> Iterator[None]:
-    """End the guest afterwards. A shell does so, and removes the folder, if this process is killed first."""
+    """Shut the guest down on exit. If this process is killed first, a shell does so and removes the folder."""
     watch = None
     try:
         watch = _child.start(
@@ -263,7 +263,7 @@ def _ended(process: _child.Popen[bytes], folder: Path) -> Iterator[None]:
 
 
 def _end(process: _child.Popen[bytes]) -> None:
-    """End the kernel and its processes for the guest's programs."""
+    """Kill the kernel and its processes for the guest's programs."""
     if process.poll() is None:
         process.terminate()
         with suppress(_child.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""Contents of the cache: kernels by their names, and the trees in which they were built; and their removal."""
+"""Contents of the cache (kernels by name, and the trees in which they were built), and their removal."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ TREES = ("tree-*", "patched-*", "followed-*")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kept:
-    """Kernel in the cache.
+    """A kernel in the cache.
 
     Parameters
     ----------
     names
-        Names that the user gave it, if any.
+        Names that the user gave to the kernel.
     current
         Whether runs use it by default.
     folder
@@ -90,8 +90,8 @@ def kept() -> list[Kept]:
 
 
 def remove(names: Sequence[str]) -> list[str]:
-    """Forget names. A kernel without another name that is not the current one is removed, and so is its tree if no
-    other kernel was built there.
+    """Forget names. A kernel is removed if it has no other name and is not the current one, and its tree if no other
+    kernel was built there.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def remove(names: Sequence[str]) -> list[str]:
     Raises
     ------
     InputError
-        If a name is not known.
+        If a name is unknown.
     """
     here = _cache.folder()
     known = sorted(file.name for file in (here / "names").glob("[!.]*"))
@@ -121,16 +121,16 @@ def remove(names: Sequence[str]) -> list[str]:
 
 
 def unused() -> list[str]:
-    """Return folders and guest programs that neither a named kernel nor the current one needs, and our sources of other
-    versions.
+    """Return folders and guest programs needed by no named kernel and not by the current one, and our sources of
+    other versions.
     """
     here = _cache.folder()
     every = kept()
     used = [one for one in every if _is_used(one)]
     found = [one.folder for one in every if not _is_used(one)]
-    if all(one.tree for one in used):  # otherwise one of these may be the tree of a kernel
+    if all(one.tree for one in used):  # if the tree of a kernel is unknown, any of these may be its tree
         needed = {one.tree for one in used}
-        # a copy with patches is made from the tree of the same key
+        # a copy with patches is made from the tree with the same key
         needed |= {f"tree-{tree.removeprefix('patched-')}" for tree in needed}
         found += sorted(place.name for kind in TREES for place in here.glob(kind) if place.name not in needed)
     guest, ours = f"guest-{_cache.guest_key()}", _cache.repository().parent.name
@@ -139,14 +139,14 @@ def unused() -> list[str]:
 
 
 def remove_unused() -> list[str]:
-    """Remove what `unused` lists."""
+    """Remove everything that `unused` lists."""
     here = _cache.folder()
     with _build.one_at_a_time(here):
         return _removed(here, unused())
 
 
 def size(place: Path) -> int:
-    """Return the bytes of a file, or of all files below a folder; hard-linked files count once."""
+    """Return the size of a file, or of all files below a folder, bytes; hard-linked files count once."""
     if not place.is_dir():
         return place.stat().st_size if place.exists() else 0
     seen: dict[tuple[int, int], int] = {}
@@ -175,7 +175,7 @@ def _removed(here: Path, names: Iterable[str]) -> list[str]:
     for name in names:
         place = here / name
         if place.is_dir():
-            aside = place.with_name(f".gone-{name}")  # at once: what is half removed is never taken for whole
+            aside = place.with_name(f".gone-{name}")  # atomic: a folder is complete or gone
             place.replace(aside)
             shutil.rmtree(aside, ignore_errors=True)
         else:

@@ -23,26 +23,24 @@ from ackclock.scenario import Scenario
 __all__ = ["HOSTS", "Live", "live"]
 
 HOSTS = ("server", "client")
-"""Hosts at the two ends of the path, whose forward direction leads from the first to the second."""
+"""Names of the hosts at the two ends of the path; the forward direction leads from the first to the second."""
 
 QUIET_S = 150.0
-"""Seconds without a packet and without a running program after which nothing more will happen: TCP's longest timeout is
-120 s.
-"""
+"""Idle time, without a packet or a running program, after which a run ends, s: TCP's longest timeout is 120 s."""
 
 WALL_S = 120.0
-"""Default limit of wall-clock time."""
+"""Default limit of wall-clock time, s."""
 
 
 KERNEL_WORDS = ("ackclock_programs", "ipv6.disable_ipv6=1")
-"""Kernel arguments: time passes for programs that poll it repeatedly (patch 0006); IPv6 sockets carry IPv4, and no
-interface has another address.
+"""Kernel arguments: time advances for programs that poll the clock (patch 0006), IPv6 sockets carry IPv4, and
+interfaces have no IPv6 addresses.
 """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Live:
-    """Run of programs.
+    """A run of programs.
 
     Parameters
     ----------
@@ -71,7 +69,7 @@ class Live:
     wall_s: float
 
     def summary(self) -> dict[str, Any]:
-        """Plain values, as `ackclock live --json` prints them."""
+        """Return plain values, as `ackclock live --json` prints them."""
         return {
             **self.run.summary(),
             "end_s": self.end_s,
@@ -100,7 +98,7 @@ def live(
     Parameters
     ----------
     scenario
-        Network, duration, what to record; its flows run beside the programs if `flows`.
+        Network, duration and records; its flows run beside the programs if `flows` is set.
     programs
         At least one.
     flows
@@ -108,7 +106,7 @@ def live(
     seed
         Seed of the kernel's randomness and of the links' random streams.
     out
-        Folder for a folder of each host: captures, what programs printed, files that they wrote.
+        Folder that gets a subfolder for each host, with captures, the programs' output and the files that they wrote.
     root
         Folder that programs see as `/`; None: the machine's.
     environment
@@ -198,7 +196,7 @@ def _job(
     has = Has.of(kernel.about)
     plain = {**compiled, "flows": [_plain_flow(compiled)]}
     host = _translate.job(plain, seed, "relay", has)["hosts"][0]
-    kept = {name: value for name, value in host["sysctl"] if name != "net/ipv4/tcp_ecn"}  # programs set this themselves
+    kept = {name: value for name, value in host["sysctl"] if name != "net/ipv4/tcp_ecn"}  # programs choose ECN
     host = {**host, "sysctl": sorted({**kept, **sysctls}.items())}
     made = _translate.job(compiled if flows else plain, seed, "relay", has)
     if not flows:
@@ -236,7 +234,7 @@ def _job(
 
 
 def _seen(option: str, file: str, folder: str) -> str:
-    """Return `file`; refuse it if another folder hides it from the programs, except below their working folder."""
+    """Return `file`; refuse it if another folder hides it from the programs, unless it is below their working folder."""
     place, here = Path(file), Path(folder)
     seen = place.is_relative_to(here) and any(here != Path(own) and here.is_relative_to(own) for own in INNER)
     if not seen and any(place.is_relative_to(own) for own in INNER):
@@ -248,7 +246,7 @@ def _seen(option: str, file: str, folder: str) -> str:
 
 
 def _plain_flow(compiled: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a flow without a given key, whose host settings apply to the programs."""
+    """Return a flow with default keys, whose host settings apply to the programs."""
     least = Scenario.from_dict({"duration": "1 s", "network": {"bottleneck": {"rate": "1 Mbit/s"}}, "flows": [{}]})
     flow = json.loads(least.to_engine_json(capture=None))["flows"][0]
     ways = [one["name"] for one in compiled["network"].get("paths", [])]
@@ -271,15 +269,15 @@ def _ended(program: Program, entry: Mapping[str, Any], told: Mapping[str, Any], 
 
 
 def _contents(left: Path) -> list[bytes]:
-    """Yield all files that the programs left, with their names, in order."""
+    """Return names and contents of all files that the programs wrote, in order."""
     files = sorted(place for host in HOSTS for place in (left / host).rglob("*") if place.is_file())
     told = [part for file in files for part in (os.fsencode(file.relative_to(left)), file.read_bytes())]
     return [*told, (left / "programs.json").read_bytes()]
 
 
 def _check(out: Path) -> None:
-    """Refuse a folder in which a host's folder would replace files that no such run has written, as its capture
-    shows.
+    """Refuse a folder in which a host's folder would replace files that were not written by such a run, as its
+    capture shows.
     """
     for host in HOSTS:
         there = out / host
@@ -299,7 +297,7 @@ def _keep(left: Path, out: Path) -> None:
 
 
 def _hashed(program: Program, entry: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the identity of a program: its file, its arguments, its variables."""
+    """Return the identity of a program: file, arguments and environment variables."""
     place = Path(about["root"]) / entry["file"].lstrip("/")
     return {
         "host": program.host,

@@ -14,7 +14,7 @@ from ackclock.errors import InputError, UnavailableError
 __all__ = ["applied", "compiled", "copied", "patched", "put", "read", "touched"]
 
 TOUCHED = ".ackclock-patched"
-"""File of a copy that lists the files touched by the last patches."""
+"""File in a copy that lists the files changed by the last patches."""
 
 
 def read(files: Sequence[Path]) -> list[tuple[str, bytes]]:
@@ -23,7 +23,7 @@ def read(files: Sequence[Path]) -> list[tuple[str, bytes]]:
     Raises
     ------
     InputError
-        If one cannot be read, or touches no file of a tree.
+        If a patch cannot be read, or changes no file of a tree.
     """
     texts = []
     for path in files:
@@ -41,7 +41,7 @@ def read(files: Sequence[Path]) -> list[tuple[str, bytes]]:
 
 
 def copied(tree: Path, place: Path) -> None:
-    """Copy a built tree with its dates; a copy is whole or absent."""
+    """Copy a built tree with its timestamps; a copy is complete or absent."""
     if place.is_dir():
         return
     part = Path(tempfile.mkdtemp(prefix=".patched-", dir=place.parent))
@@ -60,12 +60,12 @@ def patched(tree: Path, place: Path, patches: Sequence[tuple[str, bytes]], make:
     Raises
     ------
     InputError
-        If one does not apply, or the result does not compile.
+        If a patch does not apply, or the result does not compile.
     """
     texts = applied(tree, patches)
     record = place / TOUCHED
     before = record.read_text(encoding="utf-8").split("\n") if record.is_file() else []
-    # written first, so that the next build can undo everything that an interrupted one left
+    # written first, so that the next build can undo the changes of an interrupted one
     record.write_text("\n".join(sorted({*before, *texts} - {""})), encoding="utf-8")
     for name in {*before} - {*texts, ""}:
         original = tree / name
@@ -77,12 +77,12 @@ def patched(tree: Path, place: Path, patches: Sequence[tuple[str, bytes]], make:
 
 
 def compiled(patches: Sequence[tuple[str, bytes]], make: Callable[[], None]) -> None:
-    """Build; errors are attributed to the patches.
+    """Build; errors in patched files are attributed to the patches.
 
     Raises
     ------
     InputError
-        If it does not compile.
+        If a patched file does not compile.
     """
     try:
         make()
@@ -94,12 +94,12 @@ def compiled(patches: Sequence[tuple[str, bytes]], make: Callable[[], None]) -> 
 
 
 def applied(tree: Path, patches: Sequence[tuple[str, bytes]]) -> dict[str, bytes | None]:
-    """Return the files that patches touch, by name: the text after them, or None if removed. The tree stays unchanged.
+    """Return the files that patches change, by name: the new text, or None if removed. The tree stays unchanged.
 
     Raises
     ------
     InputError
-        If one does not apply.
+        If a patch does not apply.
     """
     names = sorted({name for _, text in patches for name in touched(text)})
     with tempfile.TemporaryDirectory() as folder:
@@ -121,12 +121,12 @@ def applied(tree: Path, patches: Sequence[tuple[str, bytes]]) -> dict[str, bytes
 
 
 def put(file: Path, text: bytes | None) -> bool:
-    """Make a file hold this text, or be absent; a file with this text keeps its date, so that it is not compiled again.
+    """Make a file hold this text, or remove it; an unchanged file keeps its timestamp and is not compiled again.
 
     Returns
     -------
     bool
-        Whether it was changed.
+        Whether the file was changed.
     """
     if text is None:
         there = file.is_symlink() or file.exists()
@@ -134,7 +134,7 @@ def put(file: Path, text: bytes | None) -> bool:
         return there
     if file.is_file() and not file.is_symlink() and file.read_bytes() == text:
         return False
-    file.unlink(missing_ok=True)  # the file may be a link to one of the original
+    file.unlink(missing_ok=True)  # the file may be hard-linked to the original
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(text)
     return True

@@ -1,4 +1,4 @@
-"""Programs named on the command line: found and checked before anything runs, and their outcomes."""
+"""Programs named on the command line: located and checked before anything runs, and their outcomes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ ENVIRONMENT = {
     "PATH": FOLDERS, "HOME": "/tmp", "TMPDIR": "/tmp", "USER": "root", "LOGNAME": "root", "SHELL": "/bin/sh", "LANG": "C.UTF-8",
     "TZ": "UTC", "TERM": "dumb",
 }  # fmt: skip
-"""All environment variables of a program; the user's own are not passed on."""
+"""Complete environment of a program; the user's own variables are not passed on."""
 
 INNER = ("/tmp", "/run", "/var/tmp", "/var/log", "/var/cache", "/var/lib/nginx")
-"""Folders that each host has in memory (`linux/guest/src/programs.rs`): programs do not see the machine's."""
+"""Folders that each host has in memory (`linux/guest/src/programs.rs`); programs do not see those of the machine."""
 
 MACHINES = {
     3: "x86, 32 bits",
@@ -38,17 +38,17 @@ MACHINES = {
     243: "RISC-V",
     258: "LoongArch",
 }
-"""ELF machine numbers (e_machine) of programs that do not run here."""
+"""ELF machine numbers (e_machine) of programs that cannot run on this machine."""
 
 X86_64 = 62
 
 MOST_SCRIPTS = 4
-"""Largest nesting of script interpreters that the kernel follows."""
+"""Maximum nesting of script interpreters that the kernel allows."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Program:
-    """Program of the user.
+    """A program of the user.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Program:
     start_s
         Start time, seconds of the run.
     counts
-        Whether the run goes on until it has ended.
+        Whether the run continues until this program has ended.
     """
 
     host: str
@@ -73,7 +73,7 @@ class Program:
         Raises
         ------
         InputError
-            If the text has none, or an open quotation.
+            If the command is empty or has an open quotation.
         """
         allowed = "a command as a shell takes it, without pipes: 'iperf3 -s'"
         try:
@@ -89,7 +89,7 @@ class Program:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ended:
-    """End of a program.
+    """How a program ended.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class Ended:
     code, signal
         Exit code, or number of the signal that ended it.
     asked
-        Whether it was ended together with the run.
+        Whether it was stopped at the end of the run.
     failed
         Reason why it could not be started.
     stdout, stderr
@@ -122,12 +122,12 @@ class Ended:
 
     @property
     def ok(self) -> bool:
-        """Whether the program succeeded: it ended with 0, or with the run."""
+        """Whether the program succeeded: it exited with 0, or ran until the end of the run."""
         return self.failed is None and (self.asked or self.code == 0)
 
     @property
     def said(self) -> str:
-        """How it ended, in words."""
+        """How the program ended, in words."""
         if self.started_s is None:
             return "not started: the run was over before"
         if self.failed is not None:
@@ -143,7 +143,7 @@ class Ended:
 
     @property
     def last_line(self) -> str:
-        """Last line of its output, errors first."""
+        """Last line of the program's output; stderr is preferred."""
         for text in (self.stderr, self.stdout):
             lines = [line.strip() for line in text.decode(errors="replace").splitlines() if line.strip()]
             if lines:
@@ -151,7 +151,7 @@ class Ended:
         return ""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return {
             "host": self.program.host, "command": self.program.command, "name": self.name, "started_s": self.started_s,
             "ended_s": self.ended_s, "code": self.code, "signal": self.signal, "ended_with_the_run": self.asked,
@@ -160,7 +160,7 @@ class Ended:
 
 
 def resolved(words: Sequence[str], option: str, *, root: Path, folder: str, own: Mapping[str, str]) -> str:
-    """Return the path of a program as the guest sees it, checked here: found, executable, for this machine.
+    """Return the path of a program as the guest sees it, checked to exist, to be executable and to fit this machine.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def resolved(words: Sequence[str], option: str, *, root: Path, folder: str, own:
     Raises
     ------
     InputError
-        If it cannot run.
+        If the program cannot run.
     """
     asked = words[0]
     allowed = "a program of this machine's kind (x86-64), or a script that names one"
@@ -200,7 +200,9 @@ def resolved(words: Sequence[str], option: str, *, root: Path, folder: str, own:
 
 
 def _inside(root: Path, place: str) -> Path:
-    """Return a guest path on this machine; links below a root that is not `/` are followed there."""
+    """Return the path on this machine for a path in the guest; below a root other than `/` links are followed within
+    it.
+    """
     if root == Path("/"):
         return Path(place)
     at = root / place.lstrip("/")

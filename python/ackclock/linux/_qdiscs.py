@@ -1,4 +1,4 @@
-"""A network of links as a chain of the kernel's queueing disciplines, or a refusal of the part that they cannot
+"""A network of links as a chain of the kernel's queueing disciplines, or a refusal that names the part they cannot
 represent.
 """
 
@@ -14,18 +14,18 @@ from ackclock.scenario import Link
 __all__ = ["ENOUGH", "FRAME", "NotByQdiscError", "links_of", "merge", "qdiscs", "stages_of"]
 
 FRAME = 14
-"""Bytes of an Ethernet header, which the kernel's disciplines charge in addition to the IP packet."""
+"""Length of an Ethernet header, bytes, which the kernel's disciplines charge in addition to the IP packet."""
 
 FULL_FRAME = 1500 + FRAME
 
 TX_QUEUE = 1000
-"""Packets of a host's queue that the scenario does not specify."""
+"""Default limit of a host's queue, packets."""
 
 NAMES = ("access", "bottleneck", "egress")
-"""Links of a path, from the sender on."""
+"""Links of a path, in order from the sender."""
 
 ENOUGH = 1_000_000
-"""Packets of a queue that never drops."""
+"""Queue limit, packets, that is never reached."""
 
 LINK_KEYS = ("rate", "delay", "queue", "loss", "jitter", "reorder", "duplicate", "corrupt", "name")
 NEUTRAL = {"thin_acks": 1}
@@ -35,15 +35,17 @@ NOT_COMPARED = ("pie",)
 """Queues that the kernel also has, but whose packets have not been compared with the simulator's."""
 
 MININET_BURST = 15 * 1024
-"""Bytes of HTB's burst as Mininet sets it."""
+"""HTB's burst as Mininet sets it, bytes."""
 
 
 class NotByQdiscError(Exception):
-    """The kernel's qdiscs cannot represent a part of the network, although the relay can."""
+    """Raised for a part of a network that the kernel's qdiscs cannot represent, although the relay can."""
 
 
 def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Any]:
-    """Return the network as two chains of qdiscs, one for each direction. It has to be a single path that all flows share."""
+    """Return the network as two chains of qdiscs, one per direction. The network must be a single path that all flows
+    share.
+    """
     network = scenario["network"]
     if any(group["workload"]["kind"] == "population" for group in scenario["flows"]):
         raise NotByQdiscError("flows.0.workload.kind", quote("population"))
@@ -59,12 +61,12 @@ def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed
         raise NotByQdiscError("flows.0.workload.common_random_numbers", "true")
     for place, link in links_of(network):
         for key in ("duplicate", "corrupt"):
-            if link.get(key):  # qdiscs count such packets differently from the tables of links
+            if link.get(key):  # qdiscs count such packets differently than tables of links do
                 raise NotByQdiscError(f"{place}.{key}", _written(key, link[key]))
     back = network.get("reverse", {})
     whole = any(host["tso"] and not card["cuts"] for host in hosts for card in host["cards"])
     whole = whole or any("merging" in link for _, link in links_of(network))
-    # The simulator numbers access.0.forward and so on in a dumbbell, bottleneck first.
+    # In a dumbbell the simulator names the links access.0.forward and so on, bottleneck first.
     suffix = {"access": "", "bottleneck": "", "egress": ""}
     order = list(NAMES)
     if network["topology"] == "dumbbell":
@@ -88,7 +90,7 @@ def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed
             place = f"network.{name}" if way == "forward" else f"network.reverse.{name}"
             merging = link.get("merging")
             bare = {key: value for key, value in link.items() if key != "merging"}
-            # behind a card that merges, a limit of packets counts packets, as the kernel's does
+            # behind a card that merges segments, a limit in packets counts merged packets, as the kernel's does
             by_bytes = whole and merging is None
             laid = stages_of(_by_bytes(bare) if by_bytes else bare, number[name, way], place, overhead)
             if merging is not None:
@@ -105,9 +107,9 @@ def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed
 def _lay_device(
     hosts: Sequence[Mapping[str, Any]], side: int, number: int, overhead: int, flows: int
 ) -> list[dict[str, Any]]:
-    """Give the cards of one side their own queue, and put the stage behind it on the path. A shaper releases a packet
-    when its transmission starts, and a stage behind it takes the transmission time. If TCP ignores the queue, it is a
-    separate one behind the host.
+    """Give the cards of one side their own queue, and add the stages behind it to the path. A shaper releases a
+    packet when its transmission starts, so a stage behind it adds the transmission time. If TCP ignores the queue
+    (`small_queues` off), the queue is a stage behind the host.
     """
     key = ("host", "peer_host")[side]
     behind: list[dict[str, Any]] = []
@@ -135,7 +137,7 @@ def _lay_device(
 
 
 def links_of(network: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Return the links and their keys."""
+    """Yield the links of a network and their keys."""
     named = {f"network.{name}": network.get(name) for name in NAMES}
     named |= {f"network.reverse.{name}": network.get("reverse", {}).get(name) for name in NAMES}
     for kind in ("links", "access_list"):
@@ -144,7 +146,7 @@ def links_of(network: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any
 
 
 def _card(link: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Return the router's device in front of a link that merges."""
+    """Return the card of the router in front of a link that merges segments."""
     merging = link["merging"]
     if merging["receive_interval"]:
         raise NotByQdiscError(f"{place}.merging.receive_interval", quote(f"{merging['receive_interval']} ns"))
@@ -160,8 +162,8 @@ def _card(link: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def _by_bytes(link: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the link with its queue limit in bytes: a packet of the kernel may hold many segments, each of which the
-    scenario counts.
+    """Return the link with its queue limit in bytes: a packet of the kernel may hold many segments, each of which
+    counts in the scenario.
     """
     queue = link.get("queue") or {}
     if queue.get("kind") != "drop-tail" or "packets" not in queue.get("limit", {}):
@@ -171,14 +173,14 @@ def _by_bytes(link: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _written(key: str, value: object) -> str:
-    """Return the value of a compiled key as in messages: times with their unit, tables by their kind."""
+    """Return the value of a compiled key as written in messages: times with their unit, tables by their kind."""
     if isinstance(value, Mapping) and "kind" in value:
         return quote(value["kind"])
     return quote(Link.shown(key, value))
 
 
 def stages_of(link: Mapping[str, Any], number: int, place: str, overhead: int) -> list[dict[str, Any]]:
-    """Return one link as disciplines in a row: loss, queue with rate, delay."""
+    """Return one link as a sequence of disciplines: loss, queue with rate, delay."""
     for key, value in link.items():
         if value and value != NEUTRAL.get(key) and (key in ("jitter", "reorder") or key not in LINK_KEYS):
             raise NotByQdiscError(f"{place}.{key}", _written(key, value))
@@ -240,8 +242,10 @@ def stages_of(link: Mapping[str, Any], number: int, place: str, overhead: int) -
 
 
 def _rate_of_netem(rate_bps: int, frame: int) -> int:
-    """Bytes per second: those of the link, or if netem, which cuts a packet's time to whole nanoseconds (`packet_time_ns`), has a rate at
-    which a full frame takes the link's time to the nearest one, that. A nanosecond a packet is an RTT shorter by 0.1 us in a queue of 100.
+    """Bytes per second that netem is given: those of the link, unless netem's rounding misses the link's time. netem
+    truncates a packet's transmission time to whole nanoseconds (`packet_time_ns`); if another rate gives a full frame
+    the link's time, rounded to the nearest nanosecond, that rate is used. One nanosecond per packet shortens the RTT
+    by 0.1 us in a queue of 100.
     """
     work, rate = frame * 10**9, rate_bps // 8
     wanted = (8 * work + rate_bps // 2) // rate_bps
@@ -263,7 +267,7 @@ def _shaper(rate: int, overhead: int, leaf: Mapping[str, Any], *, burst: int = 0
 
 
 def _leaf(queue: Mapping[str, Any], place: str, delay: int = 0) -> dict[str, Any]:
-    """Return a queue in the kernel's form, as the engine describes it (`qdisc` beside each queue in `crates/net`)."""
+    """Return a queue in the kernel's form, as the engine translates it (`qdisc` beside each queue in `crates/net`)."""
     if queue["kind"] in NOT_COMPARED:
         raise NotByQdiscError(f"{place}.queue.kind", quote(queue["kind"]))
     try:
@@ -274,7 +278,7 @@ def _leaf(queue: Mapping[str, Any], place: str, delay: int = 0) -> dict[str, Any
 
 
 def finished(qdisc: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a discipline with its options for guest and `tc`: a shaper, if there is one, and its queue."""
+    """Return a discipline with its options for the guest and for `tc`: the shaper, if there is one, and its queue."""
     if qdisc["kind"] == "netem":
         return {"shaper": None, "leaf": _engine.netem(**{k: v for k, v in qdisc.items() if k != "kind"})}
     shaper = {key: qdisc[key] for key in ("rate", "burst", "overhead")} if qdisc["kind"] == "shaper" else None
@@ -282,8 +286,8 @@ def finished(qdisc: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def merge(stages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Reduce the hops: a pure delay moves into the next unlimited link, whose queue does not depend on when it is
-    filled.
+    """Reduce the number of hops: a pure delay is merged into the next link without a rate, whose queue does not
+    depend on arrival times.
     """
     out: list[dict[str, Any]] = []
     for stage in stages:
@@ -321,7 +325,7 @@ def _is_delay(qdisc: Mapping[str, Any]) -> bool:
 
 
 def _share(p: float) -> int:
-    """Return a probability in 2^32."""
+    """Return a probability in units of 2^-32."""
     return min(round(p * 2**32), 2**32 - 1)
 
 

@@ -30,7 +30,7 @@ __all__ = ["a_cpu", "check", "complete", "identity", "play", "provenance", "run"
 
 WALL_PER_VIRTUAL = 20
 WALL_LEAST_S = 120
-"""Default limit of wall-clock time: seconds per virtual second, and minimum."""
+"""Default limit of wall-clock time: seconds per virtual second, and a minimum in seconds."""
 
 
 def run(
@@ -49,7 +49,7 @@ def run(
     Parameters
     ----------
     scenario
-        What to run.
+        Scenario to run.
     seed
         Seed of the kernel's randomness and of the links' random streams.
     network
@@ -69,12 +69,12 @@ def run(
     Returns
     -------
     Run
-        The simulator's tables as far as the kernel tells; columns that it does not tell are null.
+        The simulator's tables; columns that the kernel does not report are null.
 
     Raises
     ------
     ScenarioError
-        If the kernel cannot do what a key asks.
+        If the kernel cannot honour a key.
     UnavailableError
         If there is no kernel, or the guest fails.
     """
@@ -103,7 +103,7 @@ def play(
     capture: Path | None = None,
     kernel: str | None = None,
 ) -> Outcome:
-    """Run a compiled scenario; returns tables in the engine's form.
+    """Run a compiled scenario and return its tables in the engine's form.
 
     Parameters
     ----------
@@ -123,13 +123,13 @@ def play(
 
 
 def identity() -> str:
-    """Return the identity of everything besides scenario and seed on which runs depend: release, and a hash of kernel,
-    command line and guest program.
+    """Return the identity of everything besides scenario and seed that determines a run: release, and a hash of
+    kernel, command line and guest program.
 
     Raises
     ------
     UnavailableError
-        If one of them is not built.
+        If kernel or guest program is not built.
     """
     kernel = _cache.installed()
     about = [dict(kernel.about), _guest.command_line(kernel), _cache.guest_path().name]
@@ -145,16 +145,16 @@ def run_batch(
     progress: Callable[[int], None] | None = None,
     wall_limit_s: float | None = None,
 ) -> Batch:
-    """Run a scenario once per seed, each run on a CPU of its own.
+    """Run a scenario once per seed, each run on a separate CPU.
 
     Parameters
     ----------
     scenario
-        What to run.
+        Scenario to run.
     seeds
         One run each; rows of the tables come in this order.
     jobs
-        Runs at a time, at most one per CPU. The result does not depend on it.
+        Number of parallel runs, at most one per CPU, which does not affect the result.
     network, wall_limit_s
         See `run`.
     progress
@@ -209,7 +209,7 @@ def check(scenario: Scenario, *, network: NetworkKind = "auto") -> None:
     Raises
     ------
     ScenarioError
-        If it cannot do what a key asks.
+        If the kernel cannot honour a key.
     UnavailableError
         If there is no kernel.
     """
@@ -218,7 +218,7 @@ def check(scenario: Scenario, *, network: NetworkKind = "auto") -> None:
 
 
 def _text(scenario: Scenario, kernel: Kernel, capture: CapturePoint | None = None) -> str:
-    """Return the scenario compiled for this kernel: a controller in C gets the name under which it is built in."""
+    """Return the scenario compiled for this kernel: a controller in C gets the name under which it was built in."""
     text = scenario.to_engine_json(capture=capture)
     for one in scenario.own():
         if not one.is_compiled:
@@ -253,13 +253,13 @@ def _limit(wanted: float | None, job: dict[str, Any]) -> float:
 
 
 def a_cpu() -> int:
-    """Return any CPU; processes that start together get different ones."""
+    """Return an available CPU; processes that start at the same time get different ones."""
     available = sorted(os.sched_getaffinity(0))
     return available[os.getpid() % len(available)]
 
 
 def provenance(kernel: Kernel, job: dict[str, Any], seeds: Sequence[int], text: str) -> dict[str, Any]:
-    """Return everything on which the result depends."""
+    """Return all inputs that determine the result."""
     about = {
         "engine": f"linux {kernel.release}",
         "backend": "linux",
@@ -287,8 +287,8 @@ def _schema() -> dict[str, dict[str, str]]:
 
 
 def complete(tables: dict[str, Columns]) -> dict[str, Columns]:
-    """Return the simulator's tables and columns in its order, with null for values that the kernel does not report,
-    followed by those that only the kernel has.
+    """Return the simulator's tables and columns in the simulator's order, with null for values that the kernel does
+    not report, followed by the tables and columns that only the kernel has.
     """
     out: dict[str, Columns] = {}
     for table, wanted in _schema().items():
@@ -300,7 +300,7 @@ def complete(tables: dict[str, Columns]) -> dict[str, Columns]:
 
 
 def _nothing(kind: str, rows: int) -> Any:
-    """Return the buffer of a column that the kernel does not report: of the simulator's type, all null."""
+    """Return a column that the kernel does not report: the simulator's type, all values null."""
     if kind == "str":
         return [None] * rows
     return Missing(rows) if rows else b""

@@ -1,4 +1,4 @@
-"""Packet scripts against the real kernel: one boot per script, so that scripts do not influence each other."""
+"""Packet scripts against the real kernel: one boot per script, so that scripts do not affect each other."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ackclock.linux._run import a_cpu
 __all__ = ["play_script"]
 
 WALL_LIMIT_S = 60.0
-"""Seconds of wall-clock time: a script takes a quarter of a second; one that waits for ever in virtual time is
-ended.
+"""Limit of wall-clock time, s: a script normally takes a quarter of a second; one that waits forever in virtual time
+is killed.
 """
 
 SEED = 1

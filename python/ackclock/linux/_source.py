@@ -1,4 +1,4 @@
-"""Origin of the kernel's source: a Debian package `linux-source-*`, or any archive of a kernel tree."""
+"""Source of the kernel: a Debian package `linux-source-*`, or any archive of a kernel tree."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from ackclock.linux import _cache
 __all__ = ["Source", "find", "looked_at", "unpack"]
 
 SUITES = ("trixie-backports", "bookworm-security", "bookworm")
-"""Debian suites in which `linux-source-*` is searched for; the newest version of a requested package wins."""
+"""Debian suites that are searched for `linux-source-*`; of a requested package the newest version is used."""
 
 PINNED = ("linux-source-7.3", "7.3.4-1~bpo13+1")
 PINNED_SHA256 = "76df1affb19f24926949369be1d74b60071c963c598ce8780bddd4bbf0fc3bc4"
-"""Kernel behind the documentation's numbers: package, version, hash of the archive in it."""
+"""Kernel used for the documentation's numbers: package, version, hash of the archive in the package."""
 
 MIRROR = "http://deb.debian.org/debian"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 NEEDED_FILES = ("Makefile", "Kbuild", "arch/um/Kconfig", "net/ipv4/tcp_input.c")
 NOT_THERE = re.compile(r"Not found in archive|Exiting with failure status due to previous errors")
-"""tar's message for a name that is not in an archive."""
+"""Message of tar about a name that is not in an archive."""
 ARCHIVES = ".tar.xz, .tar.gz, .tar.bz2 or .tar of a Linux source tree"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
-    """Archive of a kernel's source.
+    """An archive of a kernel's source.
 
     Parameters
     ----------
@@ -84,9 +84,7 @@ def _archive(path: Path, name: str) -> Source:
 
 
 class _Apt:
-    """Debian's apt with package lists of our own, which needs no privileges and leaves the machine's lists
-    untouched.
-    """
+    """Debian's apt with separate package lists, which needs no privileges and leaves the machine's lists untouched."""
 
     def __init__(self) -> None:
         if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
@@ -129,7 +127,7 @@ class _Apt:
         return self.sources / f"{package}_{version}.tar.xz".replace(":", "%3a").replace("~", "-")
 
     def versions(self, package: str) -> list[str]:
-        """Versions of a package in the suites, newest first."""
+        """Return the versions of a package in the suites, newest first."""
         return re.findall(r"^Version: (\S+)", self.call("apt-cache", "show", package), re.MULTILINE)
 
     def fetch(self, package: str, version: str) -> Path:
@@ -154,7 +152,7 @@ class _Apt:
 
 
 def _pinned() -> Source:
-    """Return the kernel of the documentation, or report that it is unavailable."""
+    """Return the kernel of the documentation, or report that it is not available."""
     package, version = PINNED
     name = f"{package}_{version}"
     apt = _Apt()
@@ -189,7 +187,7 @@ def _package(wanted: str) -> Source:
     try:
         apt.call("apt-get", "-qq", "update")
     except UnavailableError:
-        # Without the network, an archive fetched before is used.
+        # Without a network, an archive that was fetched earlier is used.
         kept = max(apt.sources.glob(f"{wanted}_*.tar.xz"), key=_version, default=None)
         if kept is None:
             raise
@@ -206,8 +204,8 @@ def _version(archive: Path) -> list[int]:
 
 
 def looked_at(source: Source, place: Path, parts: Sequence[str]) -> None:
-    """Extract a few files of an archive into the new folder `place`, which takes seconds; the whole takes a minute and
-    1.5 GB.
+    """Extract a few files of an archive into the new folder `place`. This takes seconds; the whole archive takes a
+    minute and 1.5 GB.
 
     Parameters
     ----------
@@ -221,9 +219,9 @@ def looked_at(source: Source, place: Path, parts: Sequence[str]) -> None:
     Raises
     ------
     InputError
-        If it is not an archive of a kernel.
+        If the file is not an archive of a kernel.
     OSError
-        If it cannot be written.
+        If the folder cannot be written.
     """
     _extract(source, place, ["--wildcards", *(f"*/{part}" for part in parts)])
 
@@ -234,9 +232,9 @@ def unpack(source: Source, place: Path) -> None:
     Raises
     ------
     InputError
-        If it is not an archive of a kernel.
+        If the file is not an archive of a kernel.
     OSError
-        If it cannot be written.
+        If the folder cannot be written.
     """
     _extract(source, place, [])
 

@@ -1,4 +1,4 @@
-"""From a scenario to the job of the guest; a key that the kernel cannot honour is refused by name.
+"""Translates a scenario to the guest's job; keys that the kernel cannot honour are refused by name.
 
 Length: each key's translation is next to its refusals.
 """
@@ -20,43 +20,47 @@ NetworkKind = Literal["auto", "qdisc", "relay"]
 NETWORKS = ("auto", "qdisc", "relay")
 
 START_NS = 5_088_000_000
-"""Virtual time at which a run begins: after boot and set-up, on a tick of every level of the timer wheel up to that of
-32.768 s, like the simulator's runs. The kernel's ticks count from -300 s.
+"""Virtual time at which a run begins, ns: after boot and set-up, on a tick at which every level of the timer wheel up
+to 32.768 s wraps, as in the simulator. The kernel's tick counter starts at -300 s.
 """
 
 LEAST_WAY_NS = 3_100_000
-"""Minimum one-way delay at which a third of the RTT exceeds the longest delay of ACKs, ns."""
+"""Minimum one-way delay, ns, from which a third of the RTT exceeds the maximum ACK delay."""
 
 RMEM = (4096, 131_072, 67_108_864)
-"""Bytes of a receive buffer: minimum, initial, maximum (`tcp_rmem`)."""
+"""Receive buffer, bytes: minimum, initial, maximum (`tcp_rmem`)."""
 
 MOST_PAYLOAD = 1460
-"""Bytes of a full Ethernet segment without options."""
+"""Payload of a full Ethernet segment without options, bytes."""
 
 LEAST_SEND_BUFFER, MOST_SEND_BUFFER = 4608, 2**31 - 2
-"""Bytes that SO_SNDBUF may stand for: two small packets (SOCK_MIN_SNDBUF), and the maximum of an int. The kernel keeps
+"""Range of SO_SNDBUF, bytes: from two small packets (SOCK_MIN_SNDBUF) to the maximum of an int. The kernel stores
 twice the requested size.
 """
 
 LEAST_WINDOW = 2600
-"""Smallest window in bytes whose buffer `tcp_rmem` accepts on either network: Linux 7.3 has a minimum buffer of 4,096
+"""Smallest window, bytes, whose buffer `tcp_rmem` accepts on either network: the minimum buffer of Linux 7.3 is 4,096
 bytes.
 """
 
 UNBOUNDED = 2**61
-"""SO_MAX_PACING_RATE, bytes/s: all bits set would mean no pacing."""
+"""SO_MAX_PACING_RATE without a bound, bytes/s: with all bits set it would mean no pacing."""
 
 PAYLOAD_SHARE = {"qdisc": 162, "relay": 160}
-"""256ths of a buffer that full segments fill with payload (`scaling_ratio`), behind a veth and behind a TUN device."""
+"""Share of a receive buffer that full segments fill with payload, in 256ths (`scaling_ratio`): behind a veth and
+behind a TUN device.
+"""
 
 PACKET_MEMORY = {"qdisc": "handed-on", "relay": "copied"}
-"""Values of `stack.packet_memory` for the two devices."""
+"""Value of `stack.packet_memory` for each of the two networks."""
 
 UDP_IP = 28
-"""Bytes of the IPv4 and the UDP header."""
+"""Length of the IPv4 and UDP headers, bytes."""
 
 CONTROLLERS = {"westwood-plus": "westwood", "westwood": ""}
-"""Our name -> the kernel's, if they differ; "": the kernel's controller of that name is another one."""
+"""Our name -> the kernel's name, where they differ; "" if the kernel's controller of that name is a different
+algorithm.
+"""
 
 OURS = {
     "prr-linux-6": "",
@@ -68,42 +72,44 @@ OURS = {
     "prr-rfc9937": "prr_9937",
     "prr-linux-3.2": "prr_3_2",
 }
-"""Recovery rule -> the rule's part in the name of one of our controllers (linux/modules); "": the kernel's own."""
+"""Recovery rule -> its part of the name of our controllers (linux/modules); "" for the kernel's own rule."""
 
 DRAWN = "_drawn"
-"""Suffix of a controller that draws random numbers as the simulator does, and otherwise equals the kernel's
+"""Suffix of controllers that draw random numbers as the simulator does and otherwise equal the kernel's
 (linux/modules).
 """
 
 THIRD = "bbr3"
 KERNELS_FLAVOUR = "linux-v3"
-"""BBR version 3, in the flavour that kernels have."""
+"""Flavour of BBR version 3 in kernels."""
 
 RECORDED = (
     "trace", "capture", "sample_interval_ns", "queue_interval_ns", "goodput_interval_ns", "limits_interval_ns", "drops", "transactions",
     "warm_up_ns", "performance",
 )  # fmt: skip
 RECORD_DEFAULTS = {"controller": "none"}
-"""Keys of `record` that the guest supports, and the values that the others must have."""
+"""Keys of `record` that the guest supports, and the only values allowed for the others."""
 
 WORKLOADS = ("bulk", "transfer", "fetch", "throttled", "population", "transactions", "conversation")
-"""Workloads over TCP and PCC that the guest supports; for plain datagrams it supports all."""
+"""Workloads over TCP and PCC that the guest supports; of plain datagrams it supports all."""
 BY_EVENTS = ("transactions", "conversation")
-"""Workloads whose ends run in one event loop; the ends of the others are threads that block."""
+"""Workloads whose ends run in one event loop; the ends of others are blocking threads."""
 MOST_CLIENTS = 1000
-"""Largest number of flows in a group of fetches, whose ends are threads."""
+"""Maximum number of flows in a group of fetches, whose ends are threads."""
 LEAST_PAYLOAD = 12
-"""Bytes of a plain datagram that carry its number and time."""
+"""Bytes of a plain datagram that hold its number and time."""
 LARGEST_FEEDBACK = 128
-"""Largest number of datagrams in one report on the wire."""
+"""Maximum number of datagrams in one report on the wire."""
 BY_NAME = {
     "codel": "codel", "fq-codel": "fq_codel", "red": "red", "dualpi2": "dualpi2", "cake": "cake", "pie": "pie", "fq": "fq",
     "netem-limit": "netem",
 }  # fmt: skip
-"""Our name of a queue -> the kernel's, if it is a discipline of its own."""
+"""Our name of a queue -> the kernel's name, where the kernel has it as a separate discipline."""
 PROFILES: dict[str, str | None] = {"linux-6": None, "linux-7.3": "7.3"}
-"""Profile -> kernel version that it describes; None: the name has no version, and every kernel accepts it."""
+"""Profile -> kernel version that it describes; None if the profile's name has no version and every kernel accepts it."""
 SACK, TIMESTAMPS = "net/ipv4/tcp_sack", "net/ipv4/tcp_timestamps"
+TXREHASH = ("net/core/txrehash", "0")
+"""Setting with which packets keep their hash after a timeout: a veth carries the sender's hash to routers, which would take the flow for another."""
 
 
 SWITCHES: dict[str, dict[Any, dict[str, str]]] = {
@@ -129,13 +135,13 @@ SWITCHES: dict[str, dict[Any, dict[str, str]]] = {
         "accecn-accept": {"net/ipv4/tcp_ecn": "5"},
     },
     "mtu_probing": {
-        "off": {},  # a guest starts without it
+        "off": {},  # the default of a booted guest
         "after-timeouts": {"net/ipv4/tcp_mtu_probing": "1"},
         "always": {"net/ipv4/tcp_mtu_probing": "2"},
     },
     "accecn_option": {n: {"net/ipv4/tcp_ecn_option": str(n)} for n in range(4)},
 }
-"""Key of `stack` -> value -> settings for it; other keys and values are refused."""
+"""Key of `stack` -> value -> kernel settings; other keys and values are refused."""
 
 
 def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, kernel: Has) -> dict[str, Any]:
@@ -155,13 +161,13 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, kernel: Ha
     Raises
     ------
     ScenarioError
-        If neither can, naming the key.
+        If the kernel cannot run the scenario; the error names the key.
     """
     flows = scenario["flows"]
     recorded: tuple[str, ...] = RECORDED
     traced = flows[:1] if scenario["record"].get("controller") == "flow" else flows
     if all(_is_pcc(group) for group in traced):
-        recorded = (*RECORDED, "controller", "controller_interval_ns")  # the monitor intervals
+        recorded = (*RECORDED, "controller", "controller_interval_ns")  # PCC's monitor intervals
     for key, value in scenario["record"].items():
         if value and key not in recorded and value != RECORD_DEFAULTS.get(key):
             name = key.removesuffix("_ns")
@@ -198,7 +204,8 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, kernel: Ha
             raise ScenarioError(key=f"flows.{i}.stack.packet_memory", found=quote(memory), allowed=allowed)
     for host in hosts:
         if host["sysctl"]:
-            host["sysctl"] = sorted([*host["sysctl"], *_compression(scenario["network"])])
+            shared = [] if plan["kind"] == "relay" else [TXREHASH]
+            host["sysctl"] = sorted([*host["sysctl"], *_compression(scenario["network"]), *shared])
         _bound_buffer(host, plan["kind"])
         del host["small_queues"]
     return {
@@ -212,10 +219,11 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, kernel: Ha
 
 
 def _compression(network: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return settings that release an ACK delayed by 1 ms exactly at the end of that time and of its slack of 10 us.
+    """Return settings that send a delayed ACK exactly 1 ms plus 10 us of slack after the delay began.
 
-    Linux lets it leave within the slack when another timer fires. Here the timers of all hosts are those of one kernel, so the sender's pacing
-    would decide when a receiver's ACK leaves. Where a third of the RTT may be shorter than 1 ms, nothing is set.
+    Linux may send it earlier within the slack, whenever another timer expires. In the guest all hosts share one
+    kernel and its timers, so the sender's pacing would decide when a receiver's ACK is sent. Nothing is set where a
+    third of the RTT may be shorter than 1 ms.
     """
     if network.get("links"):
         return []
@@ -228,7 +236,9 @@ def _compression(network: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _flow(group: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the group for the guest's scenario reader: controllers unknown to it are passed to hosts only."""
+    """Return the group as the guest's scenario reader needs it: controllers that it does not know are passed to the
+    hosts only.
+    """
     return dict(group) if _is_pcc(group) else {**group, "congestion_control": "cubic", "congestion_control_options": {}}
 
 
@@ -241,7 +251,7 @@ def _is_plain(group: Mapping[str, Any]) -> bool:
 
 
 def kernel_controller(name: str, recovery: str | None) -> str:
-    """Return the kernel's name of a controller under a recovery rule; "" if there is none."""
+    """Return the kernel's name of a controller with a recovery rule; "" if there is none."""
     base = name.removeprefix("kernel:")
     if base == name:
         base = CONTROLLERS.get(base, base)
@@ -250,7 +260,7 @@ def kernel_controller(name: str, recovery: str | None) -> str:
 
 
 def _check_queues(scenario: Mapping[str, Any], kernel: Has) -> None:
-    """Refuse queueing disciplines that this kernel does not have."""
+    """Refuse queueing disciplines that this kernel lacks."""
     places = [(f"{place}.queue.kind", link.get("queue")) for place, link in links_of(scenario["network"])]
     places += [(f"hosts.{i}.queue.kind", one.get("queue")) for i, one in enumerate(scenario.get("hosts", []))]
     for key, queue in places:
@@ -323,7 +333,7 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
         "net/ipv4/tcp_no_metrics_save": "1",
     }
     if workload in BY_EVENTS:
-        sysctl["net/ipv4/tcp_max_syn_backlog"] = "4096"  # simultaneous clients are not the attack that it is meant for
+        sysctl["net/ipv4/tcp_max_syn_backlog"] = "4096"  # simultaneous clients must not be taken for a SYN flood
     cubic = group["congestion_control"] == "cubic"
     usual = HyStart(kind="hystart") if cubic else ClassicSlowStart(kind="classic")
     start = stack.pop("slow_start", None)
@@ -361,7 +371,7 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
         sysctl["net/ipv4/tcp_reordering"] = str(stack.pop("reordering"))
     initrwnd = stack.pop("initial_receive_window", 0)
     first_buffer = 2 * initrwnd * (smss or MOST_PAYLOAD - 12 * timestamps)
-    if first_buffer > RMEM[1]:  # a route bounds the first window, which is never more than the buffer holds
+    if first_buffer > RMEM[1]:  # a route's first window is limited by the buffer
         sysctl["net/ipv4/tcp_rmem"] = f"{RMEM[0]} {first_buffer} {RMEM[2]}"
     if "limit_output_bytes" in stack:
         sysctl["net/ipv4/tcp_limit_output_bytes"] = str(stack.pop("limit_output_bytes"))
@@ -397,8 +407,8 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
 def _check_version(
     asked: str, options: dict[str, Any], controllers: Sequence[str], refuse: Callable[[str, object, str], ScenarioError]
 ) -> None:
-    """Check the version of bbr: the kernel's is version 1, or version 3 with Google's patch, which draws under a name
-    of its own (linux/modules).
+    """Check the version of bbr: the kernel has version 1, or version 3 with Google's patch, whose drawn variant has a
+    separate name (linux/modules).
     """
     third = f"{THIRD}{DRAWN}" in controllers
     if asked == "bbr3" and not third:
@@ -433,11 +443,11 @@ def _takes(kernel: Has, settings: Mapping[str, str]) -> bool:
 
 
 CARD = {"gro": False, "gro_flush_timeout": 0, "napi_defer_hard_irqs": 0}
-"""Properties of a host that the guest's devices support, and their defaults there."""
+"""Keys of a host that the guest's devices support, and their defaults there."""
 
 
 def _card(name: str | None, machines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the device of the host with this name; its other properties are refused."""
+    """Return the device of the host with this name, and refuse properties that the guest lacks."""
     place, machine = next(((i, m) for i, m in enumerate(machines) if m["name"] == name), (0, {}))
     for key, value in machine.items():
         if key not in ("name", "shared", "slice", "batch_flush", "burst", "cuts_packets", "line_rate", "queue", *CARD) and value not in (
@@ -455,13 +465,13 @@ def _card(name: str | None, machines: Sequence[Mapping[str, Any]]) -> dict[str, 
 
 
 def _device(machine: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the host's own device as the scenario describes it; `qdiscs` makes a discipline of it."""
+    """Return the host's own device as the scenario describes it; `qdiscs` turns it into a discipline."""
     given = {key: machine[key] for key in ("line_rate", "queue") if machine.get(key) is not None}
     return {"shared": machine["shared"], **given} if given else None
 
 
 def _check_relay(network: Mapping[str, Any]) -> None:
-    """Refuse effects on a packet that the relay lacks: it delivers, marks or loses packets."""
+    """Refuse effects on packets that the relay lacks: it only delivers, marks or drops packets."""
     allowed = "where the network is --network relay"
     for place, link in links_of(network):
         if "merging" in link:
@@ -499,8 +509,8 @@ UNNOTICED = {"batch": (1,), "catch_up": ("none",), "preset": ("clean",)}
 
 
 def _bound_buffer(host: dict[str, Any], network: str) -> None:
-    """Bound the window by its buffer from the first segment on. TCP_WINDOW_CLAMP, which chooses the window scale, is
-    forgotten with the first segment (`tcp_measure_rcv_mss`).
+    """Bound the window by the receive buffer, from the first segment on. TCP_WINDOW_CLAMP, which determines the
+    window scale, loses its effect with the first segment (`tcp_measure_rcv_mss`).
     """
     if host["window_clamp"]:
         low, first, _ = RMEM
@@ -511,9 +521,7 @@ def _bound_buffer(host: dict[str, Any], network: str) -> None:
 
 
 def _datagram_host(group: Mapping[str, Any], refuse: Callable[[str, object, str], ScenarioError]) -> dict[str, Any]:
-    """Return the hosts of flows over datagrams; the guest runs their endpoints, and the kernel carries their
-    packets.
-    """
+    """Return the hosts of flows over datagrams: the guest runs the endpoints, and the kernel carries the packets."""
     for key, value in group.get("stack", {}).items():
         raise refuse(f"stack.{key}", Stack.shown(key, value), "no stack for flows over datagrams")
     options = group.get("congestion_control_options") or {}

@@ -1,9 +1,9 @@
-"""A kernel of the user's own tree: a copy in the cache follows it, so that a changed file costs only what depends on
-it.
+"""A kernel from the user's own tree: a copy in the cache is kept in step with it, so that only files that depend on a
+change are compiled again.
 
 The tree itself is only read. The copy gets the patches of the linux backend and its configuration, and is built in
-place. Build products (objects, another configuration) are not copied: in a checkout git identifies them, elsewhere
-their names do.
+place. Build products (object files, another configuration) are not copied. In a checkout git identifies them,
+elsewhere their names do.
 """
 
 from __future__ import annotations
@@ -26,18 +26,20 @@ from ackclock.linux._source import NEEDED_FILES
 __all__ = ["Tree", "configured", "find", "followed", "version"]
 
 RECORD = ".ackclock-tree.json"
-"""File of a copy with size, date and hash of each file of the tree, and the files changed by patches."""
+"""File in a copy with size, timestamp and hash of each file of the tree, and the names of the files changed by
+patches.
+"""
 
 IPV4 = "net/ipv4/Makefile"
 MADE = re.compile(r"^\.|\.(?:o|a|ko|mod|order|symvers|cmd)$|^(?:vmlinux|linux|System\.map|Module\.symvers)$")
 MADE_IN = re.compile(r"(?:^|/)include/(?:generated|config)$")
-"""Names of files and folders that a build makes."""
+"""Names of files and folders that a build creates."""
 ALLOWED = "a folder with the source tree of a Linux kernel"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tree:
-    """Kernel tree of the user.
+    """A kernel tree of the user.
 
     Parameters
     ----------
@@ -71,7 +73,7 @@ def find(folder: Path) -> Tree:
     Raises
     ------
     InputError
-        If there is none.
+        If the folder holds no tree.
     UnavailableError
         If git, which knows what to ignore, is missing.
     """
@@ -89,7 +91,7 @@ def find(folder: Path) -> Tree:
 
 
 def _listed(place: Path, folder: Path) -> list[str]:
-    """Return the files of a checkout: those that git tracks, and new ones that are not ignored."""
+    """Return the files of a checkout: those tracked by git, and new ones that are not ignored."""
     if shutil.which("git") is None:
         raise UnavailableError("git is not installed: apt install git")
     done = _git(place, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -101,7 +103,7 @@ def _listed(place: Path, folder: Path) -> list[str]:
 
 
 def _walked(place: Path) -> list[str]:
-    """Return the files of a folder, without build products."""
+    """Return the files of a folder, except build products."""
     found = []
     for folder, below, names in os.walk(place):
         here = os.path.relpath(folder, place)
@@ -114,7 +116,7 @@ def _walked(place: Path) -> list[str]:
 def followed(
     tree: Tree, place: Path, base: Path | None, patches: Sequence[tuple[str, bytes]], told: Callable[[str], None]
 ) -> str:
-    """Update the copy to the tree's present state, with patches.
+    """Update the copy to the present state of the tree, with patches.
 
     Parameters
     ----------
@@ -148,7 +150,7 @@ def followed(
     record = place / RECORD
     known = json.loads(record.read_bytes())
     before: dict[str, list[int | str]] = known["files"]
-    # written first: an interrupted copy has no record, and compares every file the next time
+    # written first: after an interruption the copy has no record, so the next build compares every file
     _write(record, {"files": {}, "others": sorted({*known["others"], *before, *wanted}), "configured": ""})
     told("comparing the tree")
     files: dict[str, list[int | str]] = {}
@@ -177,7 +179,7 @@ def followed(
 
 
 def configured(place: Path, config: str, make: Callable[[], None]) -> None:
-    """Configure the copy, unless it has this configuration already."""
+    """Configure the copy, unless it already has this configuration."""
     record = place / RECORD
     known = json.loads(record.read_bytes())
     if known["configured"] == config and (place / ".config").is_file():
@@ -187,7 +189,7 @@ def configured(place: Path, config: str, make: Callable[[], None]) -> None:
 
 
 def _begun(place: Path, base: Path | None) -> None:
-    """Start a copy: empty, or from a built tree, all of whose sources are then compared."""
+    """Start a copy: empty, or from a built tree whose sources are all compared afterwards."""
     part = Path(tempfile.mkdtemp(prefix=".followed-", dir=place.parent))
     try:
         fresh = part / "tree"
@@ -197,7 +199,7 @@ def _begun(place: Path, base: Path | None) -> None:
             done = _child.run(["cp", "-a", "--reflink=auto", str(base.absolute()), str(fresh.absolute())])
             if done.returncode:
                 raise UnavailableError(f"{base}: cannot be copied: {done.stderr.strip()[:200]}")
-        # files that only the base has remain: no makefile of the tree names them
+        # files that only the base has may stay: no makefile of the tree names them
         _write(fresh / RECORD, {"files": {}, "others": [], "configured": ""})
         fresh.replace(place)
     finally:
@@ -232,7 +234,7 @@ def _write(file: Path, content: object) -> None:
 
 
 def _git(place: Path, *arguments: str) -> _child.CompletedProcess[bytes]:
-    # the tree's own git settings may name programs that git would start
+    # the git settings of the tree may name programs that git would run
     settings = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
     environment = _child.environment(GIT_OPTIONAL_LOCKS="0")
     return _child.run(["git", *settings, *arguments], cwd=place, env=environment, text=False)

@@ -1,9 +1,8 @@
-"""Finds a program that never sleeps: virtual time stands still while a program computes, so one that computes for ever
-blocks the run.
+"""Detects a program that never sleeps: virtual time stands still while a program computes, so one that computes
+forever blocks the run.
 
-Observed from outside: each program is a process of the machine, beside that of the kernel. If one of them uses
-processor time and the kernel uses none, the program makes no system call. Its name is at the end of its stack
-(AT_EXECFN).
+The guest is observed from outside: each program is a process of the machine, beside that of the kernel. If a program
+uses CPU time while the kernel uses none, it makes no system calls. Its name is at the end of its stack (AT_EXECFN).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pathlib import Path
 __all__ = ["ALONE_S", "Watch"]
 
 ALONE_S = 20.0
-"""Seconds of processor time that a program may use without a system call."""
+"""CPU time that a program may use without a system call, s."""
 
 PROC = Path("/proc")
 
@@ -38,8 +37,8 @@ class Watch:
         self._now: dict[int, float] = {}
 
     def look(self, kernel: int) -> str | None:
-        """Return the message's name of the program that has made no call for `ALONE_S` of processor time; None if there
-        is none.
+        """Return the name, for messages, of a program that used `ALONE_S` of CPU time without a system call; None if
+        there is none.
         """
         used = _times(kernel)
         own = used.pop(kernel, -1.0)
@@ -54,8 +53,8 @@ class Watch:
         return None
 
     def busiest(self) -> str | None:
-        """Return the program that used the most processor time between the last two checks; None if none used a tenth
-        of a second.
+        """Return the program that used the most CPU time between the last two checks; None if none used a tenth of a
+        second.
         """
         spent = {process: seconds - self._before.get(process, 0) for process, seconds in self._now.items()}
         for process in sorted(spent, key=lambda one: spent[one], reverse=True):
@@ -73,7 +72,7 @@ class Watch:
 
 
 def _times(session: int) -> dict[int, float]:
-    """Return the processor time of each process of a session, seconds."""
+    """Return the CPU time of each process of a session, s."""
     tick = os.sysconf("SC_CLK_TCK")
     found = {}
     for place in PROC.glob("[0-9]*/stat"):
@@ -87,7 +86,7 @@ def _times(session: int) -> dict[int, float]:
 
 
 def _name(process: int) -> str | None:
-    """Return the file from which a program was started, read from the end of its stack."""
+    """Return the file that a process executes, read from the end of its stack."""
     try:
         maps = (PROC / str(process) / "maps").read_text(errors="replace")
         with (PROC / str(process) / "mem").open("rb", buffering=0) as memory:

@@ -1,4 +1,4 @@
-"""Figures in one style, drawn by matplotlib for paper and by plotly for interactive reports."""
+"""Figures in one style: matplotlib for paper, plotly for interactive reports."""
 
 from ackclock.plot.figure import Figure
 from ackclock.plot.style import GREY, OKABE_ITO, PALE, Series, new, not_reached, styled

@@ -1,4 +1,4 @@
-"""Time-sequence graph of a captured connection: transmissions, acknowledgements, and the end of the peer's window."""
+"""Time-sequence graph of a captured connection: transmissions, acknowledgements, and the edge of the peer's window."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["draw_capture", "opening"]
 
 MOST_MARKS = 20_000
-"""Marks of one kind; beyond them every n-th is drawn."""
+"""Largest number of marks of one kind; of more, every n-th is drawn."""
 
 BEFORE, SPAN = 2, 10
 """Round trips shown by default: before the first retransmission, and in total."""
@@ -29,19 +29,20 @@ SENT = {
 
 
 def opening(packets: pl.DataFrame, rtt_s: float) -> tuple[float, float]:
-    """The span in which a graph opens: some round trips around the first segment that was sent again, or the first ones.
+    """Return the time span shown at first: some round trips around the first retransmission, or the first ones of the
+    capture.
 
     Parameters
     ----------
     packets
-        Of a `Capture`.
+        Packets of a `Capture`.
     rtt_s
-        A round trip.
+        Round-trip time.
 
     Returns
     -------
     tuple
-        Its first and last second.
+        Beginning and end of the span, s.
     """
     begin, end = float(packets["t_s"][0]), float(packets["t_s"][-1])
     again = packets.filter(packets["kind"].is_in(list(AGAIN)))
@@ -56,13 +57,13 @@ def draw_capture(ax: Any, packets: pl.DataFrame, *, from_server: bool, span: tup
     Parameters
     ----------
     ax
-        Axes of matplotlib.
+        Matplotlib axes.
     packets
-        Of a `Capture`.
+        Packets of a `Capture`.
     from_server
-        Which direction.
+        Direction of the data.
     span
-        The first and the last second that are shown.
+        Beginning and end of the shown span, s.
     """
     import polars as pl
 

@@ -1,5 +1,5 @@
-"""Any column of a run's tables as a figure: over time where the table has times, as a distribution where it has many rows of each
-flow, else a bar for each row.
+"""Any column of a run's tables as a figure: over time if the table has times, as a distribution if it has many rows of
+each flow, else as one bar per row.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ SHORT = {
     "goodput": ("goodput", "goodput_bps"),
     "queue": ("queue_samples", "packets"),
 }
-"""Names for the columns that people draw most."""
+"""Short names of the columns that are drawn most often."""
 
 UNITS = {"_s": "s", "_bps": "bit/s", "_ns": "ns"}
 
 MOST = 100
-"""Lines or bars."""
+"""Largest number of lines or bars."""
 
 
 def check(wanted: str) -> tuple[str | None, str, Path]:
@@ -76,11 +76,11 @@ def write(run: Run, wanted: str, *, width: str = "double", beside: Sequence[Meas
     Parameters
     ----------
     run
-        A run that has recorded the column.
+        Run that has recorded the column.
     wanted
         See `check`.
     width
-        "single" or "double": of a paper's columns.
+        "single" or "double" column of a paper.
     beside
         Measurements from elsewhere, for the figures that have a short name.
 
@@ -101,12 +101,12 @@ def write(run: Run, wanted: str, *, width: str = "double", beside: Sequence[Meas
 
 
 def figure(run: Run, what: str, *, width: str = "double", beside: Sequence[Measured] = ()) -> Figure:
-    """Plot as a value, which notebooks show.
+    """Return the plot as a value, which notebooks display.
 
     Parameters
     ----------
     run
-        A run that has recorded the column.
+        Run that has recorded the column.
     what
         One of `SHORT`, or "TABLE.COLUMN".
     width, beside
@@ -115,7 +115,7 @@ def figure(run: Run, what: str, *, width: str = "double", beside: Sequence[Measu
     Returns
     -------
     Figure
-        Drawn once already, so that what is wrong is said here.
+        The figure, which has been drawn once so that errors are raised here.
 
     Raises
     ------
@@ -173,9 +173,7 @@ def _draw_column(ax: Any, run: Run, table: str, column: str) -> None:
 
 
 def _distribution(ax: Any, run: Run, frame: pl.DataFrame, table: str, column: str) -> None:
-    """Draw the distribution of rows that are events, many of each flow: fetches, transactions, recoveries; a line for
-    each group.
-    """
+    """Draw the distribution of rows that are events (fetches, transactions, recoveries), one line per group."""
     labels = panels.group_names(run)
     group = dict(zip(*run.flows.select("flow", "group"), strict=True))
     series: dict[str, list[float]] = {}

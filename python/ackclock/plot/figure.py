@@ -1,4 +1,4 @@
-"""A figure as a value: its statement, its drawing, and its data."""
+"""A figure as a value: its message, its drawing, and its data."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ackclock.plot.style import INSTALL, drawable, plain, saved, styled
 from ackclock.text import csv
 
 CSV_ROWS = 20_000
-"""Tables with more rows than this are written as Parquet."""
+"""Largest number of rows of a table that is written as CSV; larger ones are Parquet."""
 
 FORMATS = ("pdf", "png", "svg")
-"""Imported in this order: the first one computes the layout."""
+"""File formats in the order of drawing: the first one computes the layout."""
 
 ABSENT = f"The figure is not drawn, because matplotlib is not installed. To have it, type: {INSTALL}"
 """Line in a figure's place where nothing can draw it."""
@@ -35,13 +35,13 @@ class Figure:
     title
         The message of the figure, as a short sentence.
     caption
-        What is shown, and how to read it.
+        Content of the figure, and how to read it.
     draw
-        Returns a matplotlib figure.
+        Function that returns a matplotlib figure.
     data
         The numbers, as one table or several by name.
     interactive
-        Returns the same as an interactive plotly figure (`data`, `layout`), if there is one.
+        Function that returns the figure for plotly (`data`, `layout`); None if there is none.
     rc
         Settings of matplotlib on top of the package's own.
     """
@@ -55,7 +55,7 @@ class Figure:
     rc: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def render(self, formats: Collection[str] = FORMATS) -> dict[str, bytes]:
-        """Draw once, and return the file in each of these formats, some of "pdf", "png", "svg"; none without matplotlib."""
+        """Draw once, and return the file in each of these formats: any of "pdf", "png", "svg"; none without matplotlib."""
         files: dict[str, bytes] = {}
         if not drawable():
             return files
@@ -63,18 +63,18 @@ class Figure:
             drawn = plain(self.draw())
             for kind in (one for one in FORMATS if one in formats):
                 files[kind] = saved(drawn, kind)
-                # The layout is computed by the first format, and stays.
+                # the layout computed for the first format is kept
                 drawn.set_layout_engine(None)
         return files
 
     def svg(self) -> str:
-        """Draw it as SVG to be embedded in a page: without the header lines of a file."""
+        """Return the figure as SVG for embedding in a page, without the header lines of a file."""
         with styled(self.rc):
             text = saved(plain(self.draw()), "svg").decode()
         return text[text.index("<svg") :]
 
     def _repr_html_(self) -> str:
-        """For notebooks: heading, picture on white whatever the notebook's colours are, caption."""
+        """HTML for notebooks: heading, picture on white regardless of the notebook's colours, caption."""
         if drawable():
             picture = f'<div style="background:white;display:inline-block;max-width:100%">{self.svg()}</div>'
         else:
@@ -82,19 +82,19 @@ class Figure:
         return f"<p><strong>{escape(self.title)}</strong></p>{picture}<p>{escape(self.caption)}</p>"
 
     def write(self, folder: str | Path, formats: Collection[str] = FORMATS) -> dict[str, bytes]:
-        """Write `name.pdf`, `name.png` and `name.svg`, or some of them, and the data beside them; without matplotlib the data alone.
+        """Write `name.pdf`, `name.png` and `name.svg`, or some of them, and the data next to them; without matplotlib only the data.
 
         Parameters
         ----------
         folder
             Created if absent.
         formats
-            Those wanted.
+            Wanted formats.
 
         Returns
         -------
         dict
-            What `render` returns.
+            Files by format, as from `render`.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,7 @@ class Line:
     x, y
         Points, in order.
     low, high
-        Ends of the interval at each point; infinite where there is none.
+        Ends of the interval at each point; infinite if there is none.
     """
 
     x: Sequence[float]
@@ -35,7 +35,7 @@ class Line:
 
 
 def series(labels: Sequence[str]) -> list[Series]:
-    """Styles by label; colours, markers and dashes cycle with different lengths."""
+    """Return styles by label. Colours, markers and dashes repeat with different periods."""
     found = colours() or _COLOURS
     return [
         Series(
@@ -49,12 +49,12 @@ def series(labels: Sequence[str]) -> list[Series]:
 
 
 def wide(values: Sequence[float]) -> bool:
-    """Return whether values span so many orders that a logarithmic axis shows them better."""
+    """Return whether values span so many orders of magnitude that a logarithmic axis suits them better."""
     return min(values) > 0 and max(values) / min(values) >= 15
 
 
 def draw_lines(ax: Any, lines: Mapping[str, Line], *, log_x: bool) -> None:
-    """Mean against an axis of the grid, a line per label, with the intervals as bands."""
+    """Draw means against an axis of the grid, one line per label, with intervals as bands."""
     for look, line in zip(series(list(lines)), lines.values(), strict=True):
         x, y = np.asarray(line.x, float), np.asarray(line.y, float)
         low, high = np.asarray(line.low, float), np.asarray(line.high, float)
@@ -69,7 +69,7 @@ def draw_lines(ax: Any, lines: Mapping[str, Line], *, log_x: bool) -> None:
 
 
 def draw_bars(ax: Any, categories: Sequence[str], bars: Mapping[str, Line]) -> None:
-    """A group of bars for each category, a bar per label, with the intervals; no bar where there is no value.
+    """Draw a group of bars for each category, one bar per label, with intervals; missing values have no bar.
 
     Parameters
     ----------
@@ -97,12 +97,12 @@ def draw_bars(ax: Any, categories: Sequence[str], bars: Mapping[str, Line]) -> N
 def draw_heat_map(
     ax: Any, values: np.ndarray[Any, Any], xs: Sequence[str], ys: Sequence[str], limits: tuple[float, float]
 ) -> Any:
-    """Mean per pair of values of two axes, written into the cells where there is room.
+    """Draw the mean for each pair of values of two axes, as text too if there are few cells.
 
     Returns
     -------
     matplotlib.image.AxesImage
-        For the colour bar.
+        Image, for the colour bar.
     """
     image = ax.imshow(values, origin="lower", aspect="auto", cmap="viridis", vmin=limits[0], vmax=limits[1])
     ax.set_xticks(
@@ -123,7 +123,7 @@ def draw_heat_map(
 
 
 def draw_distributions(ax: Any, samples: Mapping[str, Sequence[float]], *, log_x: bool) -> None:
-    """Share of the runs at or below a value, a line per label."""
+    """Draw the share of runs at or below each value, one line per label."""
     for look, values in zip(series(list(samples)), samples.values(), strict=True):
         x = np.sort(np.asarray(values, float))
         share = np.arange(1, x.size + 1) / x.size
@@ -141,7 +141,7 @@ def draw_distributions(ax: Any, samples: Mapping[str, Sequence[float]], *, log_x
 
 
 def draw_pareto(ax: Any, points: Mapping[str, tuple[Sequence[float], Sequence[float]]], *, log_x: bool) -> None:
-    """Delay (x) and throughput (y) of every cell; the line joins the cells that no other beats in both."""
+    """Draw delay (x) and throughput (y) of every cell. The line joins the cells that no other one beats in both."""
     delay = np.concatenate([np.asarray(x, float) for x, _ in points.values()])
     speed = np.concatenate([np.asarray(y, float) for _, y in points.values()])
     best = front(delay, speed)
@@ -153,21 +153,21 @@ def draw_pareto(ax: Any, points: Mapping[str, tuple[Sequence[float], Sequence[fl
 
 
 def name_points(figure: Any, named: Mapping[Any, Sequence[tuple[float, float, str]]], size: float = 6.5) -> None:
-    """Names beside points, where they overlap no other name or point and stay in the panel; the others get none.
+    """Write names next to points where they overlap no other name or point and stay in the panel; the others get none.
 
     Parameters
     ----------
     figure
-        All else is drawn in it: the places follow from its layout.
+        Figure in which everything else is drawn; the positions follow from its layout.
     named
         Panel -> x, y and name of each of its points.
     size
-        Of the names, points.
+        Font size of the names, points.
     """
     from matplotlib.textpath import TextPath
 
     figure.draw_without_rendering()
-    unit = figure.dpi / 72  # pixels of a point
+    unit = figure.dpi / 72  # pixels per typographic point
     texts = {text for points in named.values() for _, _, text in points}
     wide = {text: unit * float(TextPath((0, 0), text, size=size).get_extents().width) for text in texts}
     reach, high = 3.5 * unit, size * unit
@@ -196,7 +196,7 @@ def name_points(figure: Any, named: Mapping[Any, Sequence[tuple[float, float, st
 
 
 Box = tuple[float, float, float, float]
-"""Left, lower, right and upper end."""
+"""Left, lower, right and upper edge."""
 
 
 def _inside(box: Box, frame: Box) -> bool:
@@ -218,7 +218,7 @@ def hide_rest(axes: Any, used: Container[int]) -> None:
 
 
 def front(delay: np.ndarray[Any, Any], speed: np.ndarray[Any, Any]) -> list[int]:
-    """Indices of the points of which none has both less delay and more speed, by rising delay.
+    """Return the indices, by increasing delay, of the points that no other point beats in both delay and speed.
 
     Examples
     --------
@@ -235,7 +235,7 @@ def front(delay: np.ndarray[Any, Any], speed: np.ndarray[Any, Any]) -> list[int]
 
 
 def log_axis(axis: Any, values: Sequence[float], set_scale: Any) -> None:
-    """A logarithmic axis with plain numbers."""
+    """Make an axis logarithmic, with plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     set_scale("log")

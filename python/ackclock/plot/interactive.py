@@ -1,4 +1,4 @@
-"""Traces as plotly figures (plain dictionaries), for the report: zoom, hover, switch between runs."""
+"""Traces as plotly figures (plain dictionaries), for reports in which readers zoom, hover and switch between runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FONT = {"family": "system-ui, sans-serif", "size": 13, "color": "#222222"}
 
 
 def layout(*, x: str, y: str, height: int = 460, **more: Any) -> dict[str, Any]:
-    """Layout that all interactive figures share."""
+    """Return the layout that all interactive figures share."""
     axis = {"gridcolor": "#e6e6e6", "zeroline": False, "linecolor": "#888888", "ticks": "outside"}
     return {
         "font": _FONT,
@@ -33,7 +33,7 @@ def layout(*, x: str, y: str, height: int = 460, **more: Any) -> dict[str, Any]:
 
 
 def switch(choices: Mapping[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]], **base: Any) -> dict[str, Any]:
-    """One figure with a menu: each choice has its own lines and its own background shapes.
+    """Return one figure with a menu. Each choice has its own lines and background shapes.
 
     Parameters
     ----------
@@ -68,12 +68,12 @@ def switch(choices: Mapping[str, tuple[list[dict[str, Any]], list[dict[str, Any]
 
 
 def bands(acks: pl.DataFrame) -> list[dict[str, Any]]:
-    """Congestion states as shaded rectangles over the whole height."""
+    """Return the congestion states as shaded rectangles over the whole height."""
     return [shade(begin, end, STATES[state]) for begin, end, state in state_spans(acks)]
 
 
 def shade(begin: float, end: float, colour: str) -> dict[str, Any]:
-    """Shade a time interval behind the curves, over the whole height."""
+    """Return a rectangle that shades a time interval behind the curves, over the whole height."""
     return {
         "type": "rect",
         "xref": "x",
@@ -89,12 +89,12 @@ def shade(begin: float, end: float, colour: str) -> dict[str, Any]:
 
 
 def escaped(text: str) -> str:
-    """Text that plotly shows as it is: it reads a little HTML in labels."""
+    """Escape a text for plotly, which interprets some HTML in labels."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def window_lines(acks: pl.DataFrame, *, most: int = 4000) -> list[dict[str, Any]]:
-    """cwnd, pipe and ssthresh against time."""
+    """Return curves of cwnd, pipe and ssthresh over time."""
     table = thin(windows(acks), most)
     t = _numbers(table["t_s"], 4)
 
@@ -120,17 +120,17 @@ def window_lines(acks: pl.DataFrame, *, most: int = 4000) -> list[dict[str, Any]
 def sequence_lines(
     acks: pl.DataFrame, drops: pl.DataFrame | None = None, *, most: int | None = None
 ) -> list[dict[str, Any]]:
-    """Time-sequence: sent, retransmitted, dropped, SACKed, acknowledged.
+    """Return a time-sequence figure: sent, retransmitted, dropped, SACKed, acknowledged.
 
     Parameters
     ----------
     acks
         Trace of one connection's sender.
     drops
-        Its dropped packets.
+        Dropped packets of the connection.
     most
-        Originals, ACKs and SACK blocks that remain, of each kind: first those of a recovery, then as many others as there is
-        room for. Every retransmission and every drop is drawn. None: all.
+        Largest number of originals, of ACKs and of SACK blocks: those of recoveries first, then others. Every
+        retransmission and every drop is drawn. None: all.
     """
     parts = sequence(acks)
     sacks = sack_segments(acks)
@@ -193,7 +193,7 @@ def sequence_lines(
 
 
 def _near(table: pl.DataFrame, spans: Sequence[tuple[float, float, str]], most: int) -> pl.DataFrame:
-    """Two thirds of the rows from a recovery and a tenth of a second before it, the others evenly from all."""
+    """Thin a table: two thirds of the rows from recoveries and the tenth of a second before each, the others evenly from all rows."""
     if table.height <= most:
         return table
     t = table["t_s"].to_numpy()

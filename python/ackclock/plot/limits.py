@@ -1,4 +1,4 @@
-"""Causes that limited senders over time: a band for each, which together fill the time."""
+"""Causes that limited senders over time, as bands that add up to the whole time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOOKS = {
     "timeout": (GREY, "|"),
     "idle": (PALE, ""),
 }
-"""Colour and pattern of each cause: colour is never the only difference, except between those without a pattern."""
+"""Colour and pattern of each cause. Only causes without a pattern differ by colour alone."""
 
 LABELS = {
     "handshake": "handshake",
@@ -37,15 +37,15 @@ LABELS = {
     "timeout": "timeout",
     "idle": "idle",
 }
-"""Names of causes in legends."""
+"""Names of the causes in legends."""
 
 
 SHOWN = 5e-4
-"""Share of the time from which on a cause is drawn."""
+"""Smallest share of the time for which a cause is drawn."""
 
 
 def _parts(limits: pl.DataFrame) -> tuple[np.ndarray[Any, Any], dict[str, np.ndarray[Any, Any]]]:
-    """Ends of the intervals of one flow, and the shares of the causes that occur."""
+    """Return the ends of the intervals of one flow, and the shares of the causes that occur."""
     ordered = limits.sort("t_s")
     seconds = {name: ordered[column].to_numpy() for name, column in COLUMNS.items()}
     whole = np.sum(list(seconds.values()), axis=0)
@@ -62,17 +62,17 @@ def _begins(ends: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 HATCH = {"fillmode": "overlay", "fgcolor": "#000000", "fgopacity": 0.7, "size": 8, "solidity": 0.15}
-"""Look of patterns: lines over the colour, as in a printed figure. In place of it, the longest cause would look the
-faintest.
+"""Style of patterns: lines over the colour, as in printed figures. Lines in place of the colour would make the longest
+cause look the faintest.
 """
 
 
 OVERLAP = 1.01
-"""Width of a bar: where edges meet within a pixel, a white line is drawn between them else."""
+"""Width of a bar relative to its interval. Without the overlap, a white line is drawn where edges meet within a pixel."""
 
 
 def live_limits(limits: pl.DataFrame) -> dict[str, Any]:
-    """A plotly figure.
+    """Return the limits as a plotly figure.
 
     Parameters
     ----------

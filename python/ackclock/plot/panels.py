@@ -1,4 +1,4 @@
-"""A run over time: goodput, RTT, windows, data in flight, queues; a panel each, for paper and for the screen."""
+"""A run over time: goodput, RTT, windows, data in flight, queues. One panel each, for paper and for the screen."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = ["CROWD", "Curve", "Panel", "draw", "extremes", "flow_names", "live", 
 
 DOTS = (0, (1, 1.2))
 CROWD = 8
-"""Flows above which a panel shows how they are spread, group by group, in place of each."""
+"""Largest number of flows that a panel draws one by one; of more it shows the spread within each group."""
 
 APART = 0.1
-"""Factor by which a flow's maximum goodput must exceed the arrivals of any interval for these to be drawn, too."""
+"""Relative excess of a flow's maximum goodput over its maximum arrival rate, above which the arrivals are drawn as well."""
 
 POINTS = 1200
-"""Points of a curve on the screen."""
+"""Number of points of a curve on the screen."""
 
 Numbers = np.ndarray[Any, Any]
 
@@ -45,9 +45,9 @@ class Curve:
     t, y
         Seconds, values; NaN leaves a gap.
     low, high
-        Between them lie the middle four fifths of the flows that `y` is the median of; None for a single flow.
+        Bounds of the middle four fifths of the flows whose median is `y`; None for a single flow.
     faint
-        Of second rank, such as ssthresh beside cwnd.
+        Whether the curve is secondary, such as ssthresh with cwnd.
     """
 
     look: Series
@@ -60,22 +60,22 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Panel:
-    """One quantity of all flows, or all queues.
+    """One quantity of all flows, or of all queues.
 
     Parameters
     ----------
     name
         Stem of its files.
     title, y
-        What is shown; the label of the axis with its unit.
+        Title; label of the axis with its unit.
     curves
-        What is drawn.
+        Curves to draw.
     spans
         Times in which a sender's congestion state was not Open: begin, end, state.
     held
         Whether a value holds until the next (a step), or lies between two (a line).
     caption
-        How to read it, where the title is not enough.
+        Explanation, if the title is not enough.
     """
 
     name: str
@@ -88,25 +88,25 @@ class Panel:
 
 
 def flow_names(run: Run) -> list[str]:
-    """Name of each flow: its number, and its group's controller or workload."""
+    """Return the name of each flow: its number, and its group's controller or workload."""
     groups = run.scenario.flows
     rows = run.rows("flows")
     return [f"{row['flow']} {groups[row['group']].label}" for row in rows]
 
 
 def group_names(run: Run) -> list[str]:
-    """Names of the groups, with their numbers where several have one name."""
+    """Return the names of the groups, with numbers if several have the same name."""
     labels = [group.label for group in run.scenario.flows]
     return [label if labels.count(label) == 1 else f"{i} {label}" for i, label in enumerate(labels)]
 
 
 def panels(run: Run, beside: Sequence[Measured] = ()) -> list[Panel]:
-    """All panels for which the run has recorded something.
+    """Return all panels for which the run has recorded data.
 
     Parameters
     ----------
     run
-        What is drawn.
+        Run to draw.
     beside
         Measurements from elsewhere to draw in the same panels, at most `CROWD` flows of each.
     """
@@ -161,16 +161,16 @@ def panels(run: Run, beside: Sequence[Measured] = ()) -> list[Panel]:
 
 
 SHARED = {"t_s", "flow", "idx", "ack_no", "cwnd", "ssthresh", "pacing_bps"}
-"""Columns of the table of controllers that every controller has."""
+"""Columns of the table `controllers` that are common to all controllers."""
 
 SCALES = {"_s": (1e3, "ms"), "_bps": (1e-6, "Mbit/s"), "_segments": (1.0, "segments"), "_packets": (1.0, "packets")}
-"""End of a variable's name -> factor and unit of its figure."""
+"""Suffix of a variable's name -> factor and unit in figures."""
 
 MOST_VARIABLES = 12
 
 
 def _variables(run: Run, flows: _Flows) -> list[Panel]:
-    """The controllers' own variables, where they were recorded."""
+    """Return panels of the controllers' own variables, if they were recorded."""
     table = run.controllers
     made = []
     for name in [column for column in table.columns if column not in SHARED][:MOST_VARIABLES]:
@@ -191,13 +191,11 @@ def _variables(run: Run, flows: _Flows) -> list[Panel]:
 
 
 IDLE = 0.1
-"""Share of a run after the last value above zero from which on figures end there."""
+"""Minimum share of a run without any value above zero at its end, for figures to end earlier."""
 
 
 def busy_until(drawn: Sequence[Panel]) -> float | None:
-    """Return the end of figures, s, if the last tenth of the run or more is zero; None if something happens until the
-    end.
-    """
+    """Return the end of figures, s, if at least the last tenth of the run is zero; else None."""
     curves = [curve for panel in drawn for curve in panel.curves if curve.t.size]
     last = max((float(curve.t[-1]) for curve in curves), default=0.0)
     busy = [float(curve.t[above[-1]]) for curve in curves if (above := np.flatnonzero(curve.y > 0)).size]
@@ -206,7 +204,7 @@ def busy_until(drawn: Sequence[Panel]) -> float | None:
 
 
 def _whole(goodput: pl.DataFrame) -> pl.DataFrame:
-    """Without the last interval, where the end of the run cut it short."""
+    """Drop the last interval if the end of the run cut it short."""
     if not goodput.height:
         return goodput
     ends = goodput["t_s"].unique().sort()
@@ -216,20 +214,20 @@ def _whole(goodput: pl.DataFrame) -> pl.DataFrame:
 
 
 def _apart(arrived: np.ndarray[Any, Any], acknowledged: np.ndarray[Any, Any]) -> bool:
-    """Return whether more was acknowledged in some interval than ever arrived in one: data waiting behind a gap counts
-    at once.
+    """Return whether more was acknowledged in some interval than arrived in any. Data that waited behind a gap is
+    acknowledged at once.
     """
     return bool(acknowledged.max() > (1 + APART) * arrived.max())
 
 
 def _second(curve: Curve, what: str) -> Curve:
-    """Return the curve as a secondary one beside the flow's own, with other dashes."""
+    """Return a secondary curve in the colour of the flow's own, with other dashes."""
     dash: Any = DOTS if curve.look.dash != DOTS else "-"
     return replace(curve, look=replace(curve.look, label=f"{curve.look.label} {what}", dash=dash), faint=True)
 
 
 class _Flows:
-    """The flows of a run as they are drawn: each by itself, or group by group."""
+    """The flows of a run as they are drawn: one by one, or group by group."""
 
     def __init__(self, run: Run, beside: Sequence[Measured]) -> None:
         rows = run.rows("flows")
@@ -255,7 +253,7 @@ class _Flows:
         return tuple(curve for curve in made if curve is not None)
 
     def beside(self, table: str, column: str, scale: float = 1.0) -> tuple[Curve, ...]:
-        """Curves of the same quantity that were measured elsewhere."""
+        """Return curves of the same quantity that were measured elsewhere."""
         made = [
             self._curve(look, getattr(other, table), column, scale, [flow])
             for look, (other, flow) in zip(self.other_looks, self.others, strict=True)
@@ -263,8 +261,8 @@ class _Flows:
         return tuple(curve for curve in made if curve is not None and np.isfinite(curve.y).any())
 
     def delivered(self, goodput: pl.DataFrame) -> tuple[Curve, ...]:
-        """Data that arrived, in order or not, of the flows whose goodput shows more."""
-        if not self.few or "delivered_bps" not in goodput.columns:  # the kernel does not report it
+        """Return curves of the data that arrived, in order or not, for flows whose goodput exceeds it."""
+        if not self.few or "delivered_bps" not in goodput.columns:  # not reported by the kernel
             return ()
         acknowledged = {curve.look.label: curve.y for curve in self.curves(goodput, "goodput_bps", 1e-6)}
         return tuple(
@@ -285,7 +283,7 @@ class _Flows:
     ) -> Curve | None:
         mine = table.filter(pl.col("flow").is_in(flows))
         if column == "srtt_s":
-            mine = mine.filter(pl.col(column) > 0)  # no sample was taken before
+            mine = mine.filter(pl.col(column) > 0)  # zero before the first sample
         if not mine.height:
             return None
         value = pl.col(column).cast(pl.Float64) * scale
@@ -327,7 +325,7 @@ def _queues(run: Run, beside: Sequence[Measured] = ()) -> tuple[Curve, ...]:
 
 
 def _queued(run: Run) -> list[tuple[str, pl.DataFrame]]:
-    """Samples of the longest queues, by the link's name."""
+    """Return the samples of the longest queues, with the link's name."""
     samples = run.queue_samples
     if not samples.height:
         return []
@@ -339,7 +337,7 @@ def _queued(run: Run) -> list[tuple[str, pl.DataFrame]]:
 
 
 def _states(run: Run) -> tuple[tuple[float, float, str], ...]:
-    """Congestion states of the only flow: those of several would lie upon each other."""
+    """Return the congestion states of a single flow. Those of several flows would overlap."""
     if len(run.rows("flows")) != 1:
         return ()
     source = of_senders(run.acks) if run.acks.height else run.samples
@@ -351,19 +349,20 @@ def _array(column: pl.Series) -> Numbers:
 
 
 def extremes(t: Numbers, y: Numbers, most: int = POINTS) -> tuple[Numbers, Numbers]:
-    """Thin a curve and keep its look: of each of many equal parts, the first, least, greatest and last value.
+    """Thin a curve without changing its look: keep the first, minimum, maximum and last value of each of many equal
+    parts.
 
     Parameters
     ----------
     t, y
-        A curve, by rising time.
+        A curve, by increasing time.
     most
-        Points that remain, about.
+        Approximate number of points that remain.
 
     Returns
     -------
     tuple of arrays
-        Times and values, a part of those given.
+        Times and values of the remaining points.
 
     Examples
     --------
@@ -388,7 +387,7 @@ def extremes(t: Numbers, y: Numbers, most: int = POINTS) -> tuple[Numbers, Numbe
 
 
 def thinned(table: pl.DataFrame, column: str, most: int) -> pl.DataFrame:
-    """Rows of a table by rising time, so that at most about `most` remain and none of the column's extremes is lost."""
+    """Thin a table, sorted by time, to about `most` rows without losing extremes of the column."""
     if table.height <= most:
         return table
     rows, _ = extremes(np.arange(table.height, dtype=float), _array(table[column]), most)
@@ -418,13 +417,13 @@ def draw(ax: Any, panel: Panel) -> None:
     ax.set_ylim(bottom=0)
     ax.margins(x=0.01)
     named = sum(not curve.faint for curve in panel.curves)
-    if named > 1:  # above the axes, where there is no curve
+    if named > 1:  # above the axes, so that it covers no curve
         narrow = ax.figure.get_size_inches()[0] < 5
         ax.legend(ncols=min(named, 2 if narrow else 4), loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
 
 
 def live(panel: Panel) -> dict[str, Any]:
-    """Panel as a plotly figure."""
+    """Return the panel as a plotly figure."""
     lines: list[dict[str, Any]] = []
     for curve in panel.curves:
         lines += _band(curve)

@@ -1,4 +1,4 @@
-"""One style for all figures: Okabe-Ito colours, which colour-blind readers can tell apart, and never colour alone."""
+"""One style for all figures: Okabe-Ito colours, which colour-blind readers can distinguish, always with a second difference."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PALE = "#d9d9d9"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Series:
-    """How one series differs from the others: by colour, marker and dash.
+    """Style of one series: colour, marker and dash.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Series:
 RC: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
-    "text.parse_math": False,  # a dollar sign in a name is one
+    "text.parse_math": False,  # dollar signs in names are plain text
     "axes.titlesize": 9.5,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
@@ -83,8 +83,8 @@ RC: dict[str, Any] = {
 
 
 def plain(drawn: Any) -> Any:
-    """A figure whose logarithmic axes have plain numbers: matplotlib writes powers of ten as TeX, which appears as raw
-    text where dollar signs are ordinary characters.
+    """Give logarithmic axes plain numbers. matplotlib writes powers of ten as TeX, which would appear as raw text
+    because dollar signs are plain characters here.
     """
     from matplotlib.ticker import FuncFormatter, LogFormatter, NullFormatter
 
@@ -98,14 +98,14 @@ def plain(drawn: Any) -> Any:
 
 
 WIDTHS = {"single": 3.3, "double": 7.2}
-"""Inches: one column of a paper in two columns, or both."""
+"""Width of a figure in inches: one or both columns of a paper."""
 
 _COLOURS: ContextVar[tuple[str, ...]] = ContextVar("colours", default=())
-"""Colours of series, where the user's style has some."""
+"""Colours of series set by the user's style; empty if there are none."""
 
 
 def narrow_rc(width: str) -> dict[str, Any]:
-    """Settings of figures that are printed as wide as they are: text of 7 points in one column, of 8 in two."""
+    """Return settings for figures printed at their original width: text of 7 points in one column, of 8 in two."""
     size = {"single": 7.0, "double": 8.0}[width]
     sizes = dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize"), size)
     return {
@@ -118,7 +118,7 @@ def narrow_rc(width: str) -> dict[str, Any]:
 
 
 def read_style(file: str | Path) -> dict[str, Any]:
-    """A file of matplotlib's settings (`.mplstyle`).
+    """Read a file of matplotlib settings (`.mplstyle`).
 
     Raises
     ------
@@ -132,7 +132,8 @@ def read_style(file: str | Path) -> dict[str, Any]:
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
         keys = [line.partition("#")[0].partition(":")[0].strip() for line in lines]
-        strange = next((key for key in keys if key and key not in mpl.rcParams), None)  # matplotlib itself only logs it
+        # matplotlib would only log a warning
+        strange = next((key for key in keys if key and key not in mpl.rcParams), None)
         found = {} if strange else mpl.rc_params_from_file(file, fail_on_error=True, use_default_template=False)
     except OSError as error:
         told = f"an unreadable file ({(error.strerror or str(error)).lower()})"
@@ -173,7 +174,7 @@ _LOOKS = frozenset(
         "ytick",
     ]
 )
-"""Prefixes of settings that change a figure's appearance; a style sets nothing else, such as windows or folders."""
+"""Prefixes of the settings that a style may change: those of a figure's appearance, not windows or folders."""
 
 
 def colours() -> tuple[str, ...]:
@@ -215,7 +216,7 @@ def needed(what: str) -> None:
 
 
 def matplotlib() -> ModuleType:
-    """matplotlib, without the settings of the current folder in a command.
+    """Import matplotlib. Within a command, settings in the current folder are ignored.
 
     It obeys a `matplotlibrc` there before any other: in a stranger's folder this may be a pipe, or name a backend.
 
@@ -242,12 +243,12 @@ def matplotlib() -> ModuleType:
 
 @contextmanager
 def styled(more: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """Draw with the settings of this package, whatever the user's own are.
+    """Draw with the settings of this package, regardless of the user's own.
 
     Parameters
     ----------
     more
-        Settings on top of them.
+        Additional settings.
     """
     mpl = matplotlib()
 
@@ -256,7 +257,7 @@ def styled(more: Mapping[str, Any] | None = None) -> Iterator[None]:
     token = _COLOURS.set(tuple(cycle.by_key().get("color", ())) if cycle is not None else ())
     try:
         with mpl.rc_context(), warnings.catch_warnings():
-            # a sign that the font lacks, in a name of the user's, is drawn as a box
+            # characters that the font lacks, as in a user's names, are drawn as boxes
             warnings.filterwarnings("ignore", message=r"Glyph \d+")
             mpl.rcdefaults()
             for name, value in {**RC, **more}.items():
@@ -267,14 +268,15 @@ def styled(more: Mapping[str, Any] | None = None) -> Iterator[None]:
 
 
 def saved(figure: Any, kind: str) -> bytes:
-    """A figure as a file, without dates, so that equal numbers make equal files.
+    """Return a figure as a file without dates, so that equal numbers give equal files.
 
     Parameters
     ----------
     figure
-        Of matplotlib.
+        Matplotlib figure.
     kind
-        "pdf", "png" or "svg". In an SVG, which is text, control characters of a name are shown: XML has none.
+        "pdf", "png" or "svg". In an SVG, control characters in names are shown as text, because XML does not allow
+        them.
     """
     buffer = io.BytesIO()
     date = {"pdf": "CreationDate", "svg": "Date"}.get(kind)
@@ -284,12 +286,12 @@ def saved(figure: Any, kind: str) -> bytes:
 
 
 def new(width: float = 7.2, height: float = 3.6, **subplots: Any) -> tuple[Any, Any]:
-    """Make a figure that belongs to no window system.
+    """Create a figure that is not attached to a window system.
 
     Parameters
     ----------
     width, height
-        Inches.
+        Size in inches.
     **subplots
         As for `matplotlib.figure.Figure.subplots`.
 
@@ -306,20 +308,20 @@ def new(width: float = 7.2, height: float = 3.6, **subplots: Any) -> tuple[Any, 
 
 
 def not_reached(ax: Any, cap: float, at: float, *, colour: str = GREY, horizontal: bool = False) -> None:
-    """Draw a time that was not reached before the run ended: an open arrow that begins at the end of the run, never a bar.
+    """Draw a time that was not reached before the run ended, as an open arrow from the end of the run and not as a bar.
 
     Parameters
     ----------
     ax
-        Axes; the value is on its y axis.
+        Axes, with the value on the y axis.
     cap
-        When the run ended, on the axis of values.
+        End of the run, on the axis of values.
     at
-        Place on the other axis.
+        Position on the other axis.
     colour
-        Of the series.
+        Colour of the series.
     horizontal
-        The value is on the x axis.
+        Whether the value is on the x axis.
     """
     x, y = (cap, at) if horizontal else (at, cap)
     marker = ">" if horizontal else "^"

@@ -10,11 +10,11 @@ import polars as pl
 from ackclock.plot.style import GREY, OKABE_ITO
 
 DENSE = 3000
-"""Lines with more points than this are drawn as pixels, also in PDF and SVG."""
+"""Number of points above which a line is drawn as pixels, even in PDF and SVG."""
 
 
 STATES = {"Disorder": "#f3e9c6", "CWR": "#dcd3ec", "Recovery": "#cfe6f5", "Loss": "#f7d3c1"}
-"""Background of each congestion state; Open has none."""
+"""Background colour of each congestion state; Open has none."""
 
 _BLUE, _RED, _GREEN = OKABE_ITO["blue"], OKABE_ITO["vermilion"], OKABE_ITO["green"]
 
@@ -28,7 +28,7 @@ def thin(table: pl.DataFrame, most: int) -> pl.DataFrame:
 
 
 def windows(acks: pl.DataFrame, *, start_s: float = 0.0, stop_s: float = float("inf")) -> pl.DataFrame:
-    """cwnd, pipe and ssthresh after each ACK and each timeout.
+    """Return cwnd, pipe and ssthresh after each ACK and each timeout.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def windows(acks: pl.DataFrame, *, start_s: float = 0.0, stop_s: float = float("
 
 
 def state_spans(acks: pl.DataFrame) -> list[tuple[float, float, str]]:
-    """Times during which the congestion state was not Open: start, end, state."""
+    """Return the times during which the congestion state was not Open: start, end, state."""
     t = acks["t_s"].to_list()
     states = acks["ca_state"].to_list()
     spans: list[tuple[float, float, str]] = []
@@ -87,13 +87,13 @@ def draw_states(ax: Any, table: pl.DataFrame) -> None:
 
 
 def sack_segments(acks: pl.DataFrame) -> np.ndarray[Any, Any]:
-    """First SACK block of each ACK, as rows (t_s, start byte, end byte)."""
+    """Return the first SACK block of each ACK, as rows (t_s, start byte, end byte)."""
     rows = acks.filter((pl.col("event") == "ack") & (pl.col("sack_blocks") > 0) & ~pl.col("dsack").cast(pl.Boolean))
     return rows.select("t_s", "sack0_start", "sack0_end").to_numpy()
 
 
 def sequence(acks: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Content of a time-sequence figure: originals, retransmissions and probes sent, and the ACK line.
+    """Return the data of a time-sequence figure: originals, retransmissions and probes sent, and the ACK line.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def sequence(acks: pl.DataFrame) -> dict[str, pl.DataFrame]:
         Tables "new", "rtx" (t_s, seq, len, seg_no, rexmit) and "ack" (t_s, seq).
     """
     columns = ["t_s", "seq", "len", "seg_no", "rexmit"]
-    # A FIN counts as one byte; alone it is not data.
+    # a segment of length 1 is a FIN without data
     sent = acks.filter(pl.col("event").is_in(["send", "rtx"]) & (pl.col("len") > 1))
     return {
         "new": sent.filter(pl.col("rexmit") == 0).select(columns),
@@ -137,7 +137,7 @@ def draw_sequence(ax: Any, acks: pl.DataFrame, *, drops: pl.DataFrame | None = N
 
 
 def dropped_sends(acks: pl.DataFrame, drops: pl.DataFrame) -> pl.DataFrame:
-    """The transmissions that the network dropped: rows of the trace, matched by segment and transmission number."""
+    """Return the transmissions that the network dropped, as rows of the trace, matched by segment and transmission number."""
     sent = acks.filter(pl.col("event").is_in(["send", "rtx"]))
     key = ["seg_no", "rexmit"]
     wanted = drops.select(pl.col(c).cast(pl.Int64) for c in key).unique(maintain_order=True)

@@ -1,4 +1,4 @@
-"""Adversaries as data: the packets on which one decides, the fate of a packet, and the permitted answers."""
+"""Adversaries as data: the packets that an adversary decides on, their fate, and the permitted answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ackclock.errors import InputError, quote
 from ackclock.units import DURATION, parse
 
 MOST = 128
-"""Questions that can be answered."""
+"""Largest number of questions, one for each packet that the adversary decides on."""
 
 ADVERSARIES = {
     "losses": ("originals", "lost", "losses among the first {first} first transmissions of data"),
@@ -24,25 +24,25 @@ ADVERSARIES = {
     "marks": ("originals", "marked", "ECN marks among the first {first} first transmissions of data"),
     "start": ("originals", "lost", "the second flow starts at each of {first} ticks of {tick}"),
 }
-"""Name -> packets, fate, and description of the effect."""
+"""Name -> packets that are decided on, fate, and description."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Adversary:
-    """Questions that are enumerated.
+    """Questions that are enumerated; the answer "yes" means that the packet meets its fate.
 
     Parameters
     ----------
     name
         One of `ADVERSARIES`.
     first
-        Questions, places of a burst, or ticks.
+        Number of questions, positions of a burst, or ticks.
     most
-        Yes at most so often; None: as often as there are questions.
+        Largest number of answers "yes"; None: as many as there are questions.
     length
-        Packets of a burst.
+        Number of packets in a burst.
     late
-        How late a packet is, or how far ticks are apart, as text with a unit.
+        Delay of a packet, or distance between ticks, as text with a unit.
     """
 
     name: str
@@ -74,17 +74,17 @@ class Adversary:
 
     @property
     def late_ns(self) -> int:
-        """Delay of a packet, or distance of ticks, ns."""
+        """Delay of a packet, or distance between ticks, ns."""
         return 0 if self.late is None else int(parse(self.late, DURATION)[0])
 
     @property
     def is_limited(self) -> bool:
-        """Whether cases are left out because the number of yes is limited."""
+        """Whether cases are left out because the number of answers "yes" is limited."""
         return self.length is None and self.most is not None and self.most < self.first and self.name != "late"
 
     @property
     def engine(self) -> tuple[str, str, int, int, int | None, int | None]:
-        """Return the adversary in the engine's form."""
+        """The adversary in the engine's form."""
         asks, fate, _ = ADVERSARIES[self.name]
         most = 1 if self.name == "late" else self.most
         return asks, fate, self.late_ns if fate == "late" else 0, self.first, most, self.length
@@ -96,10 +96,10 @@ class Adversary:
         return text if self.most is None else f"{text}, {self.most} at most"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return {"name": self.name, "first": self.first, "most": self.most, "length": self.length, "late": self.late}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Adversary:
-        """From plain values."""
+        """Return the adversary with these plain values."""
         return cls(**values)

@@ -1,4 +1,4 @@
-"""The cases of a target: a row for each, in order, and the tree of hashes over them."""
+"""The cases of a target, one row each, in order; and the hash tree over them."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ FIELDS = {
     "retransmissions": "u1",
     "queue_lost": "u1",
 }
-"""Columns of a row: answers (bit k answers question k), questions asked, time to completion (-1: none), counts (255: or
-more).
+"""Columns of a row: answers (bit k answers question k), number of questions asked, time to completion (-1: none),
+counts (255 means 255 or more), and whether a queue dropped packets.
 """
 
 BLOCK = 4096
-"""Rows of a leaf of the tree of hashes."""
+"""Number of rows in a leaf of the hash tree."""
 
 Cut = tuple[int, int]
-"""Cases that were left out at a question: how many, and the time since the flow's start, summed over them, ns."""
+"""(number of cases left out at a question, sum of their times since the flow's start in ns)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cases:
-    """Rows, and the parts that were left out.
+    """Rows of cases, and what was left out.
 
     Parameters
     ----------
     columns
         Columns by the names of `FIELDS`.
     cuts
-        Cuts by question.
+        Cases left out, by question.
     """
 
     columns: Mapping[str, Any]
@@ -66,25 +66,25 @@ class Cases:
 
     @classmethod
     def joined(cls, parts: Sequence[Cases]) -> Cases:
-        """Return the concatenation of several."""
+        """Return the concatenation of several parts."""
         columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in FIELDS}
         return cls(columns, merged([part.cuts for part in parts]))
 
     @cached_property
     def yes(self) -> Any:
-        """Return the number of yes in each case."""
+        """Number of answers "yes" in each case."""
         return np.bitwise_count(self["answers"]).astype("u1") + np.bitwise_count(self["answers_above"]).astype("u1")
 
     def answers(self, at: int) -> int:
-        """The answers of a case as a number."""
+        """Return the answers of a case as a number."""
         return int(self["answers"][at]) | int(self["answers_above"][at]) << 64
 
     def row(self, at: int) -> tuple[int, ...]:
-        """A case as plain numbers, without its answers."""
+        """Return a case as plain numbers, without its answers."""
         return tuple(int(self[name][at]) for name in ("asked", "took_ns", "timeouts", "retransmissions", "queue_lost"))
 
     def packed(self) -> bytes:
-        """Compressed columns."""
+        """Return the columns, compressed."""
         return zlib.compress(b"".join(np.ascontiguousarray(self[name]).tobytes() for name in FIELDS), 1)
 
     @classmethod
@@ -109,7 +109,7 @@ class Cases:
 
     @cached_property
     def root(self) -> str:
-        """Root of the tree of hashes (SHA-256): leaves are blocks of rows, written column by column."""
+        """Root of the hash tree (SHA-256), whose leaves are blocks of rows written column by column."""
         level = []
         for start in range(0, len(self), BLOCK):
             block = hashlib.sha256(b"\0")
@@ -123,7 +123,7 @@ class Cases:
 
 
 def merged(parts: Sequence[Sequence[Sequence[int]]]) -> tuple[Cut, ...]:
-    """Cuts of all parts together."""
+    """Return the cuts of all parts together."""
     longest = max((len(part) for part in parts), default=0)
     sums = [[0, 0] for _ in range(longest)]
     for part in parts:
@@ -134,13 +134,13 @@ def merged(parts: Sequence[Sequence[Sequence[int]]]) -> tuple[Cut, ...]:
 
 
 def pattern(answers: int, asked: int) -> str:
-    """Answers as a row of digits, the first question first."""
+    """Return the answers as a row of digits, the first question first."""
     return "".join("1" if answers >> k & 1 else "0" for k in range(asked))
 
 
 def whole(cases: Cases, first: int, *, burst: int | None) -> bool:
-    """Return whether the cases are complete: none is a prefix of another, and the shares of all, with the omitted ones,
-    add up to one.
+    """Return whether the cases are complete: none is a prefix of another, and their shares, with those of the omitted
+    cases, add up to one.
     """
     if burst is not None:
         return len(cases) == len({(cases.answers(i)) for i in range(len(cases))}) and len(cases) <= first + 1
@@ -152,14 +152,14 @@ def whole(cases: Cases, first: int, *, burst: int | None) -> bool:
 
 
 def _ordered(cases: Cases) -> bool:
-    """Return whether the cases are in order, and none is a prefix of the next."""
+    """Return whether the cases are in order and no case is a prefix of the next."""
     low, high = _mirrored(cases["answers"]), _mirrored(cases["answers_above"])
     after = (low[1:] > low[:-1]) | ((low[1:] == low[:-1]) & (high[1:] > high[:-1]))
     return bool(after.all())
 
 
 def _mirrored(words: Any) -> Any:
-    """Each word with its bits in the other order."""
+    """Return each word with its bits reversed."""
     swapped = np.ascontiguousarray(words).byteswap().view("u1").reshape(len(words), 8)
     bits = np.array([int(f"{n:08b}"[::-1], 2) for n in range(256)], dtype="u1")
     return bits[swapped].view("<u8").ravel() if len(words) else words

@@ -1,6 +1,7 @@
-"""The certificate of an enumeration: its content, its statements, and the roots of the hash trees; and its check.
+"""The certificate of an enumeration (its parameters, its statements, and the roots of the hash trees), and its
+verification.
 
-A check makes every printed number again from the cases, and runs some cases, drawn, or all of them anew.
+Verification recomputes every printed number from the cases, and runs some or all of the cases again.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from ackclock.scenario import Scenario
 SCHEMA = "ackclock.proof/1"
 FILE = "proof.json"
 DRAWN = 200
-"""Number of cases that a check runs again."""
+"""Default number of cases that a check runs again."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Certificate:
-    """A proof written down.
+    """A proof in written form.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ class Certificate:
     chances: tuple[Chance, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values: everything that is printed is a function of the cases."""
+        """Return plain values. Every printed number is a function of the cases."""
         proof = self.proof
         names = [target.name for target in proof.targets]
         pairs = [
@@ -80,12 +81,12 @@ class Certificate:
         }
 
     def write(self, folder: Path) -> Path:
-        """Write the certificate beside its cases."""
+        """Write the certificate next to its cases."""
         return _files.write(folder / FILE, json.dumps(self.to_json(), indent=1, allow_nan=False), "the certificate")
 
 
 def rest_s(scenario: Scenario) -> float:
-    """From the first flow's start to the end of the run, seconds."""
+    """Return the time from the first flow's start to the end of the run, s."""
     engine = scenario.to_engine()
     return float((engine["duration_ns"] - engine["flows"][0].get("start_ns", 0)) / 1e9)
 
@@ -123,7 +124,7 @@ class Checked:
 
     @property
     def words(self) -> str:
-        """Result as a sentence."""
+        """The result as a sentence."""
         if self.faults:
             return f"refused: {self.faults[0]}" + (
                 f" (and {len(self.faults) - 1} more)" if len(self.faults) > 1 else ""
@@ -281,7 +282,7 @@ def _planned(said: dict[str, Any], folder: Path) -> tuple[Adversary, tuple[Targe
 
 
 def parsed(text: str) -> Scenario:
-    """A scenario from its TOML."""
+    """Return a scenario parsed from TOML."""
     import tomllib
 
     return Scenario.from_dict(tomllib.loads(text))

@@ -1,6 +1,6 @@
-"""From all cases to an expectation: the probability of each case under random loss, without any seed. Omitted cases
-have a probability, too, so the expectation has bounds: such a case takes at least the time that the run had taken when
-it was cut off, and at most the rest of the run.
+"""From all cases to an expectation: the exact probability of each case under random loss, without seeds. Omitted cases
+have a probability as well, so the expectation has bounds: an omitted case takes at least the time until it was cut off,
+and at most the rest of the run.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ QUANTILES = (0.5, 0.9, 0.99, 0.999)
 
 @dataclass(frozen=True, slots=True)
 class Bernoulli:
-    """Each packet that is asked about is lost with probability p.
+    """Independent losses: each packet whose fate is decided is lost with probability p.
 
     Parameters
     ----------
     p
-        0 to 1.
+        Probability, 0 to 1.
     """
 
     p: float
@@ -36,22 +36,23 @@ class Bernoulli:
         return f"loss {self.p * 100:g} %"
 
     def weights(self, cases: Cases) -> Any:
-        """Probability of each case."""
+        """Return the probability of each case."""
         return self.p ** cases.yes.astype(float) * (1 - self.p) ** (cases["asked"] - cases.yes.astype(float))
 
     def cut(self, question: int, yes: int) -> float:
-        """Probability of a case that was left out at this question, its own yes included."""
+        """Return the probability of a case that was left out at this question, with its own "yes" included."""
         return float(self.p**yes * (1 - self.p) ** (question + 1 - yes))
 
 
 @dataclass(frozen=True, slots=True)
 class GilbertElliott:
-    """Bursts: losses in the bad state only; good to bad with probability p, bad to good with probability r, for each packet asked about.
+    """Bursts: losses occur in the bad state only. For each packet that is decided on, good turns to bad with
+    probability p and bad to good with probability r.
 
     Parameters
     ----------
     p, r
-        0 to 1.
+        Probabilities, 0 to 1.
     """
 
     p: float
@@ -63,7 +64,7 @@ class GilbertElliott:
         return f"Gilbert-Elliott, p {self.p:g}, r {self.r:g}"
 
     def weights(self, cases: Cases) -> Any:
-        """Probability of each case."""
+        """Return the probability of each case."""
         share = self.p / (self.p + self.r) if self.p > 0 else 0.0
         good, bad = np.full(len(cases), 1 - share), np.full(len(cases), share)
         for k in range(int(cases["asked"].max())):
@@ -81,18 +82,18 @@ Chance = Bernoulli | GilbertElliott
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """Expectation of the time to completion, or to the end of the run where that comes first.
+    """Expectation of the time to completion, or to the end of the run if that comes first.
 
     Parameters
     ----------
     chance
         Losses, in words.
     probability_left_out
-        Of cases that were not looked at.
+        Probability of the cases that were left out.
     low_s, high_s
-        Bounds of the mean; equal where nothing was left out.
+        Bounds of the mean; equal if nothing was left out.
     quantiles
-        Share, and bounds of that quantile; None: beyond what was looked at.
+        Share, and bounds of that quantile; None: beyond the enumerated cases.
     """
 
     chance: str
@@ -102,7 +103,7 @@ class Expectation:
     quantiles: tuple[tuple[float, float, float | None], ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return asdict(self)
 
 
@@ -139,7 +140,7 @@ def expectation(cases: Cases, chance: Chance, adversary: Adversary, rest_s: floa
         low += sum(chance.cut(k, yes) * since / S for k, (count, since) in enumerate(cases.cuts) if count)
     quantiles = []
     for share in QUANTILES:
-        # cases that were left out may all lie below, or all above
+        # omitted cases may all lie below, or all above
         under, over = int(np.searchsorted(below, share - left - 1e-12)), int(np.searchsorted(below, share - 1e-12))
         beyond = over >= len(took)
         quantiles.append(

@@ -1,4 +1,4 @@
-"""The whole tree at a glance: for each number of losses the spread of all cases, a colour for each target."""
+"""The whole tree in one figure: the spread of all cases by number of losses, one colour per target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers of all cases: the distribution of a target, and two targets case by case."""
+"""Statistics of all cases: the distribution of a target, and comparisons of two targets case by case."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from ackclock.prove.cases import Cases
 
 S = 1e9
-"""ns of a second."""
+"""Nanoseconds per second."""
 
 UNFINISHED = np.iinfo("<i8").max
-"""Time of a case that does not complete: longer than any other."""
+"""Time of a case that does not complete; larger than any other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Cases with this many losses (marks, late packets)."""
+    """Cases with the same number of losses (marks, late packets)."""
 
     yes: int
     cases: int
@@ -30,23 +30,23 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The distribution of a target's times over all cases; those that do not complete count as longer than any.
+    """Distribution of a target's times over all cases. Cases that do not complete count as longer than any other.
 
     Parameters
     ----------
     cases, unfinished
-        How many.
+        Number of cases, and of those that do not complete.
     least_s, median_s, mean_s, worst_s
-        Of the time to completion; the median is the lower one of two, the mean is over those that complete.
+        Statistics of the time to completion; the median is the lower one of two, the mean is over those that complete.
     none, median, worst
-        Answers: of the case without a yes, of the simplest case with the median, of the simplest worst case. Simplest: fewest yes, then
-        the first in order.
+        Answers of the case without a "yes", of the simplest case with the median, and of the simplest worst case. The
+        simplest case has the fewest answers "yes", and of several it is the first.
     asked
-        Questions that the median and the worst case were asked.
+        Number of questions asked in the median and in the worst case.
     with_timeouts, most_timeouts, queue_lost
         Cases with timeouts, most timeouts of a case, cases in which a queue dropped packets.
     by_yes
-        By number of losses.
+        Groups of cases by number of losses.
     """
 
     cases: int
@@ -64,7 +64,7 @@ class Summary:
     by_yes: tuple[Group, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; answers as text, for they may have 128 bits."""
+        """Return plain values. Answers are text, because they may have 128 bits."""
         values = asdict(self)
         values.update(median=str(self.median), worst=str(self.worst), asked=list(self.asked))
         values["by_yes"] = [asdict(group) for group in self.by_yes]
@@ -77,7 +77,7 @@ def seconds(ns: int) -> float:
 
 
 def summary(cases: Cases) -> Summary:
-    """The distribution of a target."""
+    """Return the distribution of a target."""
     took = times(cases)
     order = np.sort(took)
     median = int(order[(len(order) - 1) // 2])
@@ -112,30 +112,30 @@ def summary(cases: Cases) -> Summary:
 
 
 def times(cases: Cases) -> Any:
-    """Times to completion, ns; `UNFINISHED` where there is none."""
+    """Return the times to completion, ns; `UNFINISHED` for cases that do not complete."""
     return np.where(cases["took_ns"] < 0, UNFINISHED, cases["took_ns"])
 
 
 def simplest(cases: Cases, among: Any) -> int:
-    """Place of the case with the fewest yes among these, the first in order."""
+    """Return the index of the case with the fewest answers "yes" among these, and of several the first."""
     places = np.flatnonzero(among)
     return int(places[np.argmin(cases.yes[places])])
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two targets, case by case.
+    """Comparison of two targets, case by case.
 
     Parameters
     ----------
     first, second
-        Their names.
+        Names of the targets.
     cases
-        How many.
+        Number of cases.
     faster, equal, slower
-        Cases in which the first one is so.
+        Number of cases in which the first target is faster, equal or slower.
     most_faster_s, most_slower_s
-        By how much at most, seconds; 0 if never. Infinite: the other one does not complete.
+        Largest differences, s; 0 if there is none, infinite if the other target does not complete.
     smallest_faster, smallest_slower
         Answers of the simplest such case; None if there is none.
     mean_difference_s
@@ -155,7 +155,7 @@ class Comparison:
     mean_difference_s: float
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         values = asdict(self)
         for name in ("smallest_faster", "smallest_slower"):
             values[name] = None if values[name] is None else str(values[name])
@@ -163,7 +163,7 @@ class Comparison:
 
 
 def compare(names: tuple[str, str], first: Cases, second: Cases) -> Comparison | None:
-    """Compare case by case; None if the cases differ, because the questions depend on the run."""
+    """Compare two targets case by case; None if the cases differ because the questions depend on the run."""
     same = all(np.array_equal(first[name], second[name]) for name in ("answers", "answers_above"))
     if not same:
         return None

@@ -1,5 +1,5 @@
-"""The enumeration: one target after the other, tasks in batches, each batch written to a file of its own at once. A
-killed proof therefore continues: `cases/` in its folder has a file for each batch, and only missing batches are made.
+"""The enumeration: one target after the other, in batches of tasks. Each batch is written to its own file at once, so
+that a killed proof can continue: files in `cases/` are kept, and only missing batches are computed.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from ackclock.scenario import Scenario
 from ackclock.sweep.task import engine_identity
 
 SPLIT = 10
-"""Questions above the tasks."""
+"""Number of questions that are answered before tasks are split off."""
 
 BATCHES = (4, 64)
-"""Minimum and maximum number of batches of a target: each walks through the top of the tree again."""
+"""Minimum and maximum number of batches of a target. Each batch walks through the top of the tree again."""
 
 MOST_CASES = 2**27
-"""More are refused where they can be counted: a row has 27 bytes."""
+"""Largest number of cases, if it can be computed beforehand. A row has 27 bytes."""
 
 PART = "cases"
 """Folder of the batches."""
 
 PLAN = "plan.json"
-"""File with the plan of the cases: a folder with another plan is refused."""
+"""File with the plan of the cases. A folder with another plan is refused."""
 
 OUTSIDE = "variables outside of its connections"
-"""Part of the message for a C module with state there."""
+"""Part of the message about a C module with state outside of its connections."""
 
 Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """A scenario by a name.
+    """A scenario with a name.
 
     Parameters
     ----------
@@ -66,15 +66,15 @@ class Proof:
     Parameters
     ----------
     adversary, targets, seed
-        What was enumerated; the seed is that of controllers that draw.
+        What was enumerated; the seed is that of controllers that draw random numbers.
     cases
-        By target.
+        Cases by target.
     digests
         By target: a digest for each batch of tasks, over the digests of all its runs.
     unshared
-        By target: why each case was run from the beginning; None where worlds were copied.
+        By target: reason why each case was run from the beginning; None if worlds were copied.
     cpu_s
-        CPU time of this process for what was made now.
+        CPU time of this process, without batches that were read, s.
     """
 
     adversary: Adversary
@@ -96,24 +96,24 @@ def prove(
     progress: Progress | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Proof:
-    """Look at every case of each target.
+    """Enumerate every case of each target.
 
     Parameters
     ----------
     targets
-        What is run.
+        Scenarios to run.
     adversary
-        What may happen to it.
+        Adversary that decides the fate of packets.
     seed
-        Of controllers that draw random numbers.
+        Seed of controllers that draw random numbers.
     folder
-        Where batches are kept as they are made, and read if they are there.
+        Folder to which batches are written as they are made, and from which existing ones are read; None: none.
     jobs
-        Threads.
+        Number of threads.
     progress
-        Told a line, and the share that is done.
+        Function called with a line of text and the share that is done.
     stopped
-        Asked between batches: whether to end, with `KeyboardInterrupt`.
+        Function called between batches that returns whether to stop, with `KeyboardInterrupt`.
     """
     names = [target.name for target in targets]
     if not targets or len(set(names)) < len(names):
@@ -146,7 +146,7 @@ def prove(
 
 
 def plan(targets: Sequence[Target], adversary: Adversary, seed: int) -> dict[str, Any]:
-    """Plan of the cases, as plain values."""
+    """Return the plan of the cases as plain values."""
     return {
         "engine": engine_identity(),
         "adversary": adversary.to_json(),
@@ -177,12 +177,12 @@ def _keep_plan(folder: Path, wanted: Mapping[str, Any]) -> None:
 
 
 def run_with(target: Target) -> Mapping[str, Any] | None:
-    """Own controllers of a target, in the form for the engine."""
+    """Return the own controllers of a target in the engine's form; None if there are none."""
     return classes(target.scenario.own()) or None
 
 
 def heard(raw: Any) -> Any:
-    """Answer of the engine, unless a controller failed."""
+    """Return the engine's answer; raise an error if a controller failed."""
     if isinstance(raw, dict):
         raise_failure(raw)
     return raw
@@ -208,7 +208,7 @@ def _target(
         return found
 
     def made(wanted: list[int], why: str | None) -> Any:
-        # runs that share variables of a module follow each other
+        # runs that share variables of a module must not overlap
         threads = 1 if why is not None and OUTSIDE in why else jobs
         shared = why is None
         return heard(
@@ -233,10 +233,10 @@ def _target(
         if kept is None:
             raw = tried(wanted, why)
             if why is None:
-                why, _ = asked()  # a copy may fail only in some case, and then its neighbours are no copies either
+                why, _ = asked()  # copying may fail in a single case, after which other copies cannot be trusted either
                 raw = raw if why is None else made(wanted, why)
             if raw is None:
-                raw = made(wanted, why)  # for the words of the failure
+                raw = made(wanted, why)  # run again to get the error message
             kept = Cases.of_engine(raw), list(raw["digests"])
             if place is not None:
                 _write(place, start, *kept)
@@ -251,7 +251,7 @@ def _target(
 def _starts(
     target: Target, adversary: Adversary, seed: int, tell: Progress, stopped: Callable[[], bool]
 ) -> tuple[Cases, tuple[str, ...], str | None]:
-    """The second flow starts at each tick: the case's answers are the tick's number."""
+    """Run each start of the second flow. The answers of such a case are the number of the tick."""
     import numpy as np
 
     if target.scenario.flow_count < 2:
@@ -276,7 +276,7 @@ def _starts(
 
 
 def started(scenario: Scenario, adversary: Adversary, tick: int) -> Scenario:
-    """The scenario in which the second group starts at this tick."""
+    """Return the scenario in which the second group starts at this tick."""
     return scenario.set("flows.1.start", f"{tick * adversary.late_ns} ns")
 
 
@@ -294,7 +294,7 @@ def _read(place: Path, start: int) -> tuple[Cases, list[str]] | None:
 
 
 def read(file: Path) -> tuple[Cases, list[str]]:
-    """A batch from its file."""
+    """Read a batch from its file."""
     data = _files.regular(file, 2**31)
     length = int.from_bytes(data[:4], "little")
     try:

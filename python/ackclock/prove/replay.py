@@ -1,4 +1,4 @@
-"""Cases in the real kernel: with the losses of a case as a script, segment by segment."""
+"""Cases in the real kernel, with the losses of a case as a script, segment by segment."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Replayed:
     Parameters
     ----------
     target, case
-        Which; the case as a row of digits.
+        Target, and case as a row of digits.
     what
-        Worst, median, or drawn.
+        "worst", "median" or "drawn".
     equal
-        All events are equal, segment by segment, to the end of the transfer.
+        Whether all events are equal, segment by segment, to the end of the transfer.
     first_difference
-        Where they differ; empty if they do not.
+        First difference; empty if there is none.
     simulator_s, kernel_s
         Times to completion.
     """
@@ -43,12 +43,12 @@ class Replayed:
     kernel: str
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 def scripted(scenario: Scenario, adversary: Adversary, answers: int) -> Scenario:
-    """Scenario of a case, with its losses as a script; it runs without changes.
+    """Return the scenario of a case with its losses as a script; it can be run as it is.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def scripted(scenario: Scenario, adversary: Adversary, answers: int) -> Scenario
 
 
 def chosen(cases: Cases, seed: int, drawn: int = DRAWN) -> list[tuple[str, int]]:
-    """Return the worst case, the median, and this many drawn ones: name and answers."""
+    """Return the worst case, the median, and this many drawn ones, each with a name and its answers."""
     import numpy as np
 
     found = summary(cases)
@@ -84,16 +84,16 @@ def chosen(cases: Cases, seed: int, drawn: int = DRAWN) -> list[tuple[str, int]]
 
 
 def replay(proof: Proof, target: Target, cases: Cases, *, seed: int = 1, drawn: int = DRAWN) -> list[Replayed]:
-    """Run worst, median and some drawn cases in the kernel too.
+    """Run the worst case, the median and some drawn ones in the kernel as well.
 
     Parameters
     ----------
     proof, target, cases
-        Which cases.
+        Cases from which to choose.
     seed
-        Of the draw.
+        Seed of the draw.
     drawn
-        How many.
+        Number of drawn cases.
     """
     from ackclock import diff
 

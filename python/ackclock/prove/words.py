@@ -1,4 +1,4 @@
-"""Results of all cases, as sentences."""
+"""Results of all cases as sentences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ackclock.prove.proof import Proof
 
 
 def sentences(proof: Proof) -> list[str]:
-    """Sentences on each target, and on each two."""
+    """Return sentences about each target and each pair of targets."""
     made = [
         _of_target(target.name, cases, proof.adversary)
         for target, cases in zip(proof.targets, proof.cases, strict=True)
@@ -28,7 +28,7 @@ def sentences(proof: Proof) -> list[str]:
 
 
 def case(answers: int, asked: int, adversary: Adversary) -> str:
-    """A case in words."""
+    """Return a case as text."""
     if adversary.name == "start":
         return f"start at {answers} ticks"
     if not answers:

@@ -1,4 +1,4 @@
-"""Write a page as one HTML file that needs nothing else: figures and scripts are inside."""
+"""Writes a page as one HTML file without further files: figures and scripts are included."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 Drawn = Mapping[str, bytes]
-"""SVG of figures that were drawn already, by name."""
+"""SVG of figures that are drawn already, by name."""
 
 
 def write(page: Page, path: str | Path, *, drawn: Drawn | None = None, what: str = "") -> Path:
@@ -48,7 +48,7 @@ def write(page: Page, path: str | Path, *, drawn: Drawn | None = None, what: str
 
 
 def render(page: Page, *, drawn: Drawn | None = None) -> str:
-    """The HTML text; arguments as for `write`."""
+    """Return the HTML text; arguments as for `write`."""
     from markupsafe import Markup
 
     live = any(isinstance(b, Live) for s in page.sections for b in s.blocks)
@@ -64,12 +64,12 @@ def render(page: Page, *, drawn: Drawn | None = None) -> str:
             name: _link.made(toml, page.facts.get("seed", "1")) for name, toml in page.scenarios.items() if in_lab(toml)
         },
     )
-    return printable(whole)  # the template's own text is printable
+    return printable(whole)  # the template's own text is printable anyway
 
 
 @cache
 def _template() -> Template:
-    """Compiled once, because that takes longer than filling it in."""
+    """Return the compiled template, which is cached: compiling takes longer than filling it in."""
     from importlib.resources import files
 
     from jinja2 import Environment, StrictUndefined
@@ -80,7 +80,7 @@ def _template() -> Template:
 
 
 def in_lab(toml: str) -> bool:
-    """Return whether the lab can run the scenario: it refers to no files, and uses no foreign stack."""
+    """Return whether the lab can run the scenario: it refers to no files and uses no foreign stack."""
     return (
         ".py:" not in toml
         and '.c"' not in toml

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 __all__ = ["limits_section"]
 
 DRAWN = 3
-"""Flows whose limits are drawn over time."""
+"""Maximum number of flows whose limits are drawn over time."""
 
 ROWS = 20
-"""Flows in the table."""
+"""Maximum number of flows in the table."""
 
 
 def limits_section(run: Run, names: Sequence[str]) -> list[Section]:
-    """Return bands over time, and a table of shares; nothing if the run lacks them."""
+    """Return bands over time and a table of shares; nothing if the run has no limits recorded."""
     rows = [(row, held(row)) for row in run.rows("flows")]
     told = [(row, found) for row, found in rows if found is not None]
     if not told:

@@ -1,7 +1,8 @@
-"""Text packed into a page: compressed, in letters that HTML leaves alone, unpacked by the reader's browser.
+"""Packs text into a page: compressed, in characters that have no meaning in HTML, and unpacked by the reader's
+browser.
 
-The library that draws the interactive figures has 1.2 MB; packed it has 0.5 MB. Base 85 costs a quarter over the bytes, base 64 a
-third.
+The library that draws the interactive figures has 1.2 MB, and 0.5 MB when packed. Base 85 adds a quarter to the size,
+base 64 a third.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import zlib
 from functools import cache
 
 _SAFE = str.maketrans("<&", ",'")
-"""The alphabet of RFC 1924 without the two letters that mean something in HTML."""
+"""Alphabet of RFC 1924 without the two characters that have a meaning in HTML."""
 
 SCRIPT = """
 const inflate = (from) => {
@@ -95,12 +96,13 @@ const unpack = (id) => {
   return new TextDecoder().decode(inflate(bytes.subarray(0, whole * 4 - (whole * 5 - text.length))));
 };
 """
-"""Defines `unpack(id)`: the text in the element with this id, at once, after RFC 1951. The browser's own DecompressionStream answers
-later, and a page that is printed as soon as it is loaded had no figures."""
+"""Definition of `unpack(id)`: the text of the element with this id, returned synchronously (RFC 1951). The browser's
+own DecompressionStream answers later, so a page printed right after loading would have no figures.
+"""
 
 
 def pack(text: str) -> str:
-    """Compress text; `SCRIPT` unpacks it.
+    """Compress text for unpacking by `SCRIPT`.
 
     Parameters
     ----------
@@ -121,17 +123,17 @@ def pack(text: str) -> str:
 
 
 def unpack(packed: str) -> str:
-    """Text from its packed form, as the browser unpacks it."""
+    """Return the text from its packed form, as the browser unpacks it."""
     back = packed.translate(str.maketrans(",'", "<&"))
     return zlib.decompress(base64.b85decode(back)).decode()
 
 
 LIBRARY = "plotly.js.packed"
 NOTICES = "plotly.js.txt"
-"""The library that draws interactive figures, packed, and its notices: of others, written by tools/plotly_js.py."""
+"""Third-party library that draws interactive figures, packed, and its notices; written by tools/plotly_js.py."""
 
 VERSION = "4.1.1"
-"""Version of the library."""
+"""Version of that library."""
 
 KINDS = frozenset(["scatter", "bar", "pie"])
 """Kinds of series that the library draws: its edition "basic" has no others."""
@@ -145,7 +147,7 @@ def _ours(name: str) -> str:
 
 @cache
 def notices() -> str:
-    """Authors and licences of the page's scripts: as plain text, because packed they would not be seen."""
+    """Return authors and licences of the page's scripts as plain text, because they are not readable in packed form."""
     return _ours(NOTICES).strip()
 
 

@@ -1,4 +1,6 @@
-"""A report as a value: claims, sections of text, tables and figures, scenarios, versions. Knows nothing of studies."""
+"""A report as a value: claims, sections of text, tables and figures, scenarios, versions. It has no knowledge of
+studies.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,15 @@ class EvidenceRow:
     Parameters
     ----------
     label
-        What was measured.
+        Quantity that was measured.
     value, interval
         The number with its unit; its confidence interval.
     bound
-        The range that the reading asks for.
+        Range that the reading requires.
     verdict, symbol
-        What follows, as a word and as a sign.
+        Verdict as a word and as a sign.
     seeds
-        Number of independent samples behind it; the report's column is headed "samples".
+        Number of independent samples; the report's column is headed "samples".
     """
 
     label: str
@@ -39,28 +41,28 @@ class EvidenceRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HalfRow:
-    """One half of a claim, what it says or how much of it, as text.
+    """One half of a claim (its direction or its magnitude), as text.
 
     Parameters
     ----------
     name
         "direction" or "magnitude"; of a cause, the sentence "because ...".
     verdict, symbol
-        What the evidence says, as a word and as a sign.
+        Verdict of the evidence, as a word and as a sign.
     recorded
         Verdict of an earlier run.
     reading
-        How vague words were turned into numbers.
+        Interpretation of vague words as numbers.
     cell
-        The cell that weighs, and what names it.
+        Decisive cell, and its description.
     bound_by
-        Whose the bound is, in words.
+        Origin of the bound, in words.
     printed
-        The number as published, if one is.
+        Published number, if there is one.
     decisive
-        Index of the evidence that settles the verdict.
+        Index of the evidence that decides the verdict.
     intervention
-        Of a cause: what the arm without it has or lacks.
+        For a cause: the difference of the arm without it.
     """
 
     name: str
@@ -77,12 +79,12 @@ class HalfRow:
 
     @property
     def cause(self) -> bool:
-        """Whether it is a cause of the claim, and no half of it."""
+        """Whether the half is a cause of the claim instead of its direction or magnitude."""
         return self.name not in ("direction", "magnitude")
 
     @property
     def about(self) -> str:
-        """Text in the claim's place in the rows below its first."""
+        """Text shown instead of the claim in rows after its first."""
         return self.name if self.cause else f"How much: {self.printed or 'a bound of ours'}"
 
     @property
@@ -92,12 +94,12 @@ class HalfRow:
 
     @property
     def slug(self) -> str:
-        """The verdict as a CSS class."""
+        """Verdict as a CSS class."""
         return self.verdict.replace(" ", "-")
 
     @property
     def shown(self) -> EvidenceRow | None:
-        """The evidence that settles the verdict."""
+        """Evidence that decides the verdict; None if there is none."""
         return None if self.decisive is None else self.evidence[self.decisive]
 
 
@@ -108,17 +110,17 @@ class ClaimRow:
     Parameters
     ----------
     id, place
-        Its name in the study; where the publication makes it.
+        Name of the claim in the study, and its place in the publication.
     statement
-        What it says.
+        The claim in words.
     reason
-        Why its verdict is what it is, if that needs words.
+        Reason for the verdict, if it needs one.
     halves
-        The one that the verdict of the claim is that of comes first.
+        Halves of the claim; the first one's verdict is the claim's.
     fitted
-        Inputs that it rests on.
+        Fitted inputs on which the claim rests.
     readings
-        What became of it under other readings, in a sentence.
+        Outcome under other readings, in a sentence.
     guesses
         Causes that were not tested, a sentence each.
     """
@@ -134,13 +136,13 @@ class ClaimRow:
 
     @property
     def main(self) -> HalfRow:
-        """The half that the verdict of the claim is that of."""
+        """Half whose verdict is the claim's."""
         return self.halves[0]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prose:
-    """A paragraph. Marked-up text of our own; nothing that a user wrote.
+    """A paragraph of marked-up text that ackclock wrote; never text of a user.
 
     Parameters
     ----------
@@ -162,13 +164,13 @@ def items(texts: Sequence[str]) -> Prose:
 
 
 LONG = 40
-"""Rows of a table that is shown folded."""
+"""Number of rows from which a table is shown folded."""
 
 SHORT = 8
-"""Rows of a table that may represent a section without a figure."""
+"""Maximum number of rows of a table that may represent a section without a figure."""
 
 MANY = 20
-"""Claims from which on a page is read in ten minutes only if it folds."""
+"""Number of claims above which a page can be read in ten minutes only if parts are folded."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -178,12 +180,12 @@ class TableCell:
     Parameters
     ----------
     text
-        Its content.
+        Content of the cell.
     kind
         "head" for a row's name, "differs" and "agrees" for comparisons, "faint" for what matters less, "text" for sentences, else
         empty.
     span
-        Rows that it covers.
+        Number of rows that the cell covers.
     """
 
     text: str
@@ -198,7 +200,7 @@ class Table:
     Parameters
     ----------
     caption
-        The point, and how to read it.
+        Main point, and how to read the table.
     header
         Column names with units.
     rows
@@ -214,7 +216,7 @@ class Table:
 
     @property
     def folds(self) -> bool:
-        """Whether it is long enough to be folded initially."""
+        """Whether the table is long enough to be folded initially."""
         return len(self.rows) > LONG
 
     @property
@@ -225,7 +227,7 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Live:
-    """A figure that the reader's browser draws: zoom, hover. Those that share an axis of time move together.
+    """A figure that the reader's browser draws, with zoom and hover. Figures with a common time axis move together.
 
     Parameters
     ----------
@@ -253,9 +255,9 @@ class Section:
     title
         The heading.
     blocks
-        What stands below, in order.
+        Contents of the section, in order.
     claims
-        Ids of the claims that it is about.
+        Ids of the claims that the section discusses.
     """
 
     title: str
@@ -264,13 +266,13 @@ class Section:
 
     @property
     def anchor(self) -> str:
-        """Target of links."""
+        """Anchor of the section, for links."""
         return "".join(c if c.isalnum() else "-" for c in self.title.lower())
 
     @property
     def shown(self) -> int:
-        """Return the number of unfolded blocks in a page with one picture per section: those up to the first figure;
-        without one the first, if it is short.
+        """Number of unfolded blocks in a page with one picture per section: those up to the first figure; without a
+        figure the first block, if it is short.
         """
         figures = [i for i, block in enumerate(self.blocks) if isinstance(block, Figure)]
         if figures:
@@ -290,15 +292,15 @@ class Page:
     conclusion
         The outcome in one sentence, to begin with.
     opening
-        The figure that shows it.
+        Figure that shows the outcome.
     findings
-        What to take home, one sentence each.
+        Main findings, one sentence each.
     distrust
         What a reader should not rely on, as short sentences.
     terms
-        Codes and words of the page that need an explanation, with it.
+        Codes and words of the page, with explanations.
     publications
-        What is reproduced.
+        Publications that are reproduced.
     claims
         The claims table.
     sections
@@ -308,9 +310,9 @@ class Page:
     facts
         Versions, seeds, digest: name -> value.
     command
-        What to type to get the same result.
+        Command that reproduces the result.
     beside
-        What else the folder of the page holds.
+        Other files in the page's folder.
     """
 
     title: str
@@ -330,7 +332,7 @@ class Page:
 
     @property
     def figures(self) -> Sequence[Figure]:
-        """Every figure once, in order."""
+        """Return every figure once, in order."""
         own = [b for s in self.sections for b in s.blocks if isinstance(b, Figure)]
         opening = [] if self.opening is None else [self.opening]
         return list({figure.name: figure for figure in (*opening, *own)}.values())
@@ -341,17 +343,17 @@ class Page:
 
     @property
     def short(self) -> bool:
-        """Whether it has too many claims to show all pictures: one picture per section, and the rest folded."""
+        """Whether there are too many claims to show all pictures, so that each section shows one and folds the rest."""
         return len(self.claims) > MANY
 
     @property
     def tally(self) -> list[tuple[str, str, int]]:
-        """Count the claims of each verdict: verdict, symbol, number."""
+        """Number of claims with each verdict: verdict, symbol, number."""
         return _count([claim.main for claim in self.claims])
 
     @property
     def magnitudes(self) -> list[tuple[str, str, int]]:
-        """Counts of verdicts on the magnitudes of the statements."""
+        """Number of magnitudes with each verdict."""
         return _count([half for claim in self.claims for half in claim.halves[1:] if not half.cause])
 
 

@@ -1,6 +1,6 @@
 """The report of one run: the results of each flow, everything over time, each recovery.
 
-Length: one section of the page after the other, and their sentences.
+Length: all sections of the page in their order, with their sentences.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ if TYPE_CHECKING:
 __all__ = ["page", "watched"]
 
 SHOWN = 100
-"""Flows and links in a table."""
+"""Maximum number of flows and links in a table."""
 
 TOLD = 6
-"""Flows with a sentence each."""
+"""Maximum number of flows with a sentence each."""
 
 EPISODES = 60
-"""Recoveries in the table."""
+"""Maximum number of recoveries in the table."""
 
 TRACED = 3
-"""Flows whose time-sequence is drawn."""
+"""Maximum number of flows whose time-sequence graph is drawn."""
 
 SEQUENCE_POINTS = 1500
-"""Points of each kind in a time-sequence."""
+"""Maximum number of points of each kind in a time-sequence graph."""
 
 STEPS = 1200
-"""Samples over the run, unless the scenario says how often."""
+"""Number of samples over the run, unless the scenario sets an interval."""
 
 ENDS = {"full_ack": "ACK of all", "rto": "timeout", "undo": "undo", "run_end": "end of run"}
-"""Reason for the end of recovery in table `recoveries` -> words of the page."""
+"""Reason for the end of a recovery in table `recoveries` -> words on the page."""
 
 TRACE_BYTES = 2**29
-"""A trace that may need more memory than this is not taken for the report."""
+"""Memory above which a trace is not recorded for the report, bytes."""
 
 
 def watched(scenario: Scenario, *, trace: bool = True) -> Scenario:
-    """Scenario that records the data of its report; recording changes nothing in the run.
+    """Return a scenario that records the data of its report; recording does not change the run.
 
     Parameters
     ----------
     scenario
-        What it records already stays as it is.
+        Scenario to record; its own records are kept.
     trace
         Whether to record ACKs as well.
 
@@ -95,23 +95,23 @@ def watched(scenario: Scenario, *, trace: bool = True) -> Scenario:
 
 
 def page(run: Run, *, command: str = "", name: str = "", beside: Sequence[Measured] = ()) -> Page:
-    """The report of a run.
+    """Return the report of a run.
 
     Parameters
     ----------
     run
-        Draws what it has recorded; see `watched`.
+        Run whose records are drawn; see `watched`.
     command
-        What to type to get the same page.
+        Command that reproduces the page.
     name
-        The file that the scenario was read from.
+        File from which the scenario was read.
     beside
-        What was measured elsewhere, for the same figures.
+        External measurements for the same figures.
 
     Returns
     -------
     Page
-        For `ackclock.report.write`.
+        Page for `ackclock.report.write`.
     """
     flows = run.rows("flows")
     names = panels.flow_names(run)
@@ -206,7 +206,7 @@ def _outcome(run: Run, flows: Sequence[Mapping[str, Any]], names: Sequence[str])
 
 
 def _open(flows: Sequence[Mapping[str, Any]]) -> float:
-    """From the first start to the last end, s."""
+    """Time from the first start to the last end, s."""
     return float(max(row["stop_s"] for row in flows) - min(row["start_s"] for row in flows))
 
 
@@ -293,7 +293,7 @@ def _count(number: int, one: str, many: str) -> str:
 
 
 def _beside(beside: Sequence[Measured]) -> list[Section]:
-    """Return the section on measurements from elsewhere, in numbers."""
+    """Return the section on external measurements, in numbers."""
     rows: list[tuple[TableCell | str, ...]] = []
     for other in beside:
         for flow, name in enumerate(other.flows):
@@ -302,7 +302,7 @@ def _beside(beside: Sequence[Measured]) -> list[Section]:
             means = samples.select(pl.col("srtt_s", "cwnd").mean(), pl.col("retransmissions").max()).row(0)
             srtt_s, window, again = means
             got = goodput.mean()
-            if other.run is not None:  # a run of ours knows more than its samples
+            if other.run is not None:  # our own runs have exact values, not only samples
                 row = other.run.rows("flows")[flow]
                 got, again = row["goodput_bps"], row["retransmissions"]
             rows.append(
@@ -329,7 +329,7 @@ def _beside(beside: Sequence[Measured]) -> list[Section]:
 
 
 def _told(run: Run) -> str:
-    """The first sentences of another run's own page."""
+    """Return the first sentences of another run's own page."""
     flows = run.rows("flows")
     drops, before = dropped(run.rows("links"))
     return f"{_conclusion(run, flows, panels.flow_names(run))} {_dropped(run, drops, before)}"
@@ -355,7 +355,7 @@ def _over_time(run: Run, beside: Sequence[Measured]) -> tuple[Block, ...]:
 
 
 def _timed(figure: dict[str, Any], end: float | None = None) -> dict[str, Any]:
-    """Linked with the other figures over time; all of them end where the last of them has something to show."""
+    """Link a figure with the other time figures; all end at the last time that has data."""
     figure["layout"]["meta"] = {"axis": "time"}
     if end is not None:
         figure["layout"]["xaxis"]["range"] = [0, end]
@@ -401,7 +401,7 @@ def _sequences(run: Run, names: Sequence[str]) -> list[Section]:
 
 
 def _first_recovery(run: Run, flow: int) -> tuple[float, float] | None:
-    """Time of the first recovery, with equal times before and after it."""
+    """Return a time interval around the first recovery, with equal margins before and after it."""
     found = run.recoveries
     if not found.height:
         return None
@@ -518,7 +518,7 @@ def _links(run: Run, *, name: str = "") -> Table:
 
 
 def _application(run: Run) -> list[Section]:
-    """Sections on requests, fetches, datagrams and video."""
+    """Return the sections on requests, fetches, datagrams and video."""
     made = []
     for name, title, keys in (
         ("fetches", "Fetches", ("connect_s", "first_byte_s", "total_s")),

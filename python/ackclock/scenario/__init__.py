@@ -1,4 +1,4 @@
-"""Scenarios: frozen values that equal TOML files, with units written out.
+"""Scenarios: frozen values equivalent to TOML files, with units written out.
 
 Examples
 --------

@@ -1,4 +1,4 @@
-"""Tables of a scenario as Python values: views of what was written, with defaults for everything else."""
+"""Tables of a scenario as Python values: views of the keys that were written, with defaults for all others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ackclock.own import described
 from ackclock.scenario import _mahimahi
 
 _DEEPEST = 20
-"""Largest depth of nested tables: deeper than any scenario needs, because a Python value may contain itself."""
+"""Maximum depth of nested tables: deeper than any scenario needs. A Python value may contain itself."""
 
 
 @cache
@@ -52,7 +52,7 @@ class Table:
     Parameters
     ----------
     **given
-        The keys that a scenario would have.
+        Keys as in a scenario.
 
     Raises
     ------
@@ -64,7 +64,7 @@ class Table:
     _given: dict[str, Any]
     _seen: dict[str, Any]
     kinds: ClassVar[tuple[str | None, str]]
-    """Family, if it is in one, and kind."""
+    """Family (if the table is in one) and kind."""
     keys: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Schema of each key, from the engine."""
 
@@ -121,12 +121,12 @@ class Table:
         return type(self).of, (self._given,)
 
     def written(self) -> dict[str, Any]:
-        """Keys that were given, as plain values."""
+        """Return the keys that were given, as plain values."""
         return plain_table(self._given)
 
     @classmethod
     def shown(cls, key: str, value: object) -> Any:
-        """Return a value in the engine's form as a scenario writes it."""
+        """Return a value in the engine's form as it is written in a scenario."""
         return _engine.shown(*cls.kinds, key, value)
 
     def engine(self) -> dict[str, Any]:
@@ -137,7 +137,7 @@ class Table:
 
 
 made: dict[tuple[str | None, str], type[Table]] = {}
-"""The class of each table, by family and kind."""
+"""Class of each table, by family and kind."""
 
 
 def seen(value: Any, takes: Mapping[str, Any]) -> Any:
@@ -170,7 +170,7 @@ def plain_table(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def asked(ask: Any, given: Mapping[str, Any]) -> Any:
-    """Return the engine's answer; the engine cannot read text that no file could hold."""
+    """Return the engine's answer; text that cannot be encoded as UTF-8 is refused first."""
     try:
         return ask()
     except UnicodeEncodeError:
@@ -182,14 +182,14 @@ def asked(ask: Any, given: Mapping[str, Any]) -> Any:
 
 
 def refused(wrong: Iterable[tuple[str, str, str]]) -> None:
-    """Raise a ScenarioError if anything is wrong."""
+    """Raise a ScenarioError if the answer reports an error."""
     errors = [ScenarioError(key=key, found=_located(key, found), allowed=allowed) for key, found, allowed in wrong]
     if errors:
         raise ScenarioError.together(errors)
 
 
 def _located(key: str, found: str) -> str:
-    """Return where an unknown key would be allowed, or else the place where it was given."""
+    """Return the place at which an unknown key would be allowed, else the place where it was given."""
     if found != "an unknown key":
         return found
     here, _, name = key.rpartition(".")
@@ -223,7 +223,7 @@ def _places() -> list[str]:
 
 
 def _no_characters(value: Any, deep: int = 0) -> str | None:
-    """Return a text within the value that cannot be written: half of a surrogate pair is no character."""
+    """Return a text within the value that cannot be encoded: a lone half of a surrogate pair is no character."""
     if isinstance(value, str):
         try:
             value.encode()

@@ -1,10 +1,10 @@
-"""Checks whether a scenario's result depends on how its hosts send: whether a buffer holds only a few of a modern
-host's bursts.
+"""Checks whether a scenario's result depends on how its hosts send, that is, whether a buffer holds only a few bursts
+of a modern host.
 
-The default host sends each segment as a packet of its own, at the time of its ACK or its pacing timer. Linux hands
-packets of up to 64 KiB to the card, about a millisecond's worth at the pacing rate (`tcp_tso_autosize`: the rate over
-1024), and the card sends their segments back to back. A buffer for few of these packets overflows earlier.
-docs/fidelity.md has the measurements behind the bound.
+The default host sends each segment as a separate packet, when its ACK arrives or its pacing timer expires. Linux
+hands packets of up to 64 KiB to the card, about a millisecond's worth at the pacing rate (`tcp_tso_autosize`: the
+rate over 1024), and the card sends their segments back to back. A buffer that holds few of these packets overflows
+earlier. docs/fidelity.md has the measurements behind the bound.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 __all__ = ["ENOUGH", "burst_bytes", "hangs_on_bursts"]
 
 MOST_BYTES = 65_536
-"""Largest size in bytes of a packet with several segments."""
+"""Maximum size of a packet with several segments, bytes."""
 PER_SECOND = 1024
-"""Divisor of a second: a packet holds what the pacing rate carries in this part of it (Linux shifts the rate by
-`sk_pacing_shift`, 10).
+"""Divisor of the pacing rate: a packet holds the bytes sent at that rate in this fraction of a second (Linux shifts
+the rate by `sk_pacing_shift`, 10).
 """
 SEGMENT = 1514
-"""Bytes of a full packet in the queue."""
+"""Size of a full packet in the queue, bytes."""
 LEAST_SEGMENTS = 2
-"""Smallest number of segments per packet; at rates where it never has more, both kinds of hosts send alike."""
+"""Minimum number of segments per packet. At rates at which no packet has more, both kinds of hosts send alike."""
 DATAGRAMS = ("constant-rate", "on-off", "voice")
 """Workloads over UDP."""
 ENOUGH = 4
-"""Bursts that a buffer has to hold."""
+"""Number of bursts that a buffer must hold."""
 
 
 def burst_bytes(rate_bps: float) -> float:
-    """Return the bytes of a packet that Linux hands to its card at this rate."""
+    """Return the size of a packet that Linux passes to its card at this rate, bytes."""
     return min(MOST_BYTES, rate_bps / 8 / PER_SECOND)
 
 

@@ -1,4 +1,4 @@
-"""Changes values by dotted path, the form in which the command and sweeps name them."""
+"""Changes values by dotted path, the form used by the command line and by sweeps."""
 
 from __future__ import annotations
 

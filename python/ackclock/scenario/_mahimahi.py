@@ -1,4 +1,4 @@
-"""Reads Mahimahi traces: each line is a millisecond at which one packet may leave."""
+"""Reads Mahimahi traces: each line is a millisecond at which one packet may be sent."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ackclock._files import reads
 from ackclock.errors import ScenarioError, quote
 
 LARGEST_FILE = 128 * 2**20
-"""Bytes of the largest accepted trace: an hour at 500 Mbit/s."""
+"""Maximum size of an accepted trace, bytes: an hour at 500 Mbit/s."""
 
 _LINE = "a whole number of milliseconds in each line"
 
 
 @dataclass(frozen=True)
 class Opportunities:
-    """Opportunities in a trace.
+    """Delivery opportunities of a trace.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Opportunities:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Return the opportunities, one by one."""
+        """Return the opportunities one by one."""
         return self.trace.counts
 
 
@@ -50,7 +50,7 @@ def read(path: str) -> Opportunities:
     Raises
     ------
     ScenarioError
-        If it cannot be read or is no trace: file, line, what was found, what is allowed.
+        If the file cannot be read or is no trace: file, line, what was found, what is allowed.
     """
     allowed = f"a readable file of at most {LARGEST_FILE // 2**20} MiB"
     try:
@@ -58,7 +58,7 @@ def read(path: str) -> Opportunities:
         if not stat.S_ISREG(status.st_mode):
             found = "a folder" if stat.S_ISDIR(status.st_mode) else "no regular file"
             raise ScenarioError(source=path, found=found, allowed=allowed)
-        if status.st_size == 0:  # files of /proc have size 0 as well, and some would block a reader for ever
+        if status.st_size == 0:  # files in /proc also have size 0, and some would block a reader forever
             raise ScenarioError(source=f"{path}, line 1", found="an empty trace", allowed=_LINE)
         if status.st_size > LARGEST_FILE:
             raise ScenarioError(source=path, found=f"{status.st_size} bytes", allowed=allowed)
@@ -69,7 +69,7 @@ def read(path: str) -> Opportunities:
         raise ScenarioError(source=path, found=f"an unreadable file ({reason.lower()})", allowed=allowed) from None
     except ScenarioError:
         raise
-    except ValueError:  # a null byte in the name
+    except ValueError:  # the name contains a null byte
         raise ScenarioError(source=quote(path), found="a name that no file has", allowed=allowed) from None
 
 

@@ -11,11 +11,11 @@ from ackclock.own import OwnClass, described, named, short
 from ackclock.scenario._base import Files, Table, schema
 
 OWN = "custom:"
-"""Prefix of the name of a user's own controller."""
+"""Prefix of names of user-defined controllers."""
 
 
 MTU = 1500
-"""Bytes of a full IP packet, the unit in which a bandwidth-delay product is counted."""
+"""Size of a full IP packet, bytes: the unit of bandwidth-delay products."""
 
 
 class FlowsBase(Table):
@@ -29,26 +29,26 @@ class FlowsBase(Table):
 
     @property
     def label(self) -> str:
-        """Name of the group, in characters that can be printed."""
+        """Name of the group; all its characters are printable."""
         if self.name is not None:
             return shown(self.name)
         return self.workload.kind if self.is_plain else shown(short(self.congestion_control))
 
     @property
     def is_plain(self) -> bool:
-        """Whether it sends datagrams without a controller."""
+        """Whether the group sends datagrams without a controller."""
         return self.workload.kind in schema()["datagrams"]
 
     @property
     def own(self) -> OwnClass | None:
-        """The user's own controller class, with the current content of its file."""
+        """The user-defined controller class, with the current content of its file."""
         if not named(self.congestion_control):
             return None
         return described(self.congestion_control, self.congestion_control_options)
 
 
 class NetworkBase(Table):
-    """The links and how flows cross them."""
+    """The links, and the paths of flows over them."""
 
     __slots__ = ()
 
@@ -56,22 +56,20 @@ class NetworkBase(Table):
         return _engine.path_facts(self._given, path, Files)
 
     def base_rtt_ns(self, path: str | None = None) -> int:
-        """Return the round-trip propagation delay of a path, ns; `path` is its name in a graph, None its first."""
+        """Return the round-trip propagation delay of a path, ns; `path` is its name in a graph, None the first path."""
         return self._facts(path)[0]
 
     def bottleneck_bps(self, path: str | None = None) -> int | None:
-        """Return the bottleneck's rate: the link of that name, or the slowest link of a graph's path; None if all are
-        infinite.
+        """Return the rate of the bottleneck: the link of that name, or the slowest link of a graph's path; None if
+        all are infinite.
         """
         return self._facts(path)[1]
 
     def bdp_packets(self, path: str | None = None) -> Fraction:
-        """Return the bandwidth-delay product in full packets at the links' charge per packet (0 if no link has a
-        rate).
-        """
+        """Return the bandwidth-delay product in full packets, as links charge them (0 if no link has a rate)."""
         return Fraction(*self._facts(path)[2:])
 
 
 def mean_bps(link: Table) -> int | None:
-    """Return a link's rate, for a trace its mean; None if it is infinite."""
+    """Return the rate of a link (for a trace its mean); None if it is infinite."""
     return _engine.mean_bps(link, Files)

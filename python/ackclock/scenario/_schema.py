@@ -14,14 +14,13 @@ ABOUT = (
     "65000 bytes), and rules that involve several keys."
 )
 EXAMPLES = {65_535: "14 bytes"}
-"""Upper bound of a size -> example to use instead of the usual one; a framing has 16 bits.
-"""
+"""Upper bound of a size -> example that replaces the usual one; a framing has 16 bits."""
 OWN = r"^.+(\.py:[A-Za-z_]\w*|\.c|\.rs)$"
-"""Regular expression (ECMA 262) for the name of a class in a file, or of a C or Rust file."""
+"""Regular expression (ECMA 262) for a class in a file, or for a C or Rust file."""
 
 
 def json_schema(scenario: type[Table]) -> dict[str, Any]:
-    """Return the schema of the class of scenarios, with all tables that one may hold."""
+    """Return the schema of scenarios, with all tables that a scenario may contain."""
     tables = sorted((table for table in made.values() if table is not scenario), key=lambda table: table.__name__)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -125,7 +124,7 @@ def reference(table: type[Table]) -> dict[str, Any]:
 
 
 def kinds(family: str) -> dict[str, Any]:
-    """Return the schema of a family's table, selected by its kind."""
+    """Return the schema of a family's table, which is selected by its kind."""
     found = {entry["kind"]: reference(made[family, entry["kind"]]) for entry in schema()[family]}
     mapping = {kind: found[kind]["$ref"] for kind in sorted(found)}
     return {"discriminator": {"mapping": mapping, "propertyName": "kind"}, "oneOf": list(found.values())}
@@ -144,6 +143,6 @@ def registered(kind: str) -> list[str]:
 
 
 def quantity(*dimensions: units.Dimension, zero: bool = False, example: str | None = None) -> dict[str, Any]:
-    """Return the schema of a text with a unit."""
+    """Return the schema of a value written as text with a unit."""
     examples: Iterable[str] = [example] if example else (dimension.example for dimension in dimensions)
     return {"type": "string", "pattern": units.pattern(*dimensions, zero=zero), "examples": list(examples)}

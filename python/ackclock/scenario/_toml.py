@@ -1,4 +1,4 @@
-"""Reads TOML with the position of every value, and writes plain values."""
+"""Reads TOML with the position of every value, and writes plain values as TOML."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read_toml(text: str) -> tuple[dict[str, Any], dict[str, Placed]]:
     Raises
     ------
     ScenarioError
-        If it is not valid TOML: reason and position.
+        If the text is not valid TOML: reason and position.
     """
     values, places, wrong = _engine.read_toml(text)
     if wrong is not None:
@@ -34,7 +34,7 @@ def read_toml(text: str) -> tuple[dict[str, Any], dict[str, Placed]]:
 
 
 def to_toml(values: Mapping[str, Any]) -> str:
-    """Return TOML with tables of depth one and lists of tables as sections, and anything deeper inline.
+    """Return TOML in which tables of depth one and lists of tables are sections, and anything deeper is inline.
 
     Examples
     --------
@@ -82,8 +82,8 @@ def _key(key: str) -> str:
 
 
 def quoted(text: str) -> str:
-    r"""Return text in quotes with unprintable characters escaped, so that none of them affects a terminal that shows
-    the file.
+    r"""Return quoted text with unprintable characters escaped, so that a terminal that shows the file is not
+    affected.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The whole scenario: reading, changing and compiling it."""
+"""A complete scenario: reading, changing and compiling it."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ CapturePoint = Literal["sender", "receiver"]
 """Side whose packets are captured."""
 
 LARGEST_FILE = 2**20
-"""Bytes of the largest scenario file that is read."""
+"""Maximum size of a scenario file, bytes."""
 
 SET = "--set"
-"""Source of an error in a changed key, in place of a file."""
+"""Source named in errors about a changed key, instead of a file."""
 
 MOST_MEASURED = 100
-"""Largest number of flows whose performance a sweep measures by default."""
+"""Maximum number of flows whose performance a sweep measures by default."""
 
 
 class Scenario(Table):
-    """A network, its hosts and flows, and what to record: a value that equals a TOML file.
+    """A network, its hosts and flows, and the data to record: a value equivalent to a TOML file.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class Scenario(Table):
     keys = table_keys("scenario")
 
     compiled: _engine.Scenario
-    """Compiled form that the engine runs."""
+    """Compiled form for the engine."""
 
     if TYPE_CHECKING:
         name: str
@@ -98,15 +98,15 @@ class Scenario(Table):
         return _schema.json_schema(cls)
 
     def to_dict(self) -> dict[str, Any]:
-        """The keys that were given, as plain values."""
+        """Return the keys that were given, as plain values."""
         return self.compiled.written()
 
     def to_toml(self) -> str:
-        """The scenario as a file."""
+        """Return the scenario as TOML text."""
         return to_toml(self.to_dict())
 
     def _repr_html_(self) -> str:
-        """For notebooks: the file."""
+        """Return the TOML text for notebooks."""
         from ackclock import _html
 
         return _html.heading(f"Scenario {self.name}".strip()) + _html.text(self.to_toml())
@@ -116,21 +116,21 @@ class Scenario(Table):
         return {name: read(name).sha256 for name in sorted(set(_traces(self._given["network"])))}
 
     def controllers(self) -> list[tuple[str, str]]:
-        """Key and name of each group's controller."""
+        """Key and name of the controller of each group."""
         return [(f"flows.{i}.congestion_control", group.congestion_control) for i, group in enumerate(self.flows)]
 
     @property
     def flow_count(self) -> int:
-        """Flows of the run; each client of a population is one."""
+        """Number of flows of the run; each client of a population counts as one."""
         return self.compiled.flow_count()
 
     def own(self) -> tuple[OwnClass, ...]:
-        """The users' own classes that control its flows, each once."""
+        """User-defined classes that control its flows, without duplicates."""
         found = (group.own for group in self.flows)
         return tuple(dict.fromkeys(one for one in found if one is not None))
 
     def to_engine_json(self, *, capture: CapturePoint | None = None) -> str:
-        """Compile to what the engine reads: JSON in whole nanoseconds, bits per second and bytes.
+        """Compile to the engine's form: JSON with whole nanoseconds, bits per second and bytes.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class Scenario(Table):
         return self.compiled.text(capture)
 
     def to_engine(self) -> dict[str, Any]:
-        """Content of `to_engine_json`, as plain values and without the name, which does not affect the result."""
+        """Content of `to_engine_json` as plain values, without the name, which does not affect results."""
         return self.compiled.values()
 
     def measured(self) -> Scenario:
@@ -150,7 +150,7 @@ class Scenario(Table):
         return self.set("record.performance", True)
 
     def set(self, key: str, value: Any) -> Scenario:
-        """A copy with one value changed.
+        """Return a copy with one value changed.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class Scenario(Table):
         return self.set_all({key: value})
 
     def set_all(self, changes: Mapping[str, Any]) -> Scenario:
-        """A copy with several values changed at once, so that only the whole has to be possible.
+        """Return a copy with several values changed at once, so that only the result must be valid.
 
         Parameters
         ----------
@@ -194,13 +194,13 @@ def load(path: str | Path, *, own_code: bool = False, changes: Mapping[str, Any]
     Parameters
     ----------
     path
-        A TOML file of at most 1 MiB; or the name of a scenario that comes with ackclock, such as "first", where there is no file
-        of that name. `ackclock list` names them.
+        A TOML file of at most 1 MiB, or, if there is no such file, the name of a scenario shipped with ackclock, such
+        as "first". `ackclock list` names them.
     own_code
         Whether controllers may be named by a file of Python, which a run would execute.
     changes
-        Dotted path -> value, as for `Scenario.set_all`, put into what the file says before it is judged: keys that the file lacks may be
-        among them. An error in one of them names `--set` in place of the file.
+        Dotted path -> value, as for `Scenario.set_all`, applied before the file is checked: the file may lack some of
+        these keys. An error in one of them names `--set` instead of the file.
 
     Raises
     ------
@@ -218,9 +218,9 @@ def load(path: str | Path, *, own_code: bool = False, changes: Mapping[str, Any]
             )
         if status.st_size > LARGEST_FILE:
             raise ScenarioError(source=source, found=f"{status.st_size} bytes", allowed=allowed)
-        if status.st_size == 0:  # files of /proc have size 0 as well, and some would block a reader for ever
+        if status.st_size == 0:  # files in /proc also have size 0, and some would block a reader forever
             raise ScenarioError(source=source, found="an empty file", allowed=allowed, place=START)
-        # Editors on Windows begin UTF-8 with a byte order mark.
+        # Editors on Windows start UTF-8 files with a byte order mark.
         reads(path)
         text = Path(path).read_bytes().decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -262,12 +262,12 @@ def load(path: str | Path, *, own_code: bool = False, changes: Mapping[str, Any]
 
 
 def _within(key: str, changed: str) -> bool:
-    """Return whether a key is one of the changed keys, or below one."""
+    """Return whether a key is one of the changed keys or lies below one."""
     return key == changed or key.startswith(f"{changed}.")
 
 
 def _traces(value: Any) -> Iterator[str]:
-    """Return the names of the traces in plain values."""
+    """Yield the names of the traces in plain values."""
     if isinstance(value, dict):
         if value.get("kind") == "mahimahi":
             yield value["file"]
@@ -278,7 +278,7 @@ def _traces(value: Any) -> Iterator[str]:
 
 
 def with_files_of(value: Any, folder: Path) -> Any:
-    """Return plain values in which names of files are relative to the scenario's own folder."""
+    """Return plain values in which file names are relative to the scenario's own folder."""
     if isinstance(value, list):
         return [with_files_of(entry, folder) for entry in value]
     if not isinstance(value, dict):

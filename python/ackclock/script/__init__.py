@@ -1,4 +1,4 @@
-"""Packet scripts: TCP's behaviour, segment by segment, played against the simulated stack or the real kernel."""
+"""Packet scripts: tests of TCP's behaviour, segment by segment, against the simulated stack or the real kernel."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Code blocks of packet scripts: the `%{ ... }%` parts, evaluated over their syntax tree and never executed.
 
-A script comes from anywhere, so the blocks have a language of their own, cut from Python's: `assert`, `print`,
-assignments, arithmetic, comparisons, `and`/`or`/`not`, tuples of plain values, `%` on strings. There are no loops, so a
-block costs no more than its length; numbers, strings and depth are bounded, so its length is what it costs.
+Scripts may come from untrusted sources, so blocks are limited to a subset of Python: `assert`, `print`, assignments,
+arithmetic, comparisons, `and`/`or`/`not`, tuples of plain values, `%` on strings. Without loops, and with bounded
+numbers, strings and depth, the cost of a block is proportional to its length.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["CONSTANTS", "Block", "Outcome", "check", "evaluate"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Block:
-    """One code block at its time.
+    """One code block at the time of its execution.
 
     Parameters
     ----------
@@ -44,13 +44,13 @@ class Outcome:
     Parameters
     ----------
     verdict
-        "unsupported" if a block is not of the language, or asks for what the stack does not tell.
+        "unsupported" if a block uses anything outside the language, or a value that the stack does not report.
     line
         Line of the script that decided; 0 if all passed.
     message
-        Why, in one line; empty if all passed.
+        Reason in one line; empty if all passed.
     printed
-        What `print` was given, one entry per call.
+        Arguments of `print`, one entry per call.
     """
 
     verdict: Literal["pass", "fail", "unsupported"]
@@ -60,14 +60,14 @@ class Outcome:
 
 
 def check(blocks: Sequence[Block], *, provided: Collection[str] | None = None) -> Outcome:
-    """Whether all blocks are of the language, without evaluating any.
+    """Check that all blocks use only the language, without evaluating them.
 
     Parameters
     ----------
     blocks
-        In the order of the script; their `names` are not looked at.
+        Blocks in the order of the script; their `names` are not used.
     provided
-        Names that the stack will set; None = do not look.
+        Names that the stack will set; None: not checked.
 
     Examples
     --------
@@ -92,12 +92,12 @@ def check(blocks: Sequence[Block], *, provided: Collection[str] | None = None) -
 
 
 def evaluate(blocks: Sequence[Block]) -> Outcome:
-    """Evaluate the blocks of one script in order; variables live from block to block.
+    """Evaluate the blocks of one script in order; variables persist between blocks.
 
     Parameters
     ----------
     blocks
-        In the order of the script, each with the state of its time.
+        Blocks in the order of the script, each with the state at its time.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Many scripts, on one backend or on both."""
+"""Plays many scripts, on one backend or on both."""
 
 from __future__ import annotations
 
@@ -37,9 +37,8 @@ class Compared:
 
     @property
     def agreement(self) -> Agreement:
-        """Whether verdicts and packets are equal, and what was printed: "same" or "differs".
-
-        Where the script says that the kernel differs: "known" if it does, "stale" if it does not.
+        """Agreement of verdicts, packets and printed text: "same" or "differs". If the script says that the kernel
+        differs, "known" if it does and "stale" if it does not.
         """
         same = self.difference is None
         if self.reason is None:
@@ -54,7 +53,7 @@ class Compared:
             said = [f"{verdict}{f' at line {line}' if line else ''}" for verdict, line in verdicts]
             return f"{said[0]}, kernel {said[1]}"
         if self.sim.verdict == "unsupported":
-            return None  # each stops where it finds out
+            return None  # each backend stops at the point where it detects that
         if (packets := different_packet(self.sim.trace, self.linux.trace)) is not None:
             return packets
         for mine, its in zip(self.sim.printed, self.linux.printed, strict=False):
@@ -63,7 +62,7 @@ class Compared:
         return None
 
     def to_json(self) -> dict[str, Any]:
-        """For `ackclock script --backend both --json`."""
+        """Return plain values for `ackclock script --backend both --json`."""
         return {
             "path": self.sim.path,
             "agreement": self.agreement,
@@ -77,14 +76,14 @@ class Compared:
 def play_each(
     paths: Sequence[Path], *, backend: Backend | Literal["both"] = "sim", **options: Any
 ) -> Iterator[Played | Compared | InputError]:
-    """Play scripts one after the other, in the kernel one per CPU at a time.
+    """Play scripts one at a time in the simulator, and one per CPU in the kernel.
 
     Parameters
     ----------
     paths
         The files.
     backend
-        Where.
+        "sim", "linux" or "both".
     options
         As for `play`.
 

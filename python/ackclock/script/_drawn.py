@@ -1,9 +1,9 @@
-"""Packet scripts drawn at random: a stream of ACKs and SACKs drawn from a seed, without expectations.
-
-Two kinds. "receiver": some data packets are lost, some arrive late, and a receiver as RFC 2018 and RFC 2883 describe it acknowledges the
-others; some of its ACKs are lost. What it acknowledges depends on what was sent, so the simulated stack is asked for that, event by
-event. "free": each ACK has any number and any SACK blocks at segment boundaries, whatever arrived. Each ends by printing the socket's
-state. Both hosts play the same calls and packets; the packets that they send, and what is printed, are compared.
+"""Packet scripts drawn at random: a stream of ACKs and SACKs drawn from a seed, without expectations. There are two
+kinds. "receiver": some data packets are lost, some arrive late, and a receiver that follows RFC 2018 and RFC 2883
+acknowledges the others; some of its ACKs are lost. Its ACKs depend on the data sent so far, which is taken from the
+simulated stack event by event. "free": each ACK has an arbitrary number and arbitrary SACK blocks at segment
+boundaries. Each ends by printing the socket's state. Both hosts play the same calls and packets; the packets that
+they send, and what is printed, are compared.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ KINDS: tuple[Kind, ...] = ("receiver", "free")
 
 MOST_EVENTS = 60
 MOST_MS = 20_000
-"""Limits of packets and time after which a script ends."""
+"""Maximum number of packets, and time after which a script ends, ms."""
 
 STATE = (
     "tcpi_snd_cwnd", "tcpi_snd_ssthresh", "tcpi_ca_state", "tcpi_total_retrans", "tcpi_reordering", "tcpi_lost",
     "tcpi_sacked", "tcpi_unacked", "tcpi_delivered",
 )  # fmt: skip
-"""State that is printed at the end."""
+"""State variables printed at the end."""
 
 _DATA = re.compile(r"^(\d+\.\d+) > \S+ (\d+):(\d+)\((\d+)\)")
 
@@ -56,14 +56,14 @@ class DrawnScript:
     events: tuple[tuple[int, str], ...]
 
     def text(self, *, until_ms: int | None = None) -> str:
-        """The script; its state is printed half a second after the last event, or at `until_ms`."""
+        """Return the script's text; the state is printed half a second after the last event, or at `until_ms`."""
         end = max([at for at, _ in self.events], default=0) + 500 if until_ms is None else until_ms
         lines = [f"{at / 1000:.3f} {line}" for at, line in self.events]
         return "\n".join([*self.head, *lines, f"{end / 1000:.3f} %{{ print({', '.join(STATE)}) }}%", ""])
 
 
 def drawn_scripts(kind: str, seed: int, count: int) -> list[DrawnScript]:
-    """Draw scripts; each depends on the kind, the seed and its number alone.
+    """Draw scripts; each depends only on the kind, the seed and its number.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def drawn_scripts(kind: str, seed: int, count: int) -> list[DrawnScript]:
     seed
         Any number.
     count
-        How many.
+        Number of scripts.
 
     Raises
     ------
@@ -86,14 +86,14 @@ def drawn_scripts(kind: str, seed: int, count: int) -> list[DrawnScript]:
 
 
 def shrink(script: DrawnScript, differs: Callable[[DrawnScript], bool]) -> DrawnScript:
-    """Return the script without the events that the difference does not need, found by leaving out one after another.
+    """Return the script without events that the difference does not need, found by leaving them out one at a time.
 
     Parameters
     ----------
     script
-        One that differs.
+        Script that differs.
     differs
-        Whether a script does.
+        Whether a script differs.
     """
     step = max(1, len(script.events) // 2)
     while True:
@@ -114,7 +114,7 @@ _Draw = Callable[[], float]
 
 
 class _Writer:
-    """Head of a script, and segments of the connection."""
+    """Beginning of a script, and the segments of its connection."""
 
     def __init__(self, draw: _Draw) -> None:
         self.draw = draw
@@ -150,7 +150,7 @@ class _Writer:
         return f"write(4, ..., {size}) = {size}"
 
     def edge(self, segment: int) -> int:
-        """Number of the first byte of a segment."""
+        """Return the sequence number of a segment's first byte."""
         return 1 + segment * self.mss
 
     def ack(self, number: int, blocks: Sequence[tuple[int, int]] = ()) -> str:
@@ -183,7 +183,7 @@ def _by_rfc(name: str, draw: _Draw) -> DrawnScript:
     script = DrawnScript(name=name, head=it.head, events=((it.rtt_ms + 10, it.write(it.segments)),))
     got: set[int] = set()
     recent: list[int] = []
-    waiting: list[tuple[int, int]] = []  # arrivals: when the ACK would be back, segment
+    waiting: list[tuple[int, int]] = []  # arrivals: time at which the ACK would be back, segment
     seen, next_, now = 0, 0, it.rtt_ms + 10
     horizon = now + 1
     while len(script.events) < MOST_EVENTS and horizon < MOST_MS and next_ < it.segments:
@@ -202,7 +202,7 @@ def _by_rfc(name: str, draw: _Draw) -> DrawnScript:
             continue
         due, segment = waiting[0]
         if due > horizon:
-            horizon = due  # packets sent before may arrive earlier
+            horizon = due  # packets sent earlier may still arrive earlier
             continue
         waiting.pop(0)
         again = segment in got or segment < next_
@@ -222,7 +222,7 @@ def _by_rfc(name: str, draw: _Draw) -> DrawnScript:
 
 
 def _blocks(it: _Writer, got: set[int], next_: int, recent: Sequence[int]) -> list[tuple[int, int]]:
-    """SACK blocks, the one with the latest arrival first (RFC 2018 section 4)."""
+    """Return SACK blocks, the one with the latest arrival first (RFC 2018 section 4)."""
     blocks: list[tuple[int, int]] = []
     for segment in recent:
         if segment < next_:
@@ -239,7 +239,7 @@ def _blocks(it: _Writer, got: set[int], next_: int, recent: Sequence[int]) -> li
 
 
 def _data(script: DrawnScript, until_ms: int) -> list[tuple[float, int, int]]:
-    """Data that the simulated stack has sent by then: ms, first byte, end."""
+    """Return the data that the simulated stack has sent by that time: ms, first byte, end."""
     sent = []
     for line in _simulated(script.text(until_ms=until_ms)).trace:
         if (found := _DATA.match(line)) and int(found[4]):

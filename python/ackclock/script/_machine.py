@@ -1,4 +1,4 @@
-"""The machine of code blocks: runs a syntax tree that the language allows, on values that stay small."""
+"""The interpreter of code blocks: runs a syntax tree of the allowed language, on values of bounded size."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ CONSTANTS: Mapping[str, int] = {
         for bit, name in enumerate(("TIMESTAMPS", "SACK", "WSCALE", "ECN", "ECN_SEEN", "SYN_DATA"))
     },
 }
-"""Names that every block sees (Linux `tcp_states.h`, `uapi/linux/tcp.h`)."""
+"""Names visible to every block (Linux `tcp_states.h`, `uapi/linux/tcp.h`)."""
 
 LANGUAGE_PREFIXES = ("tcpi_", "tcpv_", "bbr_", "dctcp_", "skmem_", "SK_MEMINFO_", "TCP_", "TCPI_")
-"""Names of this form come from the stack: if one is missing, the error is ours, not the script's."""
+"""Pattern of names that come from the stack: a missing one is an error of ackclock, not of the script."""
 
 
 class Machine:
-    """Runs statements of a tree that `allow` has seen.
+    """Runs statements of a tree that `allow` has accepted.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class Machine:
         self._characters = 0
 
     def run(self, node: ast.stmt) -> None:
-        """Run one statement; `Stop` if that decides the verdict."""
+        """Run one statement; raises `Stop` if it decides the verdict."""
         try:
             self._statement(node)
         except (ArithmeticError, TypeError, ValueError) as error:
@@ -161,7 +161,7 @@ class Machine:
     def _scalar(self, node: ast.expr) -> Scalar:
         value = self._value(node)
         if isinstance(value, tuple):
-            # Tuples in tuples could share their parts, and double in size with each line.
+            # Nested tuples could share their parts, and double in size with each line.
             raise refuse("a tuple in a tuple", node)
         return value
 
@@ -233,7 +233,7 @@ def _call(name: str, args: list[Value]) -> Value:
         raise ValueError(f"{name} of nothing")
     if any(isinstance(i, float) and math.isnan(i) for i in items):
         return math.nan
-    best: Scalar = (min if name == "min" else max)(items)  # unlike values: TypeError, caught
+    best: Scalar = (min if name == "min" else max)(items)  # unequal types raise TypeError, which is caught
     return best
 
 

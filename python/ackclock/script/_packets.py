@@ -1,4 +1,4 @@
-"""Packets sent by two hosts, compared one by one: flags, numbers, lengths, options, windows; times within a
+"""Compares the packets sent by two hosts one by one: flags, numbers, lengths, options and windows, and times within a
 tolerance.
 """
 
@@ -11,17 +11,18 @@ from itertools import zip_longest
 __all__ = ["NEAR_S", "different_packet"]
 
 NEAR_S = 0.0025
-"""Packets that leave within this of one another leave at one time: two ticks of the timer, and the microseconds by which an
-injected packet is late in the kernel."""
+"""Maximum distance of packets that count as sent at the same time: two timer ticks, and the few microseconds by which
+an injected packet is late in the kernel.
+"""
 
 NEAR_STAMPS = 3
-"""Timestamps are read off clocks of 1 ms."""
+"""Tolerance of timestamps, which are read from clocks with a resolution of 1 ms."""
 
 _STAMP = re.compile(r"TS val (\d+) ecr (\d+)")
 
 
 def different_packet(ours: Sequence[str], theirs: Sequence[str]) -> str | None:
-    """The first packet sent that is not equal, in words; None if all are.
+    """Return the first packet that differs, in words; None if all are equal.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ _Sent = tuple[float, str, int | None]
 
 
 def _sent(trace: Sequence[str]) -> Iterator[_Sent]:
-    """Time, packet without its own timestamp, and that timestamp counted from the host's first one."""
+    """Yield time, packet without its own timestamp, and that timestamp relative to the host's first one."""
     first: int | None = None
     for line in trace:
         at, direction, packet = line.split(" ", 2)

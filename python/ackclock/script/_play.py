@@ -1,4 +1,4 @@
-"""Play a packet script: the engine or the guest kernel plays packets and calls, the code blocks are evaluated here."""
+"""Plays a packet script: the engine or the guest kernel plays packets and calls, and code blocks are evaluated here."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ class Played:
     path
         The file.
     verdict
-        "unsupported" if the script holds what cannot be played.
+        "unsupported" if the script contains something that cannot be played.
     line
-        Line of the script that decided; 0 if all passed, or if it was none of its lines.
+        Line of the script that decided; 0 if all passed, or if no line decided.
     expected, actual
-        Of a failure: what the script says, what was.
+        Expectation of the script, and the actual event, for a failure.
     unsupported
-        Which construct.
+        Construct that is not supported.
     deviation_s
-        By how much the expected packet furthest from its time was off, within the tolerance.
+        Maximum deviation of an expected packet from its time, within the tolerance.
     trace
         Packets in both directions, a line each, up to the one that decided.
     printed
-        What `print` was given in the code blocks.
+        Arguments of `print` in the code blocks.
     """
 
     path: str
@@ -55,13 +55,13 @@ class Played:
     printed: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, str | int | None]:
-        """For `ackclock script --json`."""
+        """Return plain values for `ackclock script --json`."""
         names = ("path", "verdict", "line", "expected", "actual", "unsupported")
         return {name: getattr(self, name) for name in names}
 
 
 def find(paths: Sequence[Path]) -> list[Path]:
-    """The scripts among files and folders; those of a folder in order of their names.
+    """Return the scripts among files and folders; those of a folder in order of their names.
 
     Raises
     ------
@@ -105,13 +105,13 @@ def play(
     hz
         Timer ticks per second; 0 = exact timers.
     tolerance_us
-        By how much times may differ, instead of what the script says (4000 if it says nothing).
+        Tolerance of times, in place of the script's own (4000 if it sets none).
     sysctls
         Kernel parameters set after the script's own.
     defines
-        Words of the script and what they stand for; its own definitions win.
+        Words of the script and their replacements; the script's own definitions take precedence.
     strict
-        A packet that no expectation took is a failure, also after the last expectation.
+        Whether a packet without an expectation is a failure, also after the last expectation.
     backend
         "sim": the simulated stack; "linux": the guest kernel (`ackclock linux build`), which has one profile and 1000
         ticks per second.
@@ -121,7 +121,7 @@ def play(
     Raises
     ------
     InputError
-        If the file cannot be read, is not of the language, or a parameter is out of its range.
+        If the file cannot be read, is no packet script, or a parameter is out of range.
     UnavailableError
         If there is no kernel, or the guest fails.
     """
@@ -134,13 +134,15 @@ def play(
 
 
 def linux_differs(path: Path) -> str | None:
-    """Return why the kernel differs from the script, if its author knows: a line `// linux-differs: reason`."""
+    """Return the reason why the kernel differs from the script, if its author gives one in a line `// linux-differs:
+    reason`.
+    """
     found = _LINUX_DIFFERS.search(_text(path))
     return found[1] if found else None
 
 
 def _check_kind(path: Path) -> None:
-    if path.exists() and not path.is_file():  # a pipe or a device may have no end, or never begin
+    if path.exists() and not path.is_file():  # a pipe or device may have no end, or block when opened
         raise InputError(f"{path}: found no regular file; allowed: a packet script")
 
 
@@ -205,7 +207,7 @@ def _with_blocks(path: str, told: dict[str, Any]) -> Played:
     )
     if told["verdict"] == "unsupported" or outcome.verdict == "pass":
         return played
-    # Constructs that a block may not hold are never played; else the first line that differs decides.
+    # A construct that the language lacks decides the verdict; otherwise the first line that differs does.
     if told["verdict"] == "fail" and outcome.verdict == "fail" and outcome.line > told["line"]:
         return played
     if outcome.verdict == "unsupported":

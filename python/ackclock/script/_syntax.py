@@ -1,4 +1,4 @@
-"""The language of code blocks: the permitted parts of Python's syntax, and their sizes."""
+"""The language of code blocks: the permitted subset of Python's syntax, and size limits."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ ALLOWED = "assert, print, assignments, arithmetic, comparisons, and/or/not, tupl
 
 
 class Stop(Exception):
-    """The verdict is known.
+    """Raised when the verdict is known.
 
     Parameters
     ----------
     verdict
-        Which.
+        Verdict of the script.
     message
-        Why.
+        Reason in one line.
     node
-        Where in the block: a node, or a line counted from 1.
+        Position in the block: a node, or a line counted from 1.
     """
 
     def __init__(self, verdict: Literal["fail", "unsupported"], message: str, node: ast.AST | int = 1) -> None:
@@ -44,12 +44,12 @@ class Stop(Exception):
 
 
 def parse(text: str) -> ast.Module:
-    """The syntax tree of a block; its first line may be indented unlike the others."""
+    """Return the syntax tree of a block, whose first line may be indented differently."""
     if len(text) > MAX_TEXT:
         raise Stop("unsupported", f"a code block of more than {MAX_TEXT} characters")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an odd escape in a string does not matter to us
+            warnings.simplefilter("ignore")  # odd escapes in strings are harmless
             return _tree(inspect.cleandoc(text) + "\n\n")  # the last line may continue
     except SyntaxError as error:
         raise Stop("fail", f"not Python: {error.msg}", error.lineno or 1) from None
@@ -68,7 +68,7 @@ def _tree(text: str) -> ast.Module:
     except SyntaxError:
         if _PRINT.search(text) is None:
             raise
-        return ast.parse(_PRINT.sub(r"\1print(\2)", text))  # Python 2, as in older scripts
+        return ast.parse(_PRINT.sub(r"\1print(\2)", text))  # Python 2's print, as in older scripts
 
 
 BINARY: Mapping[type[ast.operator], Callable[[int | float, int | float], int | float]] = {
@@ -127,7 +127,7 @@ _WORDS: Mapping[type[ast.AST], str] = {
 
 
 def allow(node: ast.AST, depth: int = 0) -> None:
-    """Refuse a tree that holds anything but the language."""
+    """Refuse a tree with anything outside the language."""
     if depth > MAX_DEPTH:
         raise Stop("unsupported", f"expressions nested deeper than {MAX_DEPTH}", node)
     if not isinstance(node, _NODES):
@@ -153,12 +153,12 @@ def _allow_constant(node: ast.Constant) -> None:
 
 
 def refuse(what: str, node: ast.AST) -> Stop:
-    """Raised for anything outside the language."""
+    """Return the exception for a node outside the language."""
     return Stop("unsupported", f"{what} is not allowed in a code block; allowed: {ALLOWED}", node)
 
 
 def bounded(value: Value, node: ast.AST) -> Value:
-    """Return the value, if it is small enough to continue with."""
+    """Return the value if it is small enough to continue with; refuse it otherwise."""
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
         raise Stop("unsupported", f"a number of more than {MAX_BITS} bits", node)
     if isinstance(value, str) and len(value) > MAX_STRING:

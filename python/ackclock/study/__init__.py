@@ -1,4 +1,4 @@
-"""Claims, verdicts and studies: the machinery that every study shares."""
+"""Claims, verdicts and studies: the parts that all studies share."""
 
 from ackclock.judge.bound import Bound, Verdict, above, at_least, at_most, below, between, exactly, number, same
 from ackclock.judge.evidence import Evidence, Quantity, conjunction

@@ -1,4 +1,4 @@
-"""Checks return values of a study's functions: they have the expected type, or one line names the function."""
+"""Checks the return values of a study's functions: a value of the wrong type gives one line that names the function."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["checked", "every", "of", "one"]
 
 @contextmanager
 def of(function: Any) -> Iterator[None]:
-    """Context manager that reports in one line what a function of a user's study raises, or an unusable return value;
-    errors of our own studies keep their traceback.
+    """Report in one line what a function of a user's study raises, or an unusable return value. Errors of our own
+    studies keep their traceback.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def one(function: Any, found: Any, kind: Any, allowed: str) -> Any:
 
 
 def checked(function: Any, check: Callable[[], None]) -> None:
-    """Check a return value; the error line begins with the function's name."""
+    """Check a return value. The error message begins with the function's name."""
     try:
         check()
     except InputError as error:
@@ -69,7 +69,7 @@ def every(function: Any, found: Any, kind: Any, allowed: str) -> tuple[Any, ...]
 
 
 def _inner(function: Any) -> Any:
-    """Return the study's function inside our own wrapper classes."""
+    """Return the study's own function from inside our wrappers."""
     for _ in range(10):
         held = function.func if isinstance(function, partial) else getattr(function, "of", None)
         if not callable(held):

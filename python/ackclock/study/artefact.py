@@ -1,6 +1,6 @@
 """Writes a study as an artefact that another person can run: one command, the versions, and the expected results.
 
-A study that is a folder is copied whole, because no package contains it. The parts are those of ACM's artefact review
+A study in a folder is copied completely, because no package contains it. The parts are those of ACM's artefact review
 (Artifact Review and Badging, version 1.1): documented, consistent, complete, exercisable, and with reproducible
 results.
 """
@@ -25,10 +25,10 @@ from ackclock.study.study import Study
 EXPECTED = "expected.json"
 BUILD = "build.txt"
 WRITTEN = ("README.md", "claims.md", EXPECTED, "plan.json", "reproduce.sh", "requirements.txt", BUILD)
-"""Files of an artefact, beside the folder of the study if it has one."""
+"""Files of an artefact, in addition to the folder of the study if it has one."""
 
 LARGEST = 64 * 2**20
-"""Largest size in bytes of a study's folder: reports and stores are kept elsewhere."""
+"""Largest size of a study's folder, bytes: reports and stores belong elsewhere."""
 
 WHEELS = "wheels"
 """Folder of the included wheel."""
@@ -96,12 +96,12 @@ def called(study: Study) -> str:
 
 
 def asked(study: Study) -> str:
-    """Return the name by which a command in the artefact's folder selects the study."""
+    """Return the name by which commands in the artefact's folder select the study."""
     return study.name if study.source is None else f"./{called(study)}"
 
 
 def files(study: Study, artefact: Path) -> Iterator[tuple[Path, bytes]]:
-    """Return the files of the study's own folder, without hidden files and Python's caches; nothing for a study of the
+    """Yield the files of the study's own folder, without hidden files and Python's caches; none for a study of the
     package.
 
     Raises
@@ -130,14 +130,14 @@ def files(study: Study, artefact: Path) -> Iterator[tuple[Path, bytes]]:
 
 
 def build() -> str:
-    """The engine's build, as `ackclock --version` prints it."""
+    """Return the engine's build, as printed by `ackclock --version`."""
     from ackclock import _engine
 
     return f"build {_engine.build()}, profile {_engine.profile()}"
 
 
 def _packed(wheel: Path) -> bytes:
-    """The wheel, if it is one of this version."""
+    """Return the contents of the wheel. Refused unless it belongs to this version."""
     expected = f"ackclock-{version('ackclock')}-"
     try:
         with zipfile.ZipFile(wheel) as opened:
@@ -152,14 +152,14 @@ def _packed(wheel: Path) -> bytes:
 
 
 def _pinned(name: str, found: str, packed: tuple[str, bytes] | None) -> str:
-    """A line of requirements.txt."""
+    """Return a line of requirements.txt."""
     if name != "ackclock" or packed is None:
         return f"{name}=={found}\n"
     return f"./{WHEELS}/{packed[0]}  # SHA-256 {hashlib.sha256(packed[1]).hexdigest()}\n"
 
 
 def versions() -> Iterator[tuple[str, str]]:
-    """Versions of the packages that are installed here."""
+    """Yield the versions of the packages that are installed here."""
     for name in NEEDED:
         try:
             yield name, version(name)
@@ -168,7 +168,7 @@ def versions() -> Iterator[tuple[str, str]]:
 
 
 def expectation(study: Study) -> dict[str, Any]:
-    """Verdicts and values of the record, of each scale."""
+    """Return the verdicts and values of the record at each scale."""
     return {
         "schema": "ackclock.artefact/1",
         "study": study.name,
@@ -182,7 +182,7 @@ def expectation(study: Study) -> dict[str, Any]:
 
 
 def script(study: Study) -> str:
-    """Script that runs the study as it was recorded, and again with seeds that were never looked at."""
+    """Return a script that runs the study as it was recorded, and again with seeds that were never used before."""
     return f"""#!/bin/sh
 # Runs the study twice: with the recorded seeds, and with seeds that follow from the hash of plan.json.
 # Exit code 0: every verdict is the recorded one. The first argument is the scale: quick (default) or paper.

@@ -1,4 +1,4 @@
-"""Experiments as cells: scenarios under many seeds, each with identifying values and the data kept of its runs."""
+"""Experiments as cells: scenarios under many seeds, each with the values that identify it and the data of its runs that are kept."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ackclock.study.plan import Plan, first_seed
 from ackclock.study.study import Data
 
 Reduce = Callable[[Batch], pl.DataFrame]
-"""Function from a cell's runs to rows; a row of a single run has its `seed`."""
+"""Function from a cell's runs to rows. A row that describes a single run has its `seed`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,9 +33,9 @@ class Cell:
     seeds
         Number of runs.
     needs
-        Table of the runs -> columns that are read; a store keeps nothing else, and `keep` sees nothing else.
+        Table of the runs -> columns that are read. Other data is neither stored nor passed to `keep`.
     keep
-        Table of the experiment -> function that makes its rows; None: the needed tables unchanged.
+        Table of the experiment -> function that computes its rows; None: the needed tables unchanged.
     network
         Network implementation on the kernel backend.
     """
@@ -53,7 +53,7 @@ class Cell:
         return first_seed(plan.salt + self.stream)
 
     def tables(self, batch: Batch) -> dict[str, pl.DataFrame]:
-        """Tables kept of the cell's runs."""
+        """Return the tables that are kept of the cell's runs."""
         if self.keep is None:
             return {name: getattr(batch, name).select("seed", *columns) for name, columns in self.needs.items()}
         return {name: reduce(batch) for name, reduce in self.keep.items()}
@@ -66,8 +66,8 @@ def _told(value: object) -> str:
 def collect(name: str, cells: Sequence[Cell], plan: Plan, *, numbered: bool = False) -> Data:
     """Make the runs of all cells, or find them in the plan's store, and join the kept tables.
 
-    The runs of one cell are in memory at a time. With a store, those of all cells are made first, so that many workers
-    have something to do, and an experiment that was stopped goes on where it was.
+    Only the runs of one cell are in memory at a time. With a store, the runs of all cells are made first, so that many
+    workers can be used, and a stopped experiment continues where it was.
 
     Parameters
     ----------
@@ -120,5 +120,5 @@ def collect(name: str, cells: Sequence[Cell], plan: Plan, *, numbered: bool = Fa
 
 
 def _join(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Join cells; those without rows may not know the types of their columns."""
+    """Join cells. Tables without rows are left out, because they may not have the types of their columns."""
     return pl.concat([part for part in parts if part.height] or parts[:1])

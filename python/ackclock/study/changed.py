@@ -1,4 +1,4 @@
-"""Verdicts that differ from an earlier version's, each with a reason."""
+"""Verdicts that differ from those of an earlier version, each with a reason."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Before:
         return {name.strip(): rest.strip() for name, _, rest in pairs}
 
     def rows(self, claims: Iterable[Claim], records: tuple[Record, ...]) -> Iterator[tuple[str, str, str, str]]:
-        """Return claim, former verdicts, current verdicts and reason; a missing reason is empty."""
+        """Yield claim, former verdicts, current verdicts and reason; a missing reason is empty."""
         before, why = self._read(self.verdicts), self._read(self.why)
         for claim in claims:
             was, now = before.get(claim.id, "not asked"), told(claim, records)
@@ -56,7 +56,7 @@ class Before:
                 yield claim.id, was, now, why.get(claim.id, "")
 
     def missing(self, claims: Iterable[Claim], records: tuple[Record, ...]) -> tuple[set[str], set[str]]:
-        """Return claims that changed without a sentence, and claims with a sentence that did not change."""
+        """Return the claims that changed without a reason, and the claims with a reason that did not change."""
         changed = {name: reason for name, _, _, reason in self.rows(claims, records)}
         return {name for name, reason in changed.items() if not reason}, set(self._read(self.why)) - set(changed)
 

@@ -1,7 +1,7 @@
-"""A claim: one sentence of a publication as two tests, for what it states and for the size of the effect.
+"""A claim: one sentence of a publication as two tests, one of the statement itself and one of the size of the effect.
 
 Only the first, the *direction* that the publication states, counts as reproduced. The *magnitude* is a number that the
-publication prints or that we added, and has a verdict of its own.
+publication prints or that we added, with a separate verdict.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from ackclock.study.reading import Reading
 
 Tables: TypeAlias = "Mapping[str, pl.DataFrame]"
-"""Tables of the experiments by name, as claims and figures get them."""
+"""Tables of the experiments by name, as passed to claims and figures."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """Criterion for values that do not know their bound: every value that `of` computes has to lie in `bound`.
+    """Criterion for values without a bound of their own: every value that `of` computes has to lie in `bound`.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """Bound of a criterion declared with the claim, which the measure receives.
+    """Criterion whose bound is declared with the claim and passed to the measure.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ BoundBy = Literal["stated", "printed", "ours"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Criterion:
-    """Condition for one half of a claim.
+    """Condition that one half of a claim has to meet.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class Criterion:
     over: Literal["each", "general", "turns"] = "each"
 
     def judge(self, tables: Tables, looks: int = 1) -> Judged:
-        """Measure and decide; for `looks` see `Evidence.judge`."""
+        """Measure and judge; for `looks` see `Evidence.judge`."""
         with answer.of(self.measure):
             evidence = answer.every(self.measure, self.measure(tables), Evidence, "ackclock.judge.Evidence, or several")
             for e in evidence:
@@ -129,7 +129,7 @@ TURNS = "turns"
 
 
 def _turned(verdict: Verdict) -> Verdict:
-    """Return the verdict on a cause: the verdict of its claim's criterion without the cause, reversed."""
+    """Return the verdict on a cause: the reverse of the verdict on its claim's criterion without the cause."""
     if verdict is Verdict.HOLDS:
         return Verdict.FAILS
     return Verdict.HOLDS if verdict in AGAINST else verdict
@@ -145,11 +145,11 @@ class Judged:
 
     @property
     def decisive(self) -> Evidence | None:
-        """The number that settles the verdict."""
+        """The number that decides the verdict."""
         return decisive(self.evidence)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         shown = self.decisive
         interval = shown.interval if shown else None
         return {
@@ -174,7 +174,7 @@ DIRECTION, MAGNITUDE = "direction", "magnitude"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cause:
-    """A sentence "because X", tested by removing X, or by adding it where it is absent.
+    """A cause ("because X"), tested by removing X, or by adding it where it is absent.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ class Cause:
 
     @property
     def name(self) -> str:
-        """Name among the halves of the claim."""
+        """Name of the cause among the halves of the claim."""
         return f"because {self.because}"
 
 
@@ -249,7 +249,7 @@ class Claim:
             yield cause.name, cause.criterion
 
     def judge(self, tables: Tables, looks: int = 1) -> Outcome:
-        """Measure and decide; for `looks` see `Evidence.judge`."""
+        """Measure and judge; for `looks` see `Evidence.judge`."""
         return Outcome(claim=self, halves={name: criterion.judge(tables, looks) for name, criterion in self.halves})
 
 
@@ -268,19 +268,19 @@ class Outcome:
 
     @property
     def verdict(self) -> Verdict:
-        """Verdict of the claim: that of its direction, which alone counts as reproduced; for a bare number, its own."""
+        """Verdict of the claim: that of its direction, which alone counts as reproduced. A claim that is a bare number has the verdict of the number."""
         if self.claim.not_comparable:
             return Verdict.NOT_COMPARABLE
         return self.main.verdict if self.main else Verdict.UNDECIDED
 
     @property
     def main(self) -> Judged | None:
-        """Half that gives the claim's verdict."""
+        """Half that determines the claim's verdict."""
         return self.halves.get(DIRECTION) or self.halves.get(MAGNITUDE)
 
     @property
     def beside(self) -> Judged | None:
-        """The magnitude, if there is a direction as well."""
+        """The magnitude of a claim that also has a direction; otherwise None."""
         return self.halves.get(MAGNITUDE) if DIRECTION in self.halves else None
 
     @property
@@ -292,10 +292,10 @@ class Outcome:
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """The numbers of both halves."""
+        """The numbers of all halves and causes."""
         return tuple(e for half in self.halves.values() for e in half.evidence)
 
     @property
     def decisive(self) -> Evidence | None:
-        """The number that settles the verdict."""
+        """The number that decides the verdict."""
         return self.main.decisive if self.main else None

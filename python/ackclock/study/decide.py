@@ -1,6 +1,6 @@
-"""Makes more runs for undecided claims, until they are decided or need more than the available time.
+"""Makes more runs for undecided claims until they are decided, or until the next round would exceed the available time.
 
-The first look is that of the scale; what repeated looks cost is said in `judge.looks`.
+The first look is that of the scale. The cost of repeated looks is described in `judge.looks`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ackclock.study.study import Study, carry_out
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decided:
-    """Outcome of a claim that was undecided.
+    """Outcome of a claim that was undecided in the first round.
 
     Parameters
     ----------
@@ -45,14 +45,14 @@ class Decided:
 
     @property
     def asked(self) -> bool:
-        """False if the scale is too small for the question, so that every deciding number was left open."""
+        """Whether the scale can answer the question. False if the scale is so small that every deciding number has no value."""
         half = self.outcome.main
         left = _open(half.evidence) if half else []
         return not left or any(e.seeds or not math.isnan(e.value) for e in left)
 
     @property
     def told(self) -> str:
-        """Sentence that describes the outcome."""
+        """The outcome as a sentence."""
         if self.outcome.verdict is not Verdict.UNDECIDED:
             return f"{self.claim.id}: {self.outcome.verdict}, with {self.times} times the runs of the scale"
         if not self.asked:
@@ -70,7 +70,7 @@ def decide(
     *,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Decided]:
-    """Double the runs of undecided claims until each is decided, or the next round would take too long.
+    """Double the runs of undecided claims until each is decided, or until the next round would take too long.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def decide(
     before: list[str] = []
     hopeless = {c.id: 0 for c in open_}
     while open_:
-        # a share may lie on its limit by chance once
+        # a share may lie on its limit once by chance
         for c in open_:
             hopeless[c.id] = 0 if math.isfinite(results[c.id].needed) else hopeless[c.id] + 1
         hopeful = [c for c in open_ if results[c.id].asked and hopeless[c.id] < HOPELESS]
@@ -116,7 +116,7 @@ def decide(
         if part is None:
             break
         made = carry_out(experiments, part)
-        if (names := [e.name for e in experiments]) == before and made.runs <= runs:  # no cell may have more
+        if (names := [e.name for e in experiments]) == before and made.runs <= runs:  # no cell can have more runs
             break
         before = names
         ran.tables.update(made.tables)
@@ -131,9 +131,7 @@ def decide(
 
 
 def needed(outcome: Outcome) -> float:
-    """Return the multiple of the present runs that would decide the half with the claim's verdict; 1 if it is
-    decided.
-    """
+    """Return the multiple of the present runs that would decide the half with the claim's verdict; 1 if it is decided."""
     half = outcome.main
     if half is None or half.verdict is not Verdict.UNDECIDED:
         return 1.0
@@ -142,27 +140,27 @@ def needed(outcome: Outcome) -> float:
 
 
 def _open(evidence: Sequence[Evidence]) -> list[Evidence]:
-    """Return the numbers that leave a half undecided."""
+    """Return the undecided numbers of a half."""
     weighing = [e for e in evidence if e.weighs]
     return [e for e in weighing if e.judge(len(weighing)) is Verdict.UNDECIDED]
 
 
 def _times(e: Evidence, among: int) -> float:
-    """Return the multiple of runs: the half-width of an interval falls with the square root of their number, and has to
-    shrink to the distance of the nearest limit.
+    """Return the multiple of runs for one number. The half-width of its interval decreases with the square root of the
+    number of runs, and must shrink to the distance of the nearest limit.
     """
     if e.interval is not None and 0 < e.seeds < ENOUGH and not all(map(math.isfinite, e.interval)):
         return ENOUGH / e.seeds
     if e.interval is None or not all(map(math.isfinite, (*e.interval, e.value))):
         return math.inf
-    # verdicts against a claim must hold beyond the correction for the number of its values
+    # verdicts against a claim must survive the correction for the number of its values
     factor = wider(LOOKS * (among if e.bound.judge(e.value, e.value) in AGAINST else 1), e.seeds)
     low, high = (e.value + factor * (end - e.value) for end in e.interval)
     return times_needed(e.value, low, high, limits(e.bound))
 
 
 ENOUGH = 6
-"""Runs from which on a median has a distribution-free interval (`least_for_quantile`)."""
+"""Smallest number of runs for a distribution-free interval of a median (`least_for_quantile`)."""
 
 
 def limits(bound: Bound) -> list[float]:

@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Edge:
-    """Constant and its neighbours.
+    """A constant and its neighbouring values.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-"""Finds the verdicts that change when a constant chosen by a study has a neighbouring value: each varied alone, with
-the same seeds.
+"""Finds the verdicts that change if a constant chosen by a study takes a neighbouring value. Each constant is varied
+alone, with the same seeds.
 
-`ackclock study edges NAME` repeats the experiments that depend on a constant, and keeps changed verdicts in
-`edges.json` beside the record. A verdict changes if its word differs and the deciding number has moved: the difference
-of the two numbers, run by run if both know their runs, excludes zero.
+`ackclock study edges NAME` repeats the experiments that depend on a constant, and stores changed verdicts in
+`edges.json` next to the record. A verdict counts as changed if it differs and the deciding number has moved: the
+difference between the two numbers, run by run if both know their runs, excludes zero.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FILE = "edges.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Turned:
-    """Verdict that changes with a neighbour of a constant."""
+    """A verdict that changes with a neighbour of a constant."""
 
     edge: str
     constant: str
@@ -51,7 +51,7 @@ class Turned:
 
 @contextmanager
 def changed(study: Study, edge: Edge, value: Any) -> Iterator[Any]:
-    """Give a constant another value in all modules of the study that hold it under this name; yields the adopted value.
+    """Give a constant another value in all modules of the study that have it under this name. Yields the adopted value.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def vary(study: Study, plan: Plan, edges: Sequence[Edge] | None = None) -> list[
 
 
 def _needed(study: Study, touched: set[str]) -> set[str]:
-    """Return the experiments that depend on the constant, and the others that their claims read."""
+    """Return the experiments to run before anything is varied: all if any constant affects an experiment, because claims may read several."""
     return {e.name for e in study.experiments} if touched else set()
 
 
@@ -164,7 +164,7 @@ def _moved(a: Evidence | None, b: Evidence | None) -> float:
 
 
 def _half_width(a: Evidence, b: Evidence) -> float:
-    """Return half of the width of the 95 % interval of the difference: run by run if both know equally many runs of the
+    """Return half the width of the 95 % interval of the difference, run by run if both have equally many runs of the
     same streams.
     """
     one, other = (e.estimate.parts if e.estimate is not None else {} for e in (a, b))
@@ -175,7 +175,7 @@ def _half_width(a: Evidence, b: Evidence) -> float:
 
 
 def write(study: Study, found: Sequence[Turned], *, scale: str, version: str, date: str) -> Path | None:
-    """Keep the changed verdicts beside the study's record; None if the study has no record."""
+    """Write the changed verdicts to a file next to the study's record; None if the study has no record."""
     if study.record is None:
         return None
     path = study.record.with_name(FILE)
@@ -192,7 +192,7 @@ def write(study: Study, found: Sequence[Turned], *, scale: str, version: str, da
 
 
 def read(study: Study) -> tuple[Mapping[str, str], list[Turned]] | None:
-    """Return the kept edges; None if there are none."""
+    """Return the stored edges; None if there are none."""
     path = None if study.record is None else study.record.with_name(FILE)
     if path is None or not path.exists():
         return None

@@ -1,8 +1,8 @@
 """Held-out seeds: a study run again with seeds that were never used before, compared with its record.
 
-`ackclock study run NAME --held-out TEXT` takes the seeds from a text that was fixed before, such as the first eight
-digits of the commit that last changed claims or measures, and that text with -1 and -2. The results are kept in
-`held_out.json` beside the record, and the report shows both verdicts of each half.
+`ackclock study run NAME --held-out TEXT` derives the seeds from a text that was fixed before, such as the first eight
+digits of the commit that last changed claims or measures, optionally with -1 or -2 appended. The results are stored in
+`held_out.json` next to the record, and the report shows both verdicts of each half.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FILE = "held_out.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Half:
-    """Half of a claim with its recorded verdict, and those of the other seeds."""
+    """One half of a claim with its recorded verdict and those of other seeds."""
 
     claim: str
     half: str
@@ -39,12 +39,12 @@ class Half:
 
 
 def file(study: Study) -> Path | None:
-    """Return the file in which a study keeps the results of other seeds."""
+    """Return the file in which a study stores the results of other seeds; None if it has no record."""
     return None if study.record is None else study.record.with_name(FILE)
 
 
 def kept(study: Study, scale: str) -> dict[str, Record]:
-    """Return the records of other seeds at a scale, by the text from which the seeds follow."""
+    """Return the records of other seeds at a scale, by the text from which the seeds were derived."""
     path = file(study)
     if path is None:
         return {}
@@ -52,7 +52,7 @@ def kept(study: Study, scale: str) -> dict[str, Record]:
 
 
 def halves(study: Study, scale: str, others: Mapping[str, Record] | None = None) -> Iterator[Half]:
-    """Return every recorded half, with the verdicts of the other seeds that have it."""
+    """Yield every recorded half for which other seeds have a verdict."""
     recorded, found = study.recorded(scale), kept(study, scale) if others is None else others
     for claim in recorded.claims:
         for half, word in recorded.verdicts(claim).items():
@@ -62,7 +62,7 @@ def halves(study: Study, scale: str, others: Mapping[str, Record] | None = None)
 
 
 def take(result: StudyResult, salt: str, *, version: str, date: str) -> Path | None:
-    """Keep the results of a run with other seeds; None if the study keeps no record."""
+    """Write the results of a run with other seeds; None if the study has no record."""
     path = file(result.study)
     if path is not None:
         write(path, f"{result.scale} {salt}", result.outcomes, version=version, date=date)

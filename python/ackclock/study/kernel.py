@@ -1,5 +1,5 @@
-"""The part of a study that the real kernel can run: the same cells on both backends, and the claims' verdicts side by
-side.
+"""The part of a study that can run on the real kernel: the same cells on both backends, and the claims' verdicts side
+by side.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from ackclock.study.study import Experiment, Study
 
 NAMES = {"linux": "kernel", "sim": "simulator"}
-"""Backends, in the words of a report."""
+"""Names of the backends in reports."""
 
 _KINDS = ("head", "text", "", "", "text", "")
-"""Kinds of cells of the table with both backends."""
+"""Kinds of cells in the table with both backends."""
 
 SHARES = {"linux": 0.95, "sim": 0.05}
-"""Shares of the time that the backends take."""
+"""Share of the time that each backend takes, for progress."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KernelPart:
-    """Part of a study that the kernel can run.
+    """Part of a study that can run on the kernel.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class KernelPart:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KernelResult:
-    """Finished result of a study's kernel part.
+    """Result of a study's kernel part.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class KernelResult:
         return f"ackclock study run {self.study.name} --backend linux{seeds}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values, as `--json` prints them."""
+        """Return plain values, as printed by `--json`."""
         claims = []
         for i, claim in enumerate(self.part.claims):
             verdicts = {
@@ -150,7 +150,7 @@ class KernelResult:
         }
 
     def _recorded(self, claim: Claim) -> str:
-        """Return the verdict of the whole study at paper scale."""
+        """Return the verdicts of the whole study at paper scale."""
         return self.study.recorded("paper").verdict(claim.id) or ""
 
     def _rows(self) -> list[tuple[str, ...]]:
@@ -214,7 +214,7 @@ class KernelResult:
         )
 
     def page(self) -> report.Page:
-        """The report as a value."""
+        """Return the report as a value."""
         refused = report.Table(
             caption="Claims that are not tested on the kernel, and why.",
             header=("claim", "why not"),
@@ -236,7 +236,7 @@ class KernelResult:
         )
 
     def facts(self) -> dict[str, str]:
-        """Versions and sizes, for the foot of the report."""
+        """Return versions and sizes for the end of the report."""
         from ackclock import linux
 
         return {
@@ -249,7 +249,7 @@ class KernelResult:
         }
 
     def write(self, folder: str | Path) -> Path:
-        """Write the report as `StudyResult.write` does, with a folder of tables for each backend.
+        """Write the report like `StudyResult.write`, with a folder of tables for each backend.
 
         Raises
         ------

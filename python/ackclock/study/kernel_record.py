@@ -1,8 +1,8 @@
-"""Record of a study's kernel part as tables of a report: of this run, or of an earlier one from a file beside the
-study.
+"""Record of a study's kernel part as tables of a report, from this run or from the file that an earlier run left next
+to the study.
 
-`ackclock study run NAME --backend linux --record` writes the file, and the report of the study shows it with version
-and date. With `--backend both` the report shows the kernel's results of the same run.
+`ackclock study run NAME --backend linux --record` writes the file, and the study's report shows its contents with
+version and date. With `--backend both` the report shows the kernel's results of the same run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ackclock.study.record import LARGEST, as_written
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KernelRecord:
-    """Tables of the kernel part.
+    """Recorded results of the kernel part.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class KernelRecord:
 
 
 def read(path: Path | None) -> KernelRecord | None:
-    """Return the record in the file, if there is one."""
+    """Return the record in the file; None if there is none."""
     if path is None or not path.exists():
         return None
     with as_written(path):
@@ -80,7 +80,7 @@ def _of(found: Any) -> KernelRecord:
 
 
 def write(path: Path, record: KernelRecord, *, version: str, date: str) -> None:
-    """Write the record in place of the last one.
+    """Write the record, replacing the previous one.
 
     Raises
     ------

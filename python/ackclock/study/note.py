@@ -1,4 +1,4 @@
-"""Text whose numbers come from the evidence: notes of claims, and passages of documents.
+"""Text whose numbers are taken from the evidence: notes of claims, and passages of documents.
 
 A template names a number as `{key}`, the `key` of a piece of evidence of the same claim, or `{P5.key}`, one of another claim:
 
@@ -6,7 +6,7 @@ A template names a number as `{key}`, the `key` of a piece of evidence of the sa
 `{key}`                   value with unit: `6.0 %`
 `{key:i}`                 with its 95 % interval: `6.0 % (5.8 to 6.2)`
 `{key:n}`                 the bare number: `6.0`
-`{key@paper}`             as recorded at that scale; says so, unless the run is of it
+`{key@paper}`             as recorded at that scale, with a remark unless the run has it
 ========================  ==============================================================
 """
 
@@ -21,12 +21,12 @@ from ackclock.errors import InputError
 from ackclock.judge.bound import interval, number
 
 Lookup = Callable[[str, str], "Quoted"]
-"""(claim and key, scale or "") -> number."""
+"""(claim and key, scale or "") -> quoted number."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quoted:
-    """Number that a text quotes.
+    """A number quoted in a text.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Quoted:
     taken: str = ""
 
     def text(self, form: str) -> str:
-        """Format it in one of the forms of a template: "", "i" or "n"."""
+        """Format the number in one of the forms of a template: "", "i" or "n"."""
         if form == "n":
             return number(self.value)
         told = number(self.value, self.unit)
@@ -57,7 +57,7 @@ class Quoted:
 
 
 def fill(template: str, lookup: Lookup) -> str:
-    """Put the numbers into a template.
+    """Insert the numbers into a template.
 
     Raises
     ------
@@ -80,7 +80,7 @@ _NUMBER = re.compile(r"(?<![\w.§])[-−]?\d+(?:[.,]\d+)*(?!\w)")
 
 
 def typed_in(template: str, setting: str) -> list[str]:
-    """Return literal numbers of a template, except those that occur in `setting`: names, cells and bounds."""
+    """Return the numbers written literally in a template, except those that occur in `setting` (names, cells and bounds)."""
     own = "".join(literal for literal, *_ in Formatter().parse(template))
     known = set(_NUMBER.findall(setting))
     return [text for text in _NUMBER.findall(own) if text not in known]

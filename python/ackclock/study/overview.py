@@ -19,7 +19,7 @@ _VERDICTS = tuple(Verdict)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """Entry of the page for one study, without the study's tables.
+    """Entry for one study on the page, without the study's tables.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def page(entries: Sequence[Entry], *, scale: str, command: str) -> report.Page:
 
 
 def write(entries: Sequence[Entry], folder: Path, *, scale: str, command: str) -> Path:
-    """Write `report.html`, which links `<study>/report.html`.
+    """Write `report.html`, which links to each `<study>/report.html`.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def _link(e: Entry) -> str:
 
 
 def _opening(e: Entry) -> report.Section:
-    """Return the opening of a study for readers without background."""
+    """Return the introduction to a study for readers without background."""
     if e.problem:
         return report.Section(title=e.name, blocks=(report.Prose(html=f"<p>Not run: {escape(e.problem)}</p>"),))
     if e.headline is None:

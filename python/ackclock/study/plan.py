@@ -1,4 +1,4 @@
-"""Size of a study's run: scale, seeds, threads, and the receiver of progress."""
+"""Size of a study's run: scale, seeds, threads, and progress reports."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ KERNEL = "kernel"
 """Scale of a study's kernel part."""
 
 BACKENDS = ("linux", "sim")
-"""Backends: the real kernel, and the simulator."""
+"""Backends: the real kernel and the simulator."""
 
 MOST_SEEDS = 500
-"""Largest number of seeds of each cell: a study keeps the tables of all of them, and 500 populations take 3 GiB."""
+"""Largest number of seeds of a cell. A study keeps the tables of all seeds in memory, and 500 populations take 3 GiB."""
 
 
 def first_seed(stream: str) -> int:
-    """First seed of a stream of seeds; streams with different names do not overlap in practice."""
+    """Return the first seed of a stream. Streams with different names do not overlap in practice."""
     return (zlib.crc32(stream.encode()) & 0x7FFF_FFFF) << 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """Size of one run of a study, handed to every experiment.
+    """Size of one run of a study, passed to every experiment.
 
     Parameters
     ----------
     scale
-        "quick" (under a minute), "paper" (the publication's number of repetitions, or more), or "kernel" (what both backends carry
-        out in some minutes).
+        "quick" (under a minute), "paper" (the publication's number of repetitions, or more), or "kernel" (a size that
+        both backends run in some minutes).
     seeds
         Seeds of each cell, instead of the numbers of the scale.
     jobs
-        Threads.
+        Number of threads.
     progress
         Called with progress.
     store
@@ -57,14 +57,14 @@ class Plan:
     name
         Name of the study; its runs in the store belong to the sweep of this name.
     backend
-        "sim", or "linux": the real kernel, whose runs no store keeps. Each cell selects its network; by default the
+        "sim", or "linux": the real kernel, whose runs are not stored. Each cell selects its network; by default the
         simulator's links, so that both backends meet the same losses.
     reading
         Name of an open question -> option (`Reading.of`); empty in the main reading.
     times
         Multiple of the scale's seeds that each cell has.
     salt
-        Hash of a registered plan, from which the seeds follow; empty: the seeds of every other run of the study.
+        Hash of a registered plan, from which the seeds are derived; empty: the usual seeds of the study.
     """
 
     scale: str = "quick"
@@ -90,8 +90,8 @@ class Plan:
             raise InputError(f"jobs is {self.jobs}; at least 1 is needed")
 
     def count(self, *, quick: int, paper: int, readings: int | None = None) -> int:
-        """Return the number of seeds for a cell: the user's, or that of the scale; `readings`, if given, in readings
-        other than the main one.
+        """Return the number of seeds of a cell: the user's, or that of the scale. In readings other than the main one
+        it is `readings`, if given.
         """
         if self.seeds is not None:
             return self.seeds
@@ -101,7 +101,7 @@ class Plan:
         return max(own, min(self.times * own, MOST_SEEDS))
 
     def more(self, times: int) -> Plan | None:
-        """Return a plan with `times` times the seeds; None if that is more than memory can hold."""
+        """Return a plan with `times` times the seeds; None if that is above the maximum, or if the user has set the seeds."""
         return None if times > MOST_TIMES or self.seeds is not None else replace(self, times=times)
 
     def report(self, text: str, done: float) -> None:
@@ -110,7 +110,7 @@ class Plan:
             self.progress(text, min(max(done, 0.0), 1.0))
 
     def part(self, start: float, stop: float, name: str) -> Plan:
-        """Return the plan of a part of the work, whose progress from 0 to 1 becomes `start` to `stop` of the whole."""
+        """Return the plan for a part of the work, whose progress from 0 to 1 is reported as `start` to `stop`."""
         outer = self.progress
         if outer is None:
             return self
@@ -121,7 +121,7 @@ class Plan:
         return replace(self, progress=progress)
 
     def batch(self, scenario: Scenario, seeds: Sequence[int], *, tables: Sequence[str] | None = None) -> Batch:
-        """Run one scenario once per seed, as `ackclock.run_batch` does, without repeating runs that the store holds.
+        """Run one scenario once per seed, as `ackclock.run_batch` does, but reuse runs from the store.
 
         Parameters
         ----------

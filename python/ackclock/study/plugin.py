@@ -1,7 +1,7 @@
-"""A study of your own: a folder with a readable table of its publications and claims, and Python that measures.
+"""A user's own study: a folder with a readable table of publications and claims, and Python code that measures.
 
-`study.toml` holds what a reader wants to know and what is fixed before the run: publications, what they leave open, each claim with
-its place, bound, margin and causes. `study.py` beside it holds what computes:
+`study.toml` contains what a reader needs to know and what is fixed before the run: publications, questions that they leave open,
+and each claim with its place, bound, margin and causes. `study.py` next to it contains the code:
 
 =================  ==================================================================================================
 `EXPERIMENTS`      the experiments (`ackclock.study.Experiment`)
@@ -10,7 +10,7 @@ its place, bound, margin and causes. `study.py` beside it holds what computes:
 `scenarios()`      the scenarios as written, by name; may be missing
 =================  ==================================================================================================
 
-The code is run, so a study is as much to be trusted as a program: the command takes one only from its command line.
+The code is executed, so a study must be trusted like a program. Commands accept one only from the command line.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def load(folder: Path) -> Study:
 
 
 def _function(program: Any, name: str) -> Callable[..., Any] | None:
-    """Return a function of the program, or None."""
+    """Return a function of the program; None if it is missing."""
     made = getattr(program, name, None)
     if made is not None and not callable(made):
         raise InputError(f"{program.__file__}: {name}: found {type(made).__name__}; allowed: a function")
@@ -112,7 +112,7 @@ def _experiments(program: Any, file: Path) -> tuple[Experiment, ...]:
 
 
 def _program(folder: Path) -> Any:
-    """Import `study.py`; it may import modules beside it with `from . import ...`."""
+    """Import `study.py`, which may import modules in its folder with `from . import ...`."""
     file = folder / PROGRAM
     if not file.is_file():
         raise InputError(f"{file}: found no such file; allowed: a folder with {TABLE} and {PROGRAM}")
@@ -128,7 +128,7 @@ def _program(folder: Path) -> Any:
     try:
         with _wall.doing(f"importing {file}"):
             spec.loader.exec_module(module)
-    except BaseException as error:  # also for a sys.exit at the end of a program
+    except BaseException as error:  # includes sys.exit at the end of a program
         sys.modules.pop(name, None)
         if isinstance(error, KeyboardInterrupt):
             raise
@@ -140,7 +140,7 @@ _NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 
 
 def new(name: str, folder: Path) -> Path:
-    """Write a small study that runs.
+    """Write a small study that can be run.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """A population of paths: properties drawn from declared distributions, the share of paths on which a sentence holds,
 and the properties that distinguish these paths from the others.
 
-A cell describes one path. Whether a sentence holds may depend on a queue of nine packets or ten; over a population the
-answer is a share, and the report says on which paths the sentence holds.
+A cell describes a single path. Whether a sentence holds may depend on a queue of nine or of ten packets. Over a
+population the answer is a share, and the report states on which paths the sentence holds.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from ackclock.study.record import Record
 
 GROUPS = 5
-"""Groups of equally many paths into which a property divides them."""
+"""Number of groups of equally many paths into which a property divides the population."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Drawn:
-    """Property of a path and its distribution.
+    """A property of a path and its distribution.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Drawn:
     source
         Origin of the distribution, and our additions to it.
     least, most
-        Bounds to which values beyond them are moved.
+        Bounds to which values are limited.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Drawn:
         return f"{self.name} {self.kind}, {shape} ({self.source})"
 
     def at(self, u: float) -> float:
-        """Return the value below which the share `u` of the paths lies."""
+        """Return the quantile `u` of the distribution."""
         from scipy.special import ndtri
 
         if self.kind == "lognormal":
@@ -83,12 +83,12 @@ class Drawn:
 
 
 def draw(properties: Sequence[Drawn], count: int, seed: int) -> list[dict[str, float]]:
-    """Return the first `count` paths of a population; a longer list begins with the shorter one.
+    """Return the first `count` paths of a population. A longer list begins with the shorter one.
 
     Notes
     -----
-    A Halton sequence with a random shift (Cranley and Patterson): each property is spread evenly whatever the count, so that a small
-    population stands for the same paths as a large one.
+    A Halton sequence with a random shift (Cranley and Patterson) spreads each property evenly for every count, so that
+    a small population represents the same paths as a large one.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     shifts = rng.random(len(properties))
@@ -114,8 +114,8 @@ def _radical_inverse(i: int, base: int) -> float:
 
 
 def share(holds: Array) -> Estimate:
-    """Return the share of the paths on which a sentence holds, percent, with Wilson's interval; paths for which it is
-    unknown (NaN) are left out.
+    """Return the share of the paths on which a sentence holds, percent, with Wilson's interval. Paths without a known
+    outcome (NaN) are left out.
     """
     known = holds[np.isfinite(holds)]
     if not known.size:
@@ -125,8 +125,8 @@ def share(holds: Array) -> Estimate:
 
 
 def ways(each: Sequence[Estimate], bound: Bound) -> Array:
-    """Return the verdict of each path's interval on a bound: 1 it holds, -1 the other way round, 0 no relevant
-    difference, NaN unknown.
+    """Return for each path the verdict of its interval on a bound: 1 if the sentence holds, -1 for the other way round,
+    0 for no relevant difference, NaN if unknown.
 
     Parameters
     ----------
@@ -140,10 +140,10 @@ def ways(each: Sequence[Estimate], bound: Bound) -> Array:
 
 
 def class_share(way: Array, value: float) -> Estimate:
-    """Return the share of all paths in a class, percent; any number of the unknown paths may be in the class.
+    """Return the share of all paths that are in a class, percent. Any number of the unknown paths may be in the class.
 
-    The interval is Wilson's from the paths that are known to be in the class, up to that of these and all that are not known: it holds the error of each
-    path as well as that of the draw.
+    The interval extends from the lower end of Wilson's interval for the paths known to be in the class to the upper end for these and all unknown
+    paths. It therefore includes the error of each path as well as that of the draw.
     """
     n, own, unknown = way.size, int((way == value).sum()), int(np.isnan(way).sum())
     if not n:
@@ -153,13 +153,13 @@ def class_share(way: Array, value: float) -> Estimate:
 
 
 def explains(outcome: Array, properties: Mapping[str, Array]) -> pl.DataFrame:
-    """Return how much of an outcome's variance over paths each property alone explains.
+    """Return how much of an outcome's variance over paths is explained by each property alone.
 
     Returns
     -------
     DataFrame
-        property, explained (share of the variance; Kelley's epsilon squared over five groups of equally many paths, which needs no
-        shape of the relation, and is about 0 for a property that has nothing to do with it), the largest first.
+        property, explained (share of the variance; Kelley's epsilon squared over five groups of equally many paths,
+        which assumes no shape of the relation and is about 0 for an unrelated property), in descending order.
     """
     known = np.isfinite(outcome)
     y = outcome[known]
@@ -178,24 +178,24 @@ def explains(outcome: Array, properties: Mapping[str, Array]) -> pl.DataFrame:
 
 
 def told(table: pl.DataFrame, most: int = 3) -> str:
-    """Return the properties that explain most, in words."""
+    """Return the properties that explain most, as text."""
     shares = ((r["property"], 100 * r["explained"]) for r in table.head(most).iter_rows(named=True))
     return ", ".join(f"{name} ({percent:.0f} %)" for name, percent in shares if percent >= LEAST) or NO_PROPERTY
 
 
 LEAST = 1.0
-"""Percent of the variance below which a property is not named."""
+"""Smallest percentage of the variance for which a property is named."""
 NO_PROPERTY = "none of them alone"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OnPaths:
-    """Sentence over a population of paths.
+    """A sentence about a population of paths.
 
     Parameters
     ----------
     key
-        Key of its evidence.
+        Key of the sentence's evidence.
     text
         The sentence.
     way
@@ -212,8 +212,8 @@ class OnPaths:
 
     @property
     def shares(self) -> tuple[Estimate, Estimate, Estimate, Estimate]:
-        """Shares of the paths on which it holds, is the other way round, makes no difference, and is unknown,
-        percent.
+        """Shares of the paths, in percent, on which the sentence holds, is reversed, makes no difference, or has an
+        unknown outcome.
         """
         n = self.way.size
         unknown = proportion_interval(int(np.isnan(self.way).sum()), n) if n else NOTHING
@@ -226,17 +226,17 @@ class OnPaths:
 
     @property
     def explained(self) -> pl.DataFrame:
-        """Share of the variation that each property explains (`explains`), over the known paths."""
+        """Share of the variance that each property explains (`explains`), over the known paths."""
         return explains(self.way, self.properties)
 
     @property
     def verdict(self) -> str:
-        """Verdict on most of the paths, at 95 %: "holds", "fails" (on fewer than half of them), or "undecided"."""
+        """Verdict on whether the sentence holds on most paths, at 95 %: "holds", "fails" (holds on fewer than half), or "undecided"."""
         holds = self.shares[0]
         return "holds" if holds.low > HALF else "fails" if holds.high < HALF else "undecided"
 
     def evidence(self) -> list[Evidence]:
-        """Shares, and the three properties that best explain where it holds. None of them weighs."""
+        """Return the shares, and the three properties that best explain where the sentence holds. None of them weighs."""
         found = [
             Evidence.of(e, f"{self.text}: {what}", Bound(), unit="%", weighs=False, key=f"{self.key}_{name}")
             for e, (what, name) in zip(self.shares, CLASSES, strict=True)
@@ -262,13 +262,13 @@ CLASSES = (
 )
 """The four classes of paths, and their keys."""
 HALF = 50
-"""Percent of the paths."""
+"""Percentage of the paths above which they count as most."""
 PLACES = ("first", "second", "third")
-"""Keys of the properties that explain most."""
+"""Keys of the properties that explain most, in order."""
 
 
 def verdicts(sentences: Iterable[OnPaths]) -> Table:
-    """Judge each sentence over the population."""
+    """Return a table with the verdict on each sentence over the population."""
     return Table(
         caption=(
             "Each sentence over the population: on which share of the paths it is so, the other way round, without a difference that counts, and not known, as the interval of "
@@ -297,9 +297,7 @@ def verdicts(sentences: Iterable[OnPaths]) -> Table:
 
 
 def recorded(record: Record, claims: Iterable[str]) -> str:
-    """Return the table of a record in Markdown, a row for each sentence beside its claim; empty if the record has
-    none.
-    """
+    """Return a record's table in Markdown, one row for each sentence with its claim; empty if the record has none."""
     rows = []
     for claim in claims:
         evidence = {

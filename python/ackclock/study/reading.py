@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from ackclock.study.plan import Plan
 
 Choice = tuple[tuple[str, str], ...]
-"""Complete reading: (name, option) in the order of the grid."""
+"""A complete reading: (name, option) in the order of the grid."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """Question that a publication leaves open.
+    """A question that a publication leaves open, with its possible answers.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Reading:
         return next(iter(self.options))
 
     def of(self, where: Plan | Mapping[str, pl.DataFrame]) -> str:
-        """Return the option that a plan selects (in an experiment), or the one behind tables (in a claim)."""
+        """Return the option that a plan selects (in an experiment), or the one with which tables were made (in a claim)."""
         chosen: Mapping[str, str] = getattr(where, "reading", {})
         return chosen.get(self.name, self.main)
 
@@ -76,7 +76,7 @@ def grid(readings: Sequence[Reading]) -> list[Choice]:
 
 
 class Read(Mapping[str, "pl.DataFrame"]):
-    """Tables of a study under one reading, which record the questions that were consulted.
+    """Tables of a study under one reading. The names of the tables that are read are recorded.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class Read(Mapping[str, "pl.DataFrame"]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Specification:
-    """Verdict of a claim under one reading."""
+    """Verdict on a claim under one reading."""
 
     choice: Choice
     verdict: Verdict
@@ -113,7 +113,7 @@ class Specification:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Curve:
-    """Verdicts of a claim over the grid of readings.
+    """Verdicts on a claim over the grid of readings.
 
     Parameters
     ----------
@@ -134,29 +134,29 @@ class Curve:
 
     @property
     def share(self) -> float:
-        """Share of the readings in which it holds."""
+        """Share of the readings in which the claim holds."""
         return self.count(Verdict.HOLDS) / len(self.specifications)
 
     def count(self, verdict: Verdict) -> int:
-        """Readings with this verdict."""
+        """Return the number of readings with this verdict."""
         return sum(s.verdict is verdict for s in self.specifications)
 
     @property
     def turns(self) -> bool:
-        """Whether it holds in some readings and is decided against in others. An undecided one may lack seeds, and
-        shows nothing.
+        """Whether the claim holds in some readings and is decided against in others. An undecided reading may just lack
+        seeds, and does not count.
         """
         return bool(self.count(Verdict.HOLDS) and any(self.count(v) for v in AGAINST))
 
     def share_of(self, reading: Reading, option: str) -> float:
-        """Return the share in which it holds, among the decided ones with this option; NaN if there are none."""
+        """Return the share of decided readings with this option in which the claim holds; NaN if there are none."""
         own = [s.verdict for s in self.specifications if dict(s.choice)[reading.name] == option]
         decided = [v for v in own if v is Verdict.HOLDS or v in AGAINST]
         return decided.count(Verdict.HOLDS) / len(decided) if decided else math.nan
 
     @property
     def decides(self) -> Reading | None:
-        """Reading whose options move the share the most; None if no reading turns a verdict."""
+        """Reading whose options change the share the most; None if no reading changes a verdict."""
         best, most = None, 0.0
         if not self.turns:
             return None
@@ -167,7 +167,7 @@ class Curve:
         return best
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return {
             "id": self.claim.id,
             "half": self.half,

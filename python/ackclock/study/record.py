@@ -1,8 +1,8 @@
-"""Record of an earlier run of a study: verdicts, values and intervals, with version and date, in a file beside the
+"""Record of an earlier run of a study (verdicts, values and intervals, with version and date), in a file next to the
 study.
 
-`ackclock study run NAME --record` writes it. A later run is compared with it: a changed verdict is reported, and so is
-a value that left its recorded interval under the same verdict (drift).
+`ackclock study run NAME --record` writes it. A later run is compared with it: changed verdicts are reported, and so are
+values outside of their recorded interval under the same verdict (drift).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from ackclock.study.note import Quoted
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
-    """Record of one scale of a study.
+    """Record of a study at one scale.
 
     Parameters
     ----------
     taken
         "version" and "date" of the run.
     claims
-        Claim -> half -> "verdict" and "evidence": label -> "value", "interval", "unit", "key", and "weighs" where it does not.
+        Claim -> half -> "verdict" and "evidence": label -> "value", "interval", "unit", "key", and "weighs" if false.
     """
 
     taken: Mapping[str, str] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Record:
         return {half: Verdict(found["verdict"]) for half, found in self.claims.get(claim, {}).items()}
 
     def verdict(self, claim: str) -> Verdict | None:
-        """Return the verdict of a claim: that of its direction, or of a bare number."""
+        """Return the verdict of a claim: that of its direction, or that of a bare number."""
         found = self.verdicts(claim)
         return found.get("direction") or found.get("magnitude")
 
@@ -67,8 +67,8 @@ class Record:
         return None
 
     def numbers(self, claim: str, half: str) -> list[str]:
-        """Return the deciding numbers of a half with their intervals, as text; all of its numbers for a record of an
-        earlier version.
+        """Return the deciding numbers of a half with their intervals, as text. Records of earlier versions give all
+        numbers.
         """
         found = self.claims.get(claim, {}).get(half, {}).get("evidence", {})
         quoted = (
@@ -90,7 +90,7 @@ class Record:
         return found
 
     def drifted(self, outcomes: Sequence[Outcome], *, other_seeds: bool = False) -> list[str]:
-        """Return values that left their recorded interval under an unchanged verdict, one line each.
+        """Return values outside of their recorded interval under an unchanged verdict, one line each.
 
         Parameters
         ----------
@@ -120,7 +120,7 @@ def _name(outcome: Outcome, half: str) -> str:
 
 
 def _left(e: Evidence, old: Mapping[str, Any], *, other_seeds: bool) -> bool:
-    """Return whether a value left its recorded range."""
+    """Return whether a value is outside of its recorded range."""
     value = _number(old["value"])
     if old["interval"] is None:
         return not other_seeds and not _same(e.value, value)
@@ -150,7 +150,7 @@ def _ends(found: Mapping[str, Any]) -> tuple[float | None, float | None]:
 
 
 def _kept(value: float) -> float | str:
-    """Return values as they are kept: six digits, more than any interval needs, and words for numbers that JSON
+    """Return a value in its recorded form: six digits, more than any interval needs, and text for numbers that JSON
     lacks.
     """
     return float(f"{value:.6g}") if math.isfinite(value) else str(value)
@@ -173,12 +173,12 @@ def read(path: Path) -> dict[str, Record]:
 
 
 LARGEST = 2**24
-"""Largest size of a record in bytes; ours have up to 200,000."""
+"""Largest size of a record, bytes; ours have up to 200,000."""
 
 
 @contextmanager
 def as_written(path: Path) -> Iterator[None]:
-    """Context manager for reading a record of unknown origin: anything that we do not write is refused in one line."""
+    """Read a record of unknown origin: contents that we do not write are refused in one line."""
     try:
         yield
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
@@ -196,7 +196,7 @@ def _check(evidence: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def write(path: Path, scale: str, outcomes: Sequence[Outcome], *, version: str, date: str) -> None:
-    """Write a run's record in place of the last one of its scale; those of other scales stay.
+    """Write a run's record in place of the previous one at its scale. Records at other scales are kept.
 
     Raises
     ------
@@ -224,7 +224,7 @@ def write(path: Path, scale: str, outcomes: Sequence[Outcome], *, version: str, 
 
 
 def _lines(value: Any, depth: int = 0) -> str:
-    """Return JSON with a line for each piece of evidence, so that a diff of two records is readable."""
+    """Return JSON with one line for each piece of evidence, so that diffs of records are readable."""
     flat = isinstance(value, dict) and "value" in value
     if flat or not isinstance(value, dict) or not value:
         return json.dumps(value, ensure_ascii=False)

@@ -1,7 +1,7 @@
-"""A study's plan, written down and hashed before the run: the claims, their bounds, and the code that computes them.
+"""A study's plan, written and hashed before the run: the claims, their bounds, and the code that computes them.
 
-A run that names the plan (`ackclock study run NAME --registered plan.json`) takes its seeds from the plan's hash. These runs cannot have
-been looked at before the plan was written.
+A run that names the plan (`ackclock study run NAME --registered plan.json`) derives its seeds from the plan's hash, so that these runs
+cannot have been seen before the plan was written.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ackclock.study.claim import Asked, Cause, Criterion, Stated
 from ackclock.study.study import Study
 
 LARGEST = 2**24
-"""Largest size of a plan in bytes."""
+"""Largest size of a plan, bytes."""
 
 
 def plan(study: Study) -> dict[str, Any]:
-    """Return the plan of the study, as plain values.
+    """Return the plan of the study as plain values.
 
     Parameters
     ----------
@@ -66,8 +66,8 @@ def _cause(cause: Cause) -> dict[str, Any]:
 
 
 def criterion_plan(criterion: Criterion) -> dict[str, Any]:
-    """Return the plan of one half, with the bound itself if the criterion knows it; else the bound is part of the
-    code.
+    """Return the plan of one half. Its bound is included if the criterion declares it; otherwise the bound is part of
+    the code.
     """
     found: dict[str, Any] = {
         "reading": criterion.reading,
@@ -76,7 +76,7 @@ def criterion_plan(criterion: Criterion) -> dict[str, Any]:
         "printed": criterion.printed,
         "readings": [r.name for r in criterion.reads],
     }
-    if criterion.needs > 2:  # any interval needs two; older plans do not mention it
+    if criterion.needs > 2:  # the default of two is omitted, as in older plans
         found["needs"] = criterion.needs
     if criterion.over != "each":
         found["over"] = criterion.over
@@ -93,7 +93,7 @@ def criterion_plan(criterion: Criterion) -> dict[str, Any]:
 
 
 def _named(measure: Callable[..., Any]) -> dict[str, Any]:
-    """Return the name of the measuring function, and its arguments."""
+    """Return the name of the measuring function and its arguments."""
     of = getattr(measure, "of", measure)
     of = getattr(of, "function", of)
     arguments = {"of": of.keywords} if isinstance(of, partial) else {}
@@ -101,7 +101,7 @@ def _named(measure: Callable[..., Any]) -> dict[str, Any]:
 
 
 def code(study: Study) -> str:
-    """Return the hash of the Python files beside the study's experiments."""
+    """Return the hash of the Python files next to the study's experiments."""
     folders = {study.source} if study.source else {Path(inspect.getfile(e.run)).parent for e in study.experiments}
     digest = hashlib.sha256()
     for file in sorted(f for folder in folders for f in folder.glob("*.py")):
@@ -115,7 +115,7 @@ def hashed(found: dict[str, Any]) -> str:
 
 
 def write(study: Study, file: Path) -> str:
-    """Write the plan with its hash; returns the hash.
+    """Write the plan with its hash, and return the hash.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def write(study: Study, file: Path) -> str:
 
 
 def read(file: Path) -> dict[str, Any]:
-    """Return a plan written before, after checking its hash.
+    """Return a plan from its file, after checking its hash.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def read(file: Path) -> dict[str, Any]:
 
 
 def differences(registered: dict[str, Any], study: Study) -> list[str]:
-    """Return the differences between the study and the registered plan, a line each."""
+    """Return the differences between the study and the registered plan, one line each."""
     before, now = registered["plan"], plan(study)
     found = [f"{key}: changed" for key in ("study", "code", "readings") if before.get(key) != now[key]]
     old = {claim["id"]: claim for claim in before.get("claims", [])}

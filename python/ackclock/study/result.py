@@ -1,4 +1,4 @@
-"""A finished study: outcomes, tables, and the ways to show them."""
+"""A finished study: outcomes, tables, and ways to show them."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class StudyResult:
     wall_s
         Wall time of the run, seconds.
     curves
-        Of each claim that depends on a reading, if the other readings were run.
+        Specification curve of each claim that depends on a reading, if the other readings were run.
     kernel
         Result of the study's kernel part, if it was run.
     registered
-        Hash of the plan that gave the seeds, or the text of held-out seeds; empty if there was neither.
+        Hash of the plan from which the seeds were derived, or the text of held-out seeds; empty if there was neither.
     held_out
         Whether `registered` is the text.
     """
@@ -77,8 +77,8 @@ class StudyResult:
     def unexpected(self) -> list[str]:
         """Verdicts that differ from those recorded, one line each.
 
-        With other seeds than the scale's own, a verdict may become (un)decided; then only one that turned from holding to
-        failing, or back, counts.
+        With other seeds than the scale's own, a change from or to "undecided" does not count. Only a verdict that changed
+        from holding to failing, or back, is listed.
         """
         found = self.recorded.changed(self.outcomes)
         return [line for line in found if "undecided" not in line] if self.other_seeds else found
@@ -90,7 +90,7 @@ class StudyResult:
 
     @property
     def drifted(self) -> list[str]:
-        """Values that left their recorded interval under an unchanged verdict, one line each."""
+        """Values outside of their recorded interval under an unchanged verdict, one line each."""
         return self.recorded.drifted(self.outcomes, other_seeds=self.other_seeds)
 
     @property
@@ -142,7 +142,7 @@ class StudyResult:
         return fill(outcome.claim.note, lookup)
 
     def record(self, *, version: str, date: str) -> Path:
-        """Write verdicts, values and intervals into the study's record, in place of those of this scale.
+        """Write verdicts, values and intervals to the study's record, replacing those at this scale.
 
         Raises
         ------
@@ -159,7 +159,7 @@ class StudyResult:
         return self.study.record
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, as `--json` prints them."""
+        """Return plain values, as printed by `--json`."""
         found: dict[str, Any] = {
             "study": self.study.name,
             "scale": self.scale,
@@ -174,7 +174,7 @@ class StudyResult:
         return found
 
     def _claim(self, outcome: Outcome) -> dict[str, Any]:
-        """Return plain values of one claim: the deciding number of its verdict, then each half with its evidence."""
+        """Return plain values of one claim: the number that decides its verdict, then each half with its evidence."""
         recorded = self.recorded.verdict(outcome.claim.id)
         shown = outcome.main.to_json() if outcome.main else {}
         return {
@@ -291,8 +291,8 @@ class StudyResult:
         )
 
     def _distrust(self) -> Iterator[str]:
-        """Return the points on which a reader should not rely: fitted values, verdicts that other seeds or a
-        neighbouring constant change, open questions.
+        """Yield reasons for caution: fitted values, verdicts that change with other seeds or a neighbouring constant,
+        undecided claims.
         """
         for f in self.study.fitted:
             yield f"{', '.join(f.claims)}: {f.name} is fitted so that {f.so_that}."
@@ -308,7 +308,7 @@ class StudyResult:
                 yield f"{told}: {', '.join(own)}."
 
     def _decided_elsewhere(self) -> list[str]:
-        """Return claims that lack seeds here, with their recorded verdicts at paper scale."""
+        """Return the claims that need more seeds than this scale has, with their recorded verdicts at paper scale."""
         paper = self.study.recorded("paper")
         if self.scale == "paper" or not paper:
             return []
@@ -324,14 +324,14 @@ class StudyResult:
         ]
 
     def row(self, outcome: Outcome) -> report.ClaimRow:
-        """Return a claim in the words of the report."""
+        """Return a claim in the form of the report."""
         before = self.recorded.verdicts(outcome.claim.id)
         curve = next((c for c in self.curves if c.claim.id == outcome.claim.id), None)
         fitted = tuple(f.name for f in self.study.fitted if outcome.claim.id in f.claims)
         return claim_row(outcome, self.note(outcome), before, fitted, specification.told(curve) if curve else "")
 
     def facts(self) -> dict[str, str]:
-        """Return versions and sizes, for the foot of the report."""
+        """Return versions and sizes for the end of the report."""
         return {
             "scale": self.scale,
             "seeds per cell": "those of the scale" if self.seeds is None else str(self.seeds),
@@ -348,7 +348,7 @@ class StudyResult:
 
 
 def versions() -> dict[str, str]:
-    """Return versions of the packages that made a report."""
+    """Return the versions of the packages with which a report was made."""
     from importlib.metadata import PackageNotFoundError, version
 
     def of(package: str) -> str:
@@ -368,7 +368,7 @@ WORDS = {
     "depends": "cells lie significantly on both sides",
     "undecided": "more runs may decide",
 }
-"""Verdicts in words, for the page."""
+"""Explanations of the verdicts, for the page."""
 WRITTEN = ("claims.json", "figures", "report.html", "tables")
 """Files and folders that a study writes into its folder."""
 
@@ -377,7 +377,8 @@ MARKS = ("report.html",)
 
 
 def write_report(folder: Path, page: report.Page, tables: Mapping[str, Tables], claims: Mapping[str, Any]) -> Path:
-    """Write `report.html`, `claims.json`, `figures/`, and `tables/` with a folder for each non-empty name; all or none.
+    """Write `report.html`, `claims.json`, `figures/`, and `tables/` with a folder for each non-empty name. Either all
+    of them are written or none.
 
     Raises
     ------
@@ -420,7 +421,7 @@ def claim_row(
     fitted: Sequence[str] = (),
     readings: str = "",
 ) -> report.ClaimRow:
-    """Return an outcome in the words of the report.
+    """Return an outcome in the form of the report.
 
     Parameters
     ----------

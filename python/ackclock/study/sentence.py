@@ -1,5 +1,5 @@
-"""Every sentence, number, table and figure of a publication, and its outcome: a claim, a figure, or a reason for having
-neither.
+"""Every sentence, number, table and figure of a publication, and how it is covered: by a claim, by a figure, or not at
+all for a stated reason.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ackclock.study.record import Record
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sentence:
-    """Statement of a publication.
+    """A statement of a publication.
 
     Parameters
     ----------
@@ -47,7 +47,8 @@ class Sentence:
 
 
 def read(text: str) -> tuple[Sentence, ...]:
-    r"""Sentences as a table: a line "= SOURCE", and a line "place | words | claims | other evidence" for each.
+    r"""Read sentences from a table: a line "= SOURCE", then a line "place | words | claims | other evidence" for each
+    sentence.
 
     If nothing tests a sentence, the last column is "none: REASON".
 
@@ -74,7 +75,7 @@ def read(text: str) -> tuple[Sentence, ...]:
 
 
 def told(verdicts: Iterable[tuple[str, ...]]) -> str:
-    """Return the verdicts of both scales, one word if they agree."""
+    """Return the verdicts at both scales, as one word if they agree."""
     return "; ".join(
         words[0] if len(set(words)) == 1 else " / ".join(word or "–" for word in words)
         for words in verdicts
@@ -83,7 +84,7 @@ def told(verdicts: Iterable[tuple[str, ...]]) -> str:
 
 
 MOST = 4
-"""Largest number of values of a cause in its row; the report has the others."""
+"""Largest number of a cause's values in its row; the report has the others."""
 
 
 def measured(record: Record, claim: str, half: str) -> str:
@@ -94,7 +95,7 @@ def measured(record: Record, claim: str, half: str) -> str:
 
 
 def answered(records: tuple[Record, ...], claim: str, half: str, reading: str = "") -> str:
-    """Return the verdicts of both scales, and the numbers of the larger scale that has any."""
+    """Return the verdicts at both scales, and the numbers at the larger scale that has any."""
     words = told([tuple(str(r.verdicts(claim).get(half) or "") for r in records)])
     numbers = next(filter(None, (measured(r, claim, half) for r in reversed(records))), "")
     asked = f"{reading}: " if reading and numbers else ""
@@ -102,7 +103,7 @@ def answered(records: tuple[Record, ...], claim: str, half: str, reading: str = 
 
 
 def causes_of(claim: Claim, records: tuple[Record, ...]) -> list[str]:
-    """Return the causes of a claim, each with its verdict and deciding numbers, and its guesses."""
+    """Return the causes of a claim, each with its verdict and deciding numbers, and the guesses about it."""
     name = claim.id
     causes = []
     if claim.intervention and claim.direction:
@@ -118,8 +119,8 @@ def causes_of(claim: Claim, records: tuple[Record, ...]) -> list[str]:
 def row(
     sentence: Sentence, claims: dict[str, Claim], records: tuple[Record, ...], above: set[str]
 ) -> tuple[str, str, str, str, str]:
-    """Return place, words, claims, verdicts and causes of a sentence, as a row of the document's table. `above` holds
-    the claims whose causes an earlier row has listed; those of this row are added.
+    """Return place, words, claims, verdicts and causes of a sentence, as a row of the document's table. `above` is the
+    set of claims whose causes an earlier row has listed; the claims of this row are added to it.
     """
     found, causes = [], []
     for name in sentence.claims:
@@ -143,9 +144,7 @@ OWN = "Sentences that are claims, word for word"
 
 
 def table(sentences: Iterable[Sentence], claims: Iterable[Claim], records: tuple[Record, ...]) -> str:
-    """Return the sentences of each publication as a Markdown table, followed by the claims that belong to no
-    sentence.
-    """
+    """Return the sentences of each publication as a Markdown table, followed by the claims that belong to no sentence."""
     known = {claim.id: claim for claim in claims}
     sentences = tuple(sentences)
     named = {name for sentence in sentences for name in sentence.claims}

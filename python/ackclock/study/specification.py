@@ -1,4 +1,4 @@
-"""Specification curves: the verdict of each claim under other readings of what the publication leaves open."""
+"""Specification curves: the verdict on each claim under other readings of what the publication leaves open."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COLOURS = {
 
 
 def section(readings: Sequence[Reading], curves: Sequence[Curve], study: str) -> Section:
-    """Return the section on the open questions, the reading of each, and the results of the other readings."""
+    """Return the section on the open questions, the reading chosen for each, and the results of the other readings."""
     blocks: list[Any] = [_open(readings)]
     if curves:
         blocks += [_shares(curves), *_most(curves), *(figure(curve) for curve in curves if curve.turns)]
@@ -126,11 +126,11 @@ def _shares(curves: Sequence[Curve]) -> Table:
 
 
 MOST_COMBINATIONS = 200_000
-"""Number of combinations beyond which no single best reading is searched for."""
+"""Largest number of combinations among which the best reading is searched for."""
 
 
 def best(curves: Sequence[Curve]) -> dict[str, str] | None:
-    """Return the complete reading in which the most claims hold; of several, the one nearest to the main one.
+    """Return the complete reading in which the most claims hold; of several, the one closest to the main one.
 
     Parameters
     ----------
@@ -166,14 +166,14 @@ def best(curves: Sequence[Curve]) -> dict[str, str] | None:
 
 
 def under(curve: Curve, chosen: Mapping[str, str]) -> Specification:
-    """Return the specification of a curve for a complete reading; readings varied alone keep their main option."""
+    """Return a curve's specification for a complete reading. Readings that are varied alone keep their main option."""
     main = dict(curve.specifications[0].choice)
     wanted = main | {r.name: chosen[r.name] for r in curve.readings if r.name in chosen}
     return next(s for s in curve.specifications if dict(s.choice) == wanted)
 
 
 def _most(curves: Sequence[Curve]) -> list[Table]:
-    """Compare the main reading with the one in which the most claims hold."""
+    """Return a table that compares the main reading with the one in which the most claims hold."""
     chosen = best(curves)
     if chosen is None:
         return []

@@ -1,4 +1,4 @@
-"""Makes or finds the runs of a study: in a store if the plan has one, else in memory."""
+"""Makes the runs of a study or finds them: in a store if the plan has one, else in memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """One scenario under many seeds, and the needed data of its runs.
+    """One scenario under many seeds, and the data that is needed of its runs.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def batch(plan: Plan, scenario: Scenario, seeds: Sequence[int], tables: Sequence
 
 
 def batches(plan: Plan, asked: Sequence[Asked]) -> Iterator[Batch]:
-    """Yield batches as `ackclock.run_batch` returns them, with only the needed tables and columns.
+    """Yield batches in the form of `ackclock.run_batch`, with only the needed tables and columns.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def _recipe(asked: Asked) -> Recipe:
 
 
 def _make(plan: Plan, asked: Sequence[Asked]) -> list[list[str]]:
-    """Make the missing runs, those with the same recipe in one campaign; return the keys of each cell's runs."""
+    """Make the missing runs, one campaign per recipe, and return the keys of each cell's runs."""
     from ackclock.sweep import Campaign, Cell, Threads
 
     assert plan.store is not None
@@ -126,18 +126,15 @@ def _finish(plan: Plan, campaign: Campaign, executor: Executor) -> None:
 
 
 ROWS = 1_000_000
-"""Rows read at once. Each read covers a whole table, so reading few cells at a time would repeat it often.
-"""
+"""Number of rows that are read at once. Each read covers a whole table, so reading few cells at a time would repeat it often."""
 
 OWNER = "the cell"
-"""Column that identifies a row's cell while the rows of several cells are together: no table has a column of this
-name.
-"""
+"""Column that identifies a row's cell while the rows of several cells are together. No table has a column of this name."""
 
 
 def _read(store: Store, asked: Sequence[Asked], keys: Sequence[Sequence[str]]) -> Iterator[Batch]:
-    """Yield the runs of each, in order; cells with one recipe are read together, twice as many each time as long as
-    they have few rows.
+    """Yield the runs of each cell, in order. Cells with one recipe are read together; their number doubles while they
+    have few rows.
     """
     at, most = 0, 1
     while at < len(asked):
@@ -167,7 +164,7 @@ def _together(
         nonlocal read
         found = store.read(recipe, table, keys=order["key"].unique().to_list())
         read += found.height
-        if not found.width:  # no run of this recipe has a row
+        if not found.width:  # no run with this recipe has a row
             return [found] * len(asked)
         found = order.join(found, on="key", how="inner", maintain_order="left_right").drop("key")
         parts = found.partition_by(OWNER, as_dict=True, include_key=False)

@@ -1,5 +1,5 @@
-"""A study: a published experiment run again. Experiments make tables, which claims and figures read; a chapter holds
-the parts that belong to one question.
+"""A study: a published experiment that can be repeated. Experiments make tables, which claims and figures read. A
+chapter contains the parts that belong to one question.
 
 Length: a study's fields are declared here, each once, with what is computed of them.
 """
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Publication:
-    """Publication in which the claims are made.
+    """A publication that makes the claims.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Data:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Experiment:
-    """A part of a study that can be run alone.
+    """A part of a study that can be run separately.
 
     Parameters
     ----------
@@ -73,12 +73,12 @@ class Experiment:
     title
         One line.
     run
-        Does the work and returns the tables.
+        Function that does the work and returns the tables.
     weight
         Duration relative to the other experiments.
     reads
-        Open questions about it. `run` asks each for its option (`Reading.of(plan)`); in readings other than the main
-        one it may leave out what no claim needs.
+        Open questions about it. `run` asks each for its option (`Reading.of(plan)`); in other readings it may leave out
+        data that no claim needs.
     """
 
     name: str
@@ -98,14 +98,14 @@ def _no_scenarios() -> Mapping[str, Scenario]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chapter:
-    """One question of a study, in a module of its own: its experiments, scenarios, claims and figures.
+    """Part of a study about one question, in a module of its own.
 
     Parameters
     ----------
     title
         Heading of its section in the report.
     experiments
-        Experiments, run in order. A claim or figure may read the tables of other chapters, too.
+        Experiments, run in order. Claims and figures may read the tables of other chapters as well.
     claims
         Claims; the study orders them by number.
     blocks
@@ -121,7 +121,7 @@ class Chapter:
     scenarios: Callable[[], Mapping[str, Scenario]] = field(default=_no_scenarios, repr=False)
 
     def shown(self, tables: Tables) -> tuple[Block, ...]:
-        """Blocks of its section."""
+        """Return the blocks of the chapter's section."""
         from ackclock.report.page import Block as Kinds
 
         with answer.of(self.blocks):
@@ -132,7 +132,7 @@ class Chapter:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Headline:
-    """Headline for a reader without background.
+    """Outcome of a study for a reader without background.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ class Fitted:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Study:
-    """A published experiment, ready to be run again.
+    """A published experiment that can be repeated.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ class Study:
         return f"<Study {self.name}: {self.title}; {len(self.claims)} claims in {len(self.chapters)} chapters>"
 
     def _repr_html_(self) -> str:
-        """Subject of the study, for notebooks."""
+        """HTML for notebooks: title and summary of the study."""
         return (
             _html.heading(self.title, f"study {self.name}, {len(self.claims)} claims")
             + f"<p>{_html.escape(self.summary)}</p>"
@@ -261,7 +261,7 @@ class Study:
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """Claims of all chapters: T1, T2, ... before P1, P2, ..., letters in the order in which they first appear."""
+        """Claims of all chapters: T1, T2, ... before P1, P2, ..., with letters in order of first appearance."""
         found = [claim for chapter in self.chapters for claim in chapter.claims]
         letters = list(dict.fromkeys(_letters(claim.id) for claim in found))
         return tuple(
@@ -270,13 +270,13 @@ class Study:
 
     @property
     def readings(self) -> tuple[Reading, ...]:
-        """Open questions of all experiments and claims, each once."""
+        """Open questions of all experiments and claims, without duplicates."""
         of_claims = [r for claim in self.claims for _, criterion in claim.halves for r in criterion.reads]
         found = [r for experiment in self.experiments for r in experiment.reads]
         return tuple({r.name: r for r in (*found, *of_claims)}.values())
 
     def scenarios(self) -> dict[str, Scenario]:
-        """The scenarios as written, by name."""
+        """Return the scenarios as written, by name."""
         from ackclock.scenario import Scenario
 
         found: dict[str, Scenario] = {}
@@ -289,7 +289,7 @@ class Study:
         return found
 
     def opening(self, result: StudyResult) -> Headline | None:
-        """Return the headline of the report, if the study has one."""
+        """Return the headline of the report; None if the study has none."""
         if self.headline is None:
             return None
         from ackclock.plot import Figure
@@ -301,17 +301,17 @@ class Study:
         return found
 
     def found(self, result: StudyResult) -> tuple[str, ...]:
-        """Main findings, as sentences."""
+        """Return the main findings as sentences."""
         with answer.of(self.findings):
             return answer.every(self.findings, self.findings(result), str, "sentences")
 
     def recorded(self, scale: str) -> Record:
-        """Record of an earlier run at this scale; empty if there is none."""
+        """Return the record of an earlier run at this scale; empty if there is none."""
         found = read(self.record) if self.record is not None else {}
         return found.get(scale, Record())
 
     def show(self, tables: bool = False) -> str:
-        """Describe the study in plain text.
+        """Return a description of the study in plain text.
 
         Parameters
         ----------
@@ -363,13 +363,13 @@ class Study:
         progress
             Called with a text and the share done.
         store
-            Store for the runs; runs that it holds are not repeated.
+            Store for the runs; stored runs are not repeated.
         executor
-            Makes the runs that go into the store, instead of threads.
+            Executor of the runs that go into the store; None: threads.
         readings
-            Whether to run the other readings of open questions, too.
+            Whether to run the other readings of open questions as well.
         registered
-            Hash of a registered plan, or a text that was fixed before: the seeds follow from it.
+            Hash of a registered plan, or a text that was fixed before, from which the seeds are derived.
         held_out
             Whether `registered` is such a text.
 
@@ -435,7 +435,7 @@ class Study:
         return tuple(curves)
 
     def used_by(self, claims: Sequence[Claim], tables: Tables) -> list[Experiment]:
-        """Return the experiments whose tables some claims read."""
+        """Return the experiments whose tables these claims read."""
         used = {e.name for claim in claims for _, criterion in claim.halves for e in self._used(criterion, tables)}
         return [e for e in self.experiments if e.name in used]
 
@@ -476,7 +476,7 @@ class Ran:
     runs: int
 
     def take(self, run: Callable[[Plan], Data], found: Data) -> None:
-        """Take over an experiment's results after checking their types."""
+        """Add an experiment's results after checking their types."""
         import polars as pl
 
         data: Data = answer.one(run, found, Data, "ackclock.study.Data")
@@ -489,13 +489,13 @@ class Ran:
             self.digest.update(digest.encode())
 
     def add(self, other: Ran) -> None:
-        """Count other runs without taking over their tables."""
+        """Count other runs without adding their tables."""
         self.runs += other.runs
         self.digest.update(other.digest.digest())
 
 
 def carry_out(experiments: Sequence[Experiment], plan: Plan) -> Ran:
-    """Run experiments in order."""
+    """Run experiments in order, and return their combined results."""
     total = sum(e.weight for e in experiments)
     done = 0.0
     ran = Ran(tables={}, digest=hashlib.sha256(), runs=0)

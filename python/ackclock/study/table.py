@@ -1,8 +1,8 @@
 """The table of a study, `study.toml`: publications and claims as data, for readers who do not program.
 
-Nothing in it is executed. A half of a claim, or a cause, names its measure: a function in the program beside the table.
-A single bound is in the table; a measure that compares several numbers with several bounds returns `Evidence` (as its
-annotation says), and its half has no bound.
+Nothing in it is executed. A half of a claim, or a cause, names its measure, which is a function in the program next to
+the table. A single bound is declared in the table. A measure that compares several numbers with several bounds returns
+`Evidence` (as annotated), and its half has no bound.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ __all__ = ["TABLE", "Program", "Table", "claim", "declared", "face", "head", "on
 TABLE, READINGS = "study.toml", "readings"
 
 LARGEST = 2**20
-"""Largest size of the table in bytes."""
+"""Largest size of the table, bytes."""
 
 _BOUNDS = ("more_than", "less_than", "at_least", "at_most", "between", "equal", "same_as")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Program:
-    """Names that a table may use: the measures and readings of a study's Python code.
+    """Names available to a table: the measures and readings of a study's Python code.
 
     Parameters
     ----------
@@ -59,7 +59,8 @@ class Program:
 
 
 def face(package: str, chapters: Sequence[Chapter]) -> dict[str, Any]:
-    """Return the arguments of `Study` from the table beside a package; every claim in it has to be in a chapter.
+    """Return the arguments of `Study` from the table next to a package. Every claim in the table must belong to a
+    chapter.
 
     Parameters
     ----------
@@ -89,7 +90,7 @@ def face(package: str, chapters: Sequence[Chapter]) -> dict[str, Any]:
 
 
 def once(claims: Sequence[Claim], place: str) -> None:
-    """Refuse two claims with one id."""
+    """Refuse two claims with the same id."""
     seen = set[str]()
     for one in claims:
         if one.id in seen:
@@ -104,8 +105,8 @@ def declared(module: str) -> dict[str, Any]:
     Parameters
     ----------
     module
-        `__name__` of the module. Its functions are the measures, and those of other modules of the package ("causes.slow_rounds");
-        so it is with readings, of which those of a module `readings` need no prefix.
+        `__name__` of the module. Its functions are the measures, together with those of other modules of the package
+        ("causes.slow_rounds"). The same applies to readings; those of a module `readings` need no prefix.
 
     Raises
     ------
@@ -135,7 +136,7 @@ def _beside(package: str) -> Table:
 
 
 def _program(module: ModuleType, package: str, modules: set[str]) -> Program:
-    """Return the functions and readings of a module, and of others of its package."""
+    """Return the functions and readings of a module, and of other modules of its package."""
     spaces = {"": module}
     for name in modules:
         with suppress(ModuleNotFoundError):
@@ -171,7 +172,7 @@ def _listed(found: Any) -> list[Any]:
 
 
 def head(table: Table) -> dict[str, Any]:
-    """Return title, summary, publications and fewest runs as arguments of `Study`, and the name if the table has
+    """Return title, summary, publications and numbers of runs as arguments of `Study`, and the name if the table has
     one.
     """
     name = {"name": table.text("name")} if "name" in table.raw else {}
@@ -187,7 +188,7 @@ def head(table: Table) -> dict[str, Any]:
 
 
 def _terms(table: Table) -> dict[str, str]:
-    """Return codes and words with their explanations, if the table has some."""
+    """Return codes and words with their explanations; empty if the table has none."""
     if "terms" not in table.raw:
         return {}
     own = table.table("terms")
@@ -198,7 +199,7 @@ def _terms(table: Table) -> dict[str, str]:
 
 
 def _edge(one: Table) -> Edge:
-    """Return a chosen constant with its neighbours."""
+    """Return an adopted constant with its neighbours."""
     one.asked.add("neighbours")
     found = Edge(
         name=one.text("name"),
@@ -214,7 +215,7 @@ def _edge(one: Table) -> Edge:
 
 
 def _runs(table: Table) -> dict[str, int]:
-    """Return the seeds of the smallest cell by scale, if the table gives them."""
+    """Return the number of seeds of the smallest cell by scale; empty if the table does not give it."""
     if "runs" not in table.raw:
         return {}
     one = table.table("runs")
@@ -230,14 +231,14 @@ def _publication(one: Table) -> Publication:
 
 
 def claim(one: Table, program: Program, place: str = "") -> Claim:
-    """Return the claim in a table.
+    """Return the claim described by a table.
 
     Parameters
     ----------
     one
         The table.
     program
-        Names that it may use.
+        Names that the table may use.
     place
         Place in the publication, unless the claim gives it itself.
 
@@ -347,7 +348,7 @@ def _bound(one: Table) -> Bound:
 
 
 class _Quantities:
-    """User's measure whose return value becomes a list of numbers."""
+    """A user's measure with its return value converted to a list of numbers."""
 
     def __init__(self, function: Callable[[Tables], Any]) -> None:
         self.function = self.of = function
@@ -372,7 +373,7 @@ def read(file: Path) -> Table:
 def _read(file: Path) -> dict[str, Any]:
     try:
         there = os.path.lexists(file)
-    except ValueError:  # an impossible name
+    except ValueError:  # not a possible file name
         there = False
     if not there:
         raise InputError(f"{file}: found no such file; allowed: a folder with {TABLE} and the program beside it")
@@ -390,13 +391,13 @@ _read_once = cache(_read)
 
 
 class Table:
-    """A TOML table of the file. Each key is read once; keys that nothing has read are refused."""
+    """A TOML table of the file. Each key is read once, and keys that are never read are refused."""
 
     def __init__(self, raw: Mapping[str, Any], place: str) -> None:
         self.raw, self.place, self.asked = raw, place, set[str]()
 
     def done(self) -> None:
-        """Refuse remaining keys."""
+        """Refuse keys that were not read."""
         for key in self.raw:
             if key not in self.asked:
                 raise InputError(
@@ -429,7 +430,7 @@ class Table:
         return found
 
     def flag(self, key: str, *, default: bool) -> bool:
-        """Return a truth value."""
+        """Return a boolean."""
         self.asked.add(key)
         return bool(self._of(key, (bool,), "true or false") if key in self.raw else default)
 

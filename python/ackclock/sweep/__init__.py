@@ -1,4 +1,4 @@
-"""Sweeps: grids of scenarios under many seeds, kept in a folder that stays intact if the process is killed."""
+"""Sweeps: grids of scenarios under many seeds, stored in a folder that stays intact if the process is killed."""
 
 from ackclock.sweep.axes import Axis
 from ackclock.sweep.campaign import Campaign, Status

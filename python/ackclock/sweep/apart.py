@@ -1,8 +1,8 @@
 """Makes runs in child processes: suspect runs, which may have ended a process before, and all runs of own code.
 
-Own code may end its process, or never return (`_wall`). So each thread that makes such runs has a child process, which
-lives until a run ends it: that run has failed, and the others continue in the next child. `serve` is the child. Tasks
-and outcomes cross two pipes, so that own code has standard input and output to itself.
+Own code may end its process, or never return (`_wall`). Each thread that makes such runs therefore has a child
+process, which lives until a run ends it. That run counts as failed, and the others continue in the next child.
+`serve` is the child. Tasks and outcomes cross two pipes, so that own code has standard input and output to itself.
 """
 
 from __future__ import annotations
@@ -25,26 +25,28 @@ if TYPE_CHECKING:
     from ackclock.sweep.task import Done, Task
 
 SUSPECT_AFTER = 2
-"""Attempts without an outcome after which a run is made apart: the third one may end only that process."""
+"""Number of attempts without an outcome after which a run is made in a child process, so that a third crash ends only
+that process.
+"""
 
 GIVEN_UP = 8
-"""Successive processes ended by the same own code, after which its further runs are not started."""
+"""Number of successive processes ended by the same own code after which its further runs are not started."""
 
 _here = threading.local()
-"""Child of each thread."""
+"""Child process of each thread."""
 _serves = False
 _deaths: dict[tuple[str, ...], int] = {}
-"""Own code -> processes that it has ended since its last successful run."""
+"""Own code -> number of processes that it has ended since its last successful run."""
 
 
 def wanted(task: Task) -> bool:
-    """Return whether the task has to be made in another process."""
+    """Return whether the task must be made in a child process."""
     return not _serves and (task.apart or bool(task.own) or bool(task.libraries))
 
 
 def compute_apart(task: Task, stop: _engine.Stop | None) -> Done:
-    """Make the runs of a task in another process; if the process dies because of one run, this run has failed. Of
-    several runs only the first half is made if the process dies; the others are handed out again.
+    """Make the runs of a task in a child process. If a single run ends the process, that run has failed. If the
+    process dies during several runs, only the first half is made; the others are handed out again.
     """
     from ackclock.sweep.task import Done
 
@@ -89,7 +91,7 @@ def _made(task: Task, stop: _engine.Stop | None, *, lasts: bool) -> tuple[Done |
 
 
 class _Child:
-    """Process that makes tasks."""
+    """A process that makes tasks."""
 
     def __init__(self) -> None:
         page = os.memfd_create("ackclock-calls") if hasattr(os, "memfd_create") else -1
@@ -129,7 +131,7 @@ class _Child:
                     return None, self._died()
                 said += part
                 if len(said) >= 8 and len(said) >= 8 + struct.unpack_from("<Q", said)[0]:
-                    return _opened(pickle.loads(said[8:])), ""  # from our own child
+                    return _opened(pickle.loads(said[8:])), ""  # from a trusted child
             elif stuck := self._page.stuck(_wall.TICK_S / 5):
                 return None, _wall.endless(stuck)
 
@@ -167,7 +169,7 @@ def _opened(answer: tuple[str, Any]) -> Done:
 
 
 def serve(tasks: str, answers: str, page: str) -> None:
-    """Make incoming tasks until there are none."""
+    """Make incoming tasks until the pipe is closed."""
     global _serves  # noqa: PLW0603 - this process does nothing else
     _serves = True
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -175,7 +177,7 @@ def serve(tasks: str, answers: str, page: str) -> None:
         _wall.Page(int(page)).use()
     try:
         _serve(int(tasks), int(answers))
-    except BaseException:  # own code may have done anything to this process, and a traceback is not an answer
+    except BaseException:  # own code may have changed anything in this process; a traceback would be no valid answer
         os._exit(1)
 
 

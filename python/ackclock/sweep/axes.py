@@ -1,4 +1,4 @@
-"""Axes of a grid: lists, ranges in even or equal-ratio steps, and axes that step together."""
+"""Axes of a grid: lists, ranges in linear or geometric steps, and axes that step together."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from ackclock.errors import ScenarioError, one_of, quote
 from ackclock.own import named, short
 
 MOST_VALUES = 100_000
-"""Largest number of values of one axis."""
+"""Maximum number of values of an axis."""
 
 MOST_CELLS = 200_000
-"""Largest number of points of a grid: each takes about 4 kB during planning."""
+"""Maximum number of points of a grid: each takes about 4 kB during planning."""
 
 RUN = frozenset(["run", "cell", "key", "scenario", "seed", "digest"])
-"""Columns that identify a row's run: no axis has one of these names."""
+"""Columns that identify a row's run; no axis may have one of these names."""
 
 FILE = ".file"
-"""Suffix of a key whose values are names of files."""
+"""Suffix of keys whose values are file names."""
 
 _DIMENSIONS = (units.DURATION, units.RATE, units.SIZE, units.PACKETS, units.BDP)
 _RANGE_KEYS = ("from", "to", "steps", "spacing")
@@ -36,7 +36,7 @@ _RANGE_KEYS = ("from", "to", "steps", "spacing")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Axis:
-    """One key of a scenario and the values that it takes in turn.
+    """One key of a scenario, and its values in turn.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Axis:
         Column of the results, and label in figures; the key if empty. An axis with the name of another column of the
         results (`share`, `mean`) has its key as column there.
     labels
-        Names of the values in tables and figures, one each; if empty, the values themselves.
+        Names of the values in tables and figures, one for each; if empty, the values themselves.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class Axis:
 
     @property
     def column(self) -> str:
-        """Name of its column in results."""
+        """Name of the axis's column in results."""
         return self.key if not self.name or self.name in taken() else self.name
 
     @property
@@ -79,24 +79,24 @@ class Axis:
 
     @property
     def shown(self) -> tuple[Any, ...]:
-        """Values as results show them."""
+        """Values as shown in results."""
         return self.labels or self._files or tuple(short(value) if named(value) else value for value in self.values)
 
     @property
     def _files(self) -> tuple[str, ...]:
-        """Return names of files without their folders, if these distinguish the values."""
+        """Return file names without their folders, if they are still distinct."""
         if not self.key.endswith(FILE):
             return ()
         names = tuple(Path(str(value)).name for value in self.values)
         return names if len(set(names)) == len(set(self.values)) else ()
 
     def show(self, value: Any) -> Any:
-        """Return one value as results show it."""
+        """Return one value as shown in results."""
         return self.shown[self.values.index(value)]
 
     @classmethod
     def parse(cls, key: str, written: Any, *, name: str = "", labels: Any = (), repeats: bool = False) -> Axis:
-        """Read an axis as a sweep file has it: a list, or a table with `from`, `to`, `steps` and `spacing`.
+        """Read an axis as written in a sweep file: a list, or a table with `from`, `to`, `steps` and `spacing`.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Makes the runs that a store does not hold yet: hands them out, collects and keeps them."""
+"""Makes the runs that a store lacks: distributes them, collects the results and stores them."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     import polars as pl
 
 KEEP_EVERY_S = 0.5
-"""Minimum seconds between two commits."""
+"""Minimum time between two commits, s."""
 
 KEEP_REST = 20
-"""... and how many times as long as the last commit took: where the disk is slow, keeping stays a small part of the time."""
+"""... and as a multiple of the duration of the last commit, so that a slow disk costs only a small part of the time."""
 
 KEEP_CPU_S = 0.25
-"""... and CPU seconds of runs that are worth one: on a busy machine little is made in the seconds that pass."""
+"""... and minimum CPU time of the runs to be stored, s: on a busy machine few runs finish per second."""
 
 KEEP_LATEST_S = 5.0
-"""Seconds after which the collected runs are kept in any case."""
+"""Time after which collected runs are stored in any case, s."""
 
 MOST_IN_TASK = 2000
 
@@ -44,9 +44,9 @@ class Status:
     Parameters
     ----------
     total
-        Runs asked for.
+        Number of requested runs.
     done, failed
-        Runs of these that are done, and that failed.
+        Number of these runs that are done, and that failed.
     found
         Number of finished runs that the store held at the start.
     wall_s
@@ -75,23 +75,23 @@ class Status:
 
     @property
     def rate(self) -> float:
-        """Runs made per second."""
+        """Runs per second."""
         return (self.done + self.failed - self.found) / self.wall_s if self.wall_s > 0 else 0.0
 
     @property
     def simulating(self) -> float:
-        """Share of the time spent in the engine: its CPU seconds by elapsed seconds and slots."""
+        """Share of the time spent in the engine: CPU seconds divided by elapsed seconds and slots."""
         return self.engine_cpu_s / (self.wall_s * self.slots) if self.wall_s > 0 else 0.0
 
     @property
     def left_s(self) -> float | None:
-        """Estimated seconds for the remaining runs."""
+        """Estimated time for the remaining runs, s."""
         return (self.total - self.done - self.failed) / self.rate if self.rate > 0 else None
 
 
 @dataclass(slots=True)
 class _Pile:
-    """Runs that were made and not yet kept."""
+    """Runs that were made but are not stored yet."""
 
     done: list[int] = field(default_factory=list)
     failed: dict[int, str] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class _Pile:
 
 
 class Campaign:
-    """All runs of some cells, made or found.
+    """All runs of some cells, whether made now or found in the store.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class Campaign:
     recipe
         Data kept of each run.
     name
-        The runs become members of the sweep of this name, if it has one.
+        Name of the sweep to which the runs belong; empty for none.
     retry
         Whether to repeat runs that failed before.
     anew
@@ -123,7 +123,7 @@ class Campaign:
     engine
         Identity of the engine that makes the runs; None: this one.
     unmixed
-        Whether a task holds runs of one own code only, or of none, so that no code runs in the process of another.
+        Whether each task holds runs with at most one piece of own code, so that two pieces never share a process.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class Campaign:
         self._time_limit_s = time_limit_s
         self._unmixed = unmixed
         self._engine = engine or engine_identity()
-        # Numbers and texts in lists instead of an object per run: there may be millions.
+        # Numbers and texts are kept in lists instead of one object per run, because there may be millions of runs.
         self._cell_of = [i for i, cell in enumerate(cells) for _ in cell.seeds]
         self._seeds = [seed for cell in cells for seed in cell.seeds]
         found = {one for cell in cells for one in cell.own}
@@ -162,7 +162,7 @@ class Campaign:
         self._ids, states = store.plan(recipe.text, keys, hashes, self._seeds, self._engine)
         self.keys = [key.hex() for key in keys]
         if name:
-            store.adopt(name, recipe.text, self._ids, anew=anew or bool(found))  # runs of other data or modules, too
+            store.adopt(name, recipe.text, self._ids, anew=anew or bool(found))  # also runs of other data or modules
         if retry:
             store.retry([run for run, state in zip(self._ids, states, strict=True) if state == FAILED])
         self._todo: deque[int] = deque()
@@ -196,7 +196,7 @@ class Campaign:
 
     @property
     def status(self) -> Status:
-        """Progress; runs not yet kept do not count."""
+        """Progress; runs that are not stored yet do not count."""
         return Status(
             total=self._total,
             done=self._done,
@@ -263,7 +263,7 @@ class Campaign:
                 task, runs = out.pop(which)
                 self._take_in(task, runs, done)
                 if isinstance(done, Done) and done.cpu_s > 0:
-                    # Number of runs that fills the wanted time; the budget cuts short tasks that turn out slow.
+                    # Number of runs for the wanted duration of a task; the time budget cuts tasks that turn out slow.
                     fits = 1.3 * len(done.digests) * executor.target_s / done.cpu_s
                     size = min(max(1.0, fits), 4 * size, MOST_IN_TASK)
             slots = executor.slots
@@ -275,7 +275,7 @@ class Campaign:
         return self.status
 
     def _compare(self, executor: Executor) -> None:
-        """Repeat one of the found runs with own code: a different digest shows that it was made by other code.
+        """Repeat one of the stored runs with own code: a different digest shows that it was made by other code.
 
         Raises
         ------
@@ -313,7 +313,7 @@ class Campaign:
             )
 
     def table(self, table: str = "runs") -> pl.DataFrame:
-        """Return rows of this campaign's runs, in the order of cells and seeds.
+        """Return the rows of this campaign's runs, in the order of cells and seeds.
 
         Parameters
         ----------
@@ -329,7 +329,7 @@ class Campaign:
         return order.join(rows, on="key", how="inner", maintain_order="left_right")
 
     def by_cell(self, table: str) -> list[pl.DataFrame]:
-        """Return the rows of a table, a frame for each cell, without the column `key`."""
+        """Return the rows of a table, one frame per cell, without the column `key`."""
         import polars as pl
 
         rows = self.store.read(self.recipe.text, table)
@@ -345,7 +345,7 @@ class Campaign:
         return found
 
     def _take(self, todo: deque[int], most: int, slots: int) -> list[int]:
-        # Smaller pieces towards the end, so that all slots are busy until then.
+        # Tasks get smaller towards the end, so that all slots stay busy.
         share = -(-len(todo) // (3 * slots))
         most = min(most, max(share, 1), len(todo))
         if self._unmixed:
@@ -417,7 +417,7 @@ class Campaign:
         tell(self.status)
 
     def _refuse_large(self, slots: int) -> None:
-        """Let cells that need too much memory fail before they start."""
+        """Mark cells that need too much memory as failed before they start."""
         refused: dict[str, str] = {}
         todo = [*self._todo, *self._suspects]
         for cell in (self._cells[i] for i in dict.fromkeys(self._cell_of[at] for at in todo)):

@@ -1,4 +1,6 @@
-"""Compares two scenarios under the same seeds: which one has more, by how much, or that no difference is shown."""
+"""Compares two scenarios under the same seeds: which one has the larger value and by how much, or that no difference
+is shown.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ OF_A_GROUP = ("goodput_bps", "share", "p95_rtt_s")
 """Metrics of each group, if there are several groups."""
 MOST_GROUPS = 4
 FAILED = ("flows", ("failed", "failure"))
-"""Table and columns with the connections that failed, and the reasons."""
+"""Table and columns of failed connections and their reasons."""
 FETCHES = ("fetches_done", "fetch_mean_s", "fetch_p50_s", "fetch_p95_s", "fetch_p99_s")
 
 LARGER_IS_BETTER = ("goodput_bps", "jain", "fetches_done")
@@ -45,8 +47,8 @@ SMALLER_IS_BETTER = (
 
 
 def better(metric: str) -> int:
-    """Return whether a larger metric is good (1), bad (-1) or neither (0): a share of the bottleneck is a neighbour's
-    loss.
+    """Return whether a larger value of a metric is good (1), bad (-1) or neither (0): one flow's share of the
+    bottleneck is lost by another.
     """
     column = metric.rpartition(".")[2]
     if column in LARGER_IS_BETTER:
@@ -68,7 +70,7 @@ class Compared:
     metrics
         Metric -> comparison.
     same
-        Whether all seeds gave the same run in each arm: then there is one pair, and no interval.
+        Whether all seeds gave the same run in each arm, which leaves one pair and no interval.
     failed
         Runs of each arm with failed connections, by reason.
     """
@@ -80,7 +82,7 @@ class Compared:
     failed: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})
 
     def outcome(self, metric: str) -> str:
-        """Outcome with the arms' names."""
+        """Outcome with the names of the arms."""
         first, second = self.names
         found = self.metrics[metric]
         if self.same and found.difference.n and found.without[0] == found.without[1]:
@@ -107,7 +109,7 @@ class Compared:
         return f"{outcome}{much}{', better' if sign > 0 else ', worse' if sign < 0 else ''}"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, as `--json` prints them; null for what is not finite."""
+        """Return plain values, as `--json` prints them; null for values that are not finite."""
 
         def plain(e: Estimate) -> dict[str, Any]:
             told = {"value": e.value, "low": e.low, "high": e.high, "level": e.level, "n": e.n}
@@ -161,8 +163,8 @@ class Compared:
         return table
 
     def failures(self) -> list[str]:
-        """Failures as a sentence without a full stop for each arm and cause: numbers of such runs describe transfers
-        that ended early.
+        """Return one sentence without a full stop for each arm and cause of failures: numbers of such runs describe
+        transfers that ended early.
         """
         return [
             f"{name}: in {runs:,} of {self.seeds:,} runs {what}"
@@ -172,7 +174,7 @@ class Compared:
 
 
 def number(value: float) -> str:
-    """Format four significant digits with separated thousands."""
+    """Format a number with four significant digits and a thousands separator."""
     if not math.isfinite(value):
         return "–"
     if value == 0:
@@ -204,7 +206,7 @@ def compare(
     executor
         Executor of the runs.
     names
-        Names of the arms, which have to differ.
+        Names of the arms, which must differ.
     seeds
         Seeds of each arm.
     metrics
@@ -256,7 +258,7 @@ def compare(
 def _compared(
     campaign: Campaign, metrics: Sequence[str], scenarios: Sequence[Scenario]
 ) -> tuple[dict[str, Comparison], bool]:
-    """Compare each metric; return also whether there is only one pair, because all seeds gave one run."""
+    """Compare each metric; return also whether there is only one pair, because all seeds gave the same run."""
     import polars as pl
 
     found: dict[str, Comparison] = {}
@@ -269,7 +271,7 @@ def _compared(
 
 
 def _failed(campaign: Campaign) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the failed runs of each arm by the reason of the connection's failure."""
+    """Return the failed runs of each arm by the reason for which the connection failed."""
     import polars as pl
 
     arms = []
@@ -302,7 +304,7 @@ def _usual(*scenarios: Scenario) -> tuple[str, ...]:
 
 
 def check_metrics(metrics: Sequence[str]) -> None:
-    """Refuse names without a dot that are not metrics, before anything is read."""
+    """Refuse names without a dot that are not metrics, before any file is read."""
     known = standard_metrics()
     for name in metrics:
         if measure(name) is None and "." not in name and name not in known:

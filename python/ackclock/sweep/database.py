@@ -1,4 +1,4 @@
-"""Database of a store: its tables, opening and locking, transactions, and errors of the disk."""
+"""Database of a store: its tables, opening and locking, transactions, and disk errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ackclock.errors import AckclockError, InputError, UnavailableError
 from ackclock.sweep import integrity
 
 VERSION = 1
-"""Version of the layout."""
+"""Version of the database layout."""
 
 _NAME = "state.sqlite"
 
@@ -42,13 +42,13 @@ CREATE TABLE members (sweep INTEGER NOT NULL, run INTEGER NOT NULL, PRIMARY KEY 
 
 
 STEPS = 10_000
-"""Steps of SQLite's virtual machine between two checks for Ctrl-C, which would otherwise be noticed only after the
-query.
+"""Number of steps of SQLite's virtual machine between two checks for Ctrl-C, which would otherwise wait for the end
+of the query.
 """
 
 
 class StoreError(UnavailableError):
-    """The store cannot be written any more: no space, no permission, another session."""
+    """The store can no longer be written: no space, no permission, or another session."""
 
 
 def to_read(folder: Path) -> sqlite3.Connection:
@@ -76,7 +76,7 @@ def to_read(folder: Path) -> sqlite3.Connection:
 
 
 def to_write(folder: Path, *, again: bool) -> tuple[sqlite3.Connection, sqlite3.Connection]:
-    """Open the database of a store for writing, created if there is none, and lock the store until the process ends.
+    """Open the database of a store for writing, created if absent, and lock the store until the process ends.
 
     Parameters
     ----------
@@ -93,14 +93,14 @@ def to_write(folder: Path, *, again: bool) -> tuple[sqlite3.Connection, sqlite3.
     Raises
     ------
     StoreError
-        If another process holds it.
+        If another process holds the lock.
     InputError, DamagedError
         As in `to_read`.
     """
     if not again:
         _check_foreign(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder):  # SQLite would report less about an unwritable folder
+    with tempfile.TemporaryFile(dir=folder):  # SQLite would say less about a folder that is not writable
         pass
     lock = _held(folder)
     try:
@@ -111,7 +111,7 @@ def to_write(folder: Path, *, again: bool) -> tuple[sqlite3.Connection, sqlite3.
 
 
 def identity(folder: Path) -> tuple[int, int] | None:
-    """Return the identity of the database's file; a folder may be moved away, and another take its name."""
+    """Return the identity of the database file: a folder may be moved away, and another get its name."""
     try:
         found = (folder / _NAME).stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -120,8 +120,8 @@ def identity(folder: Path) -> tuple[int, int] | None:
 
 
 def check(db: sqlite3.Connection, folder: Path, *, whole: bool = False) -> None:
-    """Refuse a database that is not of this version's stores; raises as `to_read`, and SQLite's errors if it cannot be
-    read.
+    """Refuse a database that does not belong to a store of this version; raises as `to_read` does, and SQLite's
+    errors if it cannot be read.
     """
     try:
         (found,) = db.execute("PRAGMA user_version").fetchone()
@@ -136,7 +136,7 @@ def check(db: sqlite3.Connection, folder: Path, *, whole: bool = False) -> None:
 
 @cache
 def _objects() -> integrity.Objects:
-    """Objects in a store of ours, as SQLite lists them."""
+    """Objects in our stores, as SQLite lists them."""
     with closing(sqlite3.connect(":memory:")) as db:
         db.executescript(f"{_SCHEMA}{integrity.FILES};")
         return integrity.objects(db)
@@ -144,7 +144,7 @@ def _objects() -> integrity.Objects:
 
 @contextmanager
 def _in_proportion(db: sqlite3.Connection, database: Path) -> Iterator[None]:
-    """End a query that takes more steps than a file of this size explains: pages that refer to each other form an
+    """Stop a query that takes more steps than a file of this size can need: pages that refer to each other form an
     endless chain.
     """
     try:
@@ -171,11 +171,11 @@ def _in_proportion(db: sqlite3.Connection, database: Path) -> Iterator[None]:
 
 
 MOST_STEPS = 200
-"""Steps for each byte of a database during the check; a sound one takes fewer than 20."""
+"""Limit of steps per byte of the database during the check; a sound one takes fewer than 20."""
 
 
 def _look() -> bool:
-    """Do nothing: Python handles signals between its own steps, of which this call is one."""
+    """Do nothing: calling it gives Python an opportunity to handle signals."""
     return False
 
 
@@ -186,7 +186,7 @@ def _heed(error: Exception) -> None:
 
 
 INTERRUPTED = "interrupted"
-"""SQLite's word for an interrupted query."""
+"""SQLite's error message for an interrupted query."""
 
 
 def _connected(database: str | Path, *, timeout: float, uri: bool = False) -> sqlite3.Connection:
@@ -199,7 +199,9 @@ def _connected(database: str | Path, *, timeout: float, uri: bool = False) -> sq
 
 
 def rows(db: sqlite3.Connection, folder: Path, query: str, *values: object) -> list[tuple[Any, ...]]:
-    """Return the rows of a query on an open database. Opening does not reveal every damage; raises as `to_read`."""
+    """Return the rows of a query on an open database. Some damage shows only during a query; raises as `to_read`
+    does.
+    """
     try:
         return db.execute(query, values).fetchall()
     except sqlite3.OperationalError as error:
@@ -211,7 +213,7 @@ def rows(db: sqlite3.Connection, folder: Path, query: str, *values: object) -> l
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Context manager of a transaction: everything within, or nothing."""
+    """Context manager of a transaction: all of its changes are made, or none."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -224,8 +226,8 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def durable(db: sqlite3.Connection) -> Iterator[None]:
-    """Context manager of a transaction that is on disk when it ends, because later steps rely on it, such as renaming
-    and removing files.
+    """Context manager of a transaction that is on disk when it ends, because later steps such as renaming and
+    removing files rely on it.
     """
     db.execute("PRAGMA synchronous = FULL")
     try:
@@ -237,7 +239,7 @@ def durable(db: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def explained(folder: Path) -> Iterator[None]:
-    """Raise errors of the disk as one line. The store is as it was before."""
+    """Report disk errors in one line; the store stays unchanged."""
     try:
         yield
     except (OSError, sqlite3.DatabaseError) as error:
@@ -246,13 +248,13 @@ def explained(folder: Path) -> Iterator[None]:
             raise integrity.of_database(folder / _NAME, str(error)) from None
         raise StoreError(f"{folder}: cannot be written ({reason(error)}); what was done is kept") from None
     except Exception as error:
-        if type(error).__module__.startswith("polars"):  # which hides the system's message
+        if type(error).__module__.startswith("polars"):  # Polars hides the system's message
             raise StoreError(f"{folder}: cannot be written ({reason(error)}); what was done is kept") from None
         raise
 
 
 def is_held(folder: Path) -> bool:
-    """Return whether a process is writing into the store."""
+    """Return whether a process is writing to the store."""
     place = folder / "lock.sqlite"
     if not place.is_file():
         return False
@@ -265,7 +267,7 @@ def is_held(folder: Path) -> bool:
 
 
 def set_aside(folder: Path) -> list[str]:
-    """Move a damaged database, and the parts that only it knows, to another name beside the store.
+    """Rename a damaged database, and parts known only to it, to other names beside the store.
 
     Returns
     -------
@@ -299,11 +301,11 @@ def _opened(folder: Path) -> sqlite3.Connection:
     try:
         fresh = not db.execute("SELECT 1 FROM sqlite_master").fetchone()
     except (sqlite3.DatabaseError, UnicodeDecodeError):
-        fresh = False  # the fault is named below
+        fresh = False  # the fault is reported below
     if not fresh:
         check(db, folder)
     db.execute("PRAGMA journal_mode = WAL")
-    # A power loss may lose a commit, but never half of one. Commits of parts survive (`durable`).
+    # A power loss may undo a commit, but never half of one. Commits of parts are durable (`durable`).
     db.execute("PRAGMA synchronous = NORMAL")
     if fresh:
         with transaction(db):
@@ -314,7 +316,7 @@ def _opened(folder: Path) -> sqlite3.Connection:
 
 
 def _read_only(database: Path) -> sqlite3.Connection:
-    """Open a database in a folder that cannot be written; nothing can change there, and SQLite needs to know that."""
+    """Open a database in a read-only folder. Nothing can change there, and SQLite must be told so."""
     where = _own(database).resolve().as_uri()
     for options in ("mode=ro", "mode=ro&immutable=1"):
         db = _connected(f"{where}?{options}", uri=True, timeout=30)
@@ -332,8 +334,8 @@ def _read_only(database: Path) -> sqlite3.Connection:
 
 
 def _no_store(database: Path, error: Exception) -> AckclockError:
-    """Return the error for a folder that is not a store. A database with damaged pages or schema was one; the schema
-    may not be text (UnicodeDecodeError).
+    """Return the error for a folder that is not a store. A database with damaged pages or a damaged schema used to be
+    one; its schema may not be text (UnicodeDecodeError).
     """
     if "malformed" in str(error) or isinstance(error, UnicodeDecodeError):
         return integrity.of_database(database, str(error))
@@ -359,8 +361,8 @@ def _own(path: Path) -> Path:
 
 
 def _held(folder: Path) -> sqlite3.Connection:
-    """Return a lock that is held until the process ends, however it ends."""
-    # waits for a moment: `is_held` may be looking
+    """Return a lock that is held until the process ends for any reason."""
+    # wait a moment, because `is_held` may hold the lock for a check
     lock = _connected(_own(folder / "lock.sqlite"), timeout=0.2)
     try:
         lock.execute("PRAGMA journal_mode = MEMORY")
@@ -371,7 +373,7 @@ def _held(folder: Path) -> sqlite3.Connection:
         if "locked" in str(error):
             raise StoreError(f"{folder}: another session is writing here; wait for it, or use another --out") from None
         raise
-    except sqlite3.DatabaseError:  # no longer a database: no session can hold it, and it is empty
+    except sqlite3.DatabaseError:  # no longer a database: no session can lock it, and it is empty
         lock.close()
         (folder / "lock.sqlite").unlink()
         return _held(folder)

@@ -18,14 +18,14 @@ from ackclock.errors import InputError, UnavailableError, shown
 from ackclock.sweep.task import Done, Task, compute
 
 Finished = tuple[int, Done | Exception]
-"""Number of a task, and its outcome."""
+"""Number of a task, and the task's outcome."""
 
 
 class Executor(Protocol):
-    """Contract of executors: tasks go in, and each comes back exactly once, in any order."""
+    """Contract of executors: every submitted task is returned exactly once, in any order."""
 
     target_s: float
-    """Wanted duration of a task."""
+    """Wanted duration of a task, s."""
 
     @property
     def slots(self) -> int:
@@ -35,14 +35,14 @@ class Executor(Protocol):
         """Submit a task."""
 
     def wait(self, timeout_s: float) -> list[Finished]:
-        """Return finished tasks; after `timeout_s` perhaps none."""
+        """Return finished tasks; may be empty after `timeout_s`."""
 
     def close(self) -> None:
         """Accept no more tasks."""
 
 
 class _Inbox:
-    """Collects results from other threads."""
+    """Queue for results from other threads."""
 
     def __init__(self) -> None:
         self._arrived: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
@@ -60,7 +60,7 @@ class _Inbox:
     def _open(number: int, future: Any) -> Finished:
         try:
             return number, future.result()
-        except Exception as error:  # CancelledError is one
+        except Exception as error:  # CancelledError is also a failure
             return number, error
 
     def listen(self, number: int) -> Callable[[Any], None]:
@@ -68,7 +68,7 @@ class _Inbox:
 
 
 class Threads:
-    """Threads of this process; the engine runs without the interpreter's lock.
+    """Threads of this process; the engine releases the interpreter lock.
 
     Parameters
     ----------
@@ -104,21 +104,19 @@ class Threads:
         return self._inbox.wait(timeout_s)
 
     def close(self) -> None:
-        """Discard queued tasks, and end the running ones."""
+        """Discard queued tasks and stop the running ones."""
         self._stop.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 HANDSHAKE_S = 15.0
-"""Seconds within which a scheduler has to answer: it sends a greeting at once; another listener sends something that
-cannot be parsed.
+"""Time within which a scheduler must answer, s: it sends a greeting at once, while another listener sends something
+that cannot be parsed.
 """
 
 
 def _within(seconds: float, work: Callable[[], Any]) -> Any:
-    """Call a function in another thread and wait only this long: Dask's own limit does not end a handshake that
-    hangs.
-    """
+    """Call a function in another thread with a time limit: Dask's own limit does not stop a handshake that hangs."""
     done: Future[Any] = Future()
 
     def call() -> None:
@@ -137,7 +135,7 @@ def _within(seconds: float, work: Callable[[], Any]) -> Any:
 
 
 class Dask:
-    """Workers of a Dask cluster. If a worker dies, another repeats its runs.
+    """Workers of a Dask cluster. The runs of a worker that dies are repeated by another.
 
     Parameters
     ----------
@@ -152,7 +150,7 @@ class Dask:
     def __init__(self, address: Any, *, close: Callable[[], object] | None = None) -> None:
         distributed = _import("distributed")
         try:
-            if isinstance(address, str):  # before Dask tries for a minute, with a less specific error
+            if isinstance(address, str):  # checked first: Dask would try for a minute and report a less specific error
                 host, port = distributed.comm.get_address_host_port(address)
                 socket.create_connection((host, port), timeout=10).close()
                 if address.startswith("tls://") and not distributed.Security().tls_ca_file:
@@ -170,10 +168,10 @@ class Dask:
 
     @property
     def slots(self) -> int:
-        """Threads of all workers together; one while there is none, so that a task waits for the first."""
+        """Number of threads of all workers; 1 without workers, so that a task waits for the first."""
         try:
             info: Mapping[str, Any] = self._client.scheduler_info(n_workers=-1)
-        except Exception:  # between two states; `wait` reports the problem
+        except Exception:  # the client is between two states; `wait` reports problems
             return 1
         return max(1, sum(int(worker["nthreads"]) for worker in info.get("workers", {}).values()))
 
@@ -184,9 +182,9 @@ class Dask:
         except Exception:
             if self._client.status == "running":
                 raise
-            self._gone = True  # the client gives up half a minute after the scheduler is lost; `wait` reports it
+            self._gone = True  # the client notices half a minute after the scheduler is lost; `wait` reports it
             return
-        self._open[number] = future  # Dask forgets a future without a reference
+        self._open[number] = future  # Dask drops a future without references
         future.add_done_callback(self._inbox.listen(number))
 
     def wait(self, timeout_s: float) -> list[Finished]:
@@ -196,7 +194,7 @@ class Dask:
         for number, done in found:
             self._open.pop(number, None)
             if isinstance(done, CancelledError) or "CancelledError" in type(done).__name__:
-                self._gone = True  # only the end of the connection cancels our tasks
+                self._gone = True  # only closing the connection cancels our tasks
             else:
                 kept.append((number, done))
         if self._gone and not kept:
@@ -204,7 +202,7 @@ class Dask:
         return kept
 
     def close(self) -> None:
-        """Cancel remaining tasks and disconnect."""
+        """Cancel the remaining tasks and disconnect."""
         if self._open and self._client.status == "running":
             self._client.cancel(list(self._open.values()))
         self._client.close()
@@ -233,20 +231,21 @@ def batch_system(kind: str, workers: int, options: Mapping[str, Any]) -> Dask:
     make = {"slurm": jobqueue.SLURMCluster, "pbs": jobqueue.PBSCluster}[kind]
     if (
         _child.program(make.job_cls.submit_command) is None
-    ):  # checked first: otherwise certificates are written, and a warning is printed
+    ):  # checked first: otherwise certificates would be written, and a warning printed
         raise UnavailableError(
             f"--{kind}: found no program {make.job_cls.submit_command}; allowed: a machine from which jobs can be submitted"
         )
     cluster = None
     try:
-        # Access to the scheduler's port executes code as this user: it requires the scheduler's certificate.
+        # Access to the scheduler's port means executing code as this user, so it requires the scheduler's
+        # certificate.
         security = _temporary_certificates()
-        # a worker is started by `python -m`, in a folder that may belong to another user
+        # workers are started by `python -m`, possibly in another user's folder
         first = ["export PYTHONSAFEPATH=1", *options.get("job_script_prologue", ())]
         given = {**options, "job_script_prologue": first}
         cluster = make(**{"cores": 1, "processes": 1, "memory": "2 GB", "security": security, **given})
         cluster.sync(_submit, cluster, workers)
-        # A job that ends, by its time limit or with its node, is followed by another.
+        # A job that ends, by its time limit or with its node, is replaced by another.
         cluster.adapt(minimum_jobs=workers, maximum_jobs=workers, interval="5s")
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         if cluster is not None:
@@ -269,14 +268,16 @@ def _temporary_certificates() -> Any:
 
 
 async def _submit(cluster: Any, jobs: int) -> None:
-    """Submit, and wait until the batch system has accepted the jobs: `scale` would report refusals only in a log."""
+    """Submit the jobs, and wait until the batch system has accepted them: `scale` would report refusals only in a
+    log.
+    """
     for _ in range(jobs):
         cluster.worker_spec.update(cluster.new_worker_spec())
     try:
         await cluster
     except BaseException:
         for job in cluster.workers.values():
-            if job.job_id is None:  # the cluster was never submitted, and would not close while waiting for it
+            if job.job_id is None:  # the cluster was never submitted; closing it would wait for that
                 job.status = _import("distributed").Status.closed
         raise
 
@@ -288,7 +289,7 @@ def import_jobqueue() -> Any:
     Raises
     ------
     UnavailableError
-        If it is not installed, or this is not the main thread and it has not been imported before.
+        If dask-jobqueue is not installed, or if it was not imported before and this is not the main thread.
     """
     if "dask_jobqueue" in sys.modules:
         return sys.modules["dask_jobqueue"]

@@ -1,9 +1,9 @@
 """Figures of a sweep, chosen from its axes: lines with bands, bars, groups of flows, heat map, distributions, throughput against delay.
 
-Every value of an axis is either shown, or named as the selected one, or averaged because the user asked for it.
-Intervals are over seeds, never over axes. Each heading states the result in numbers.
+Every value of an axis is shown, named as the selected one, or averaged at the user's request. Intervals are over
+seeds, never over axes. Each heading states the result in numbers.
 
-Length: a function for each kind of figure, and what they share.
+Length: one function for each kind of figure, and their common parts.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ if TYPE_CHECKING:
 KINDS = ("lines", "bars", "groups", "heat-map", "cdf", "pareto")
 
 SCALES = ("auto", "shared", "free")
-"""Whether panels share one y axis or have their own; auto: own axes if one curve would be flat beside another."""
+"""Whether panels share a y axis or have separate ones; auto: separate if one curve would be flat beside another."""
 
 FLAT = 4.0
-"""Ratio of the maxima of two panels from which one is flat beside the other."""
+"""Ratio of the maxima of two panels beyond which one is flat beside the other."""
 
 MOST_NAMED = 12
-"""Largest number of points in a panel labelled with the axes that neither colour nor panel shows."""
+"""Maximum number of points in a panel that are labelled with the axes shown neither by colour nor by panel."""
 
 FEWEST_RUNS = 10
-"""Minimum number of runs of a cell from which a distribution is drawn by default: with fewer, the interval shows the same."""
+"""Minimum number of runs per cell for a distribution to be drawn by default: with fewer, the interval shows the same."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout:
-    """Width of figures, and y axes of their panels.
+    """Width of figures, and sharing of y axes between panels.
 
     Parameters
     ----------
@@ -102,8 +102,8 @@ def figures(
         Some of "lines", "bars" (in place of lines where no axis has numbers), "groups" (of flows), "heat-map", "cdf",
         "pareto"; empty for all that are informative.
     x, by, panel
-        Names of axes that replace the default choice. Axes for which there is no room show their first value, and the
-        figure says so.
+        Names of axes that replace the default choice. Axes that do not fit show their first value, and the figure
+        says so.
     row, column
         Names of axes whose values are the rows, and the columns, of panels.
     where
@@ -113,14 +113,15 @@ def figures(
     against
         "AXIS=VALUE": differences from the run with this value, seed by seed.
     normalise
-        Show rates as a share of what the bottleneck can carry, times as multiples of the base RTT; None: where the metric is a rate,
-        and rates are an axis, whose values would else be all that the figure shows.
+        Whether to show rates as shares of the bottleneck's capacity, and times as multiples of the base RTT. None: if
+        the metric is a rate and rates are an axis, which would otherwise dominate the figure.
     scale
-        "shared": one y axis for all panels; "free": each its own; "auto": its own where one would be flat beside another.
+        "shared": one y axis for all panels; "free": separate axes; "auto": separate axes if one panel would be flat
+        beside another.
     width
         "single" or "double": columns of a paper; None for as wide as the panels need.
     style
-        File of matplotlib's settings (`.mplstyle`), which come on top of the package's own.
+        File of matplotlib's settings (`.mplstyle`), applied after the package's own.
 
     Raises
     ------
@@ -134,7 +135,7 @@ def figures(
     for kind in kinds:
         if kind not in KINDS:
             raise InputError(f"--kind: found {quote(kind)}; allowed: {one_of(kind, KINDS)}")
-    # plain titles: a second font takes a tenth of a second in each PDF
+    # titles in regular weight: a second font costs a tenth of a second in each PDF
     rc = {"axes.titleweight": "normal", **(narrow_rc(width) if width else {}), **(read_style(style) if style else {})}
     wanted = tuple(kinds) or KINDS
     found = measure(metric)
@@ -148,7 +149,7 @@ def figures(
     except InputError:
         if normalise is not None or not by_itself:
             raise
-        seen, normalise = _prepared(whole, shown_of, where, against, False), False  # a path without a rate, or a delay
+        seen, normalise = _prepared(whole, shown_of, where, against, False), False  # a path may lack a rate or a delay
     if not seen.runs.height or seen.runs[metric].null_count() == seen.runs.height:
         raise InputError(f"{results.sweep.name}: found no finished run with a value of {metric}; allowed: one or more")
     if average and not seen.comparable(metric):
@@ -198,12 +199,12 @@ def figures(
 _DELAYS = ("p95_delay_s", "mean_rtt_s")
 
 AFTER = "run.goodput_bps"
-"""Goodput over the time that the quantiles of delays cover."""
+"""Goodput over the time that the delay quantiles cover."""
 
 
 def _after(seen: View, results: Results, prepared: Callable[[View], View]) -> View:
-    """Return the view with the goodput after the warm-up, to match the delays beside it; unchanged without a warm-up,
-    or if neither was kept.
+    """Return the view with the goodput after the warm-up, to match the delays; unchanged without a warm-up, or if
+    neither was stored.
     """
     if not warmed_up(results.sweep) or "p95_delay_s" not in seen.runs.columns or not seen.runs["p95_delay_s"].count():
         return seen
@@ -221,7 +222,7 @@ def _prepared(seen: View, metrics: Sequence[str], where: Sequence[str], against:
     if normalise:
         seen = seen.normalised(metrics)
     if where:
-        # the reference cells stay until the differences are taken
+        # the reference cells are needed until the differences are taken
         base = [against] if against and against.partition("=")[0] in {w.partition("=")[0] for w in where} else []
         seen = seen.where([*where, *base])
     return seen.minus(against, metrics) if against else seen
@@ -291,11 +292,11 @@ def _bars(seen: View, metric: str, look: Look, layout: Layout, *, name: str = "b
 
 
 MOST_BARS = 10
-"""Largest number of bars side by side."""
+"""Maximum number of bars side by side."""
 
 
 def _of_groups(seen: View, metric: str, look: Look, layout: Layout) -> Figure | None:
-    """Return the figure of each flow group's values."""
+    """Return a figure of the values of each flow group."""
     if metric not in seen.runs.columns or not seen.runs[metric].count():
         return None
     draw = _bars if look.x is None else _lines
@@ -310,7 +311,7 @@ def _heat_map(seen: View, metric: str, look: Look, layout: Layout, *, asked: boo
     numbers = [c for c in drawn[1:] if seen.axes[c].numbers]
     y = max(numbers or drawn[1:], key=lambda c: len(seen.axes[c].values))
     if not asked and min(len(seen.axes[c].values) for c in (x, y)) < 3:
-        return None  # lines show two values better
+        return None  # two values are better shown by lines
     chosen = _fitted(seen, look, x=x, by=y, rest=[c for c in drawn if c not in (x, y)])
     table = summary(seen, metric, chosen, along=x)
     factor, unit = scaled(seen.unit(metric), table["mean"].drop_nulls().to_list())
@@ -360,7 +361,7 @@ def _heat_map(seen: View, metric: str, look: Look, layout: Layout, *, asked: boo
 
 
 def _fitted(seen: View, look: Look, *, x: str | None, by: str | None, rest: Sequence[str]) -> Look:
-    """Add panels for axes that were drawn otherwise, as far as there is room, and select one value of the others."""
+    """Add panels for axes that have no other place, as far as they fit, and select one value of the remaining axes."""
     from ackclock.sweep.look import MOST_PANELS
 
     panels: list[str] = []
@@ -543,11 +544,11 @@ def _panels(
 
 
 FIRM = "\u00a0"
-"""Space at which no line is broken."""
+"""Space at which a line is never broken."""
 
 
 def _panel_title(seen: View, look: Look, place: Sequence[str], inches: float) -> str:
-    """Return a title broken between axes rather than within a value, if there is room."""
+    """Return a title that is broken between axes, and within a value only if the value is longer than a line."""
     room = max(int(11 * inches), 12)
     parts = [at(seen, {column: value}) for column, value in zip(look.panels, place, strict=True)]
     whole = [part.replace(" ", FIRM) if len(part) < room else part for part in parts]
@@ -563,7 +564,7 @@ def _axis_titles(figure: Any, x: str, y: str) -> None:
 
 
 def _flat(parts: Sequence[tuple[Any, pl.DataFrame]]) -> bool:
-    """Return whether one panel's values would be flat beside another's."""
+    """Return whether the values of one panel would be flat beside those of another."""
     column = next((c for c in ("mean", "goodput") if c in parts[0][1].columns), None)
     if len(parts) < 2 or column is None:
         return False
@@ -572,7 +573,7 @@ def _flat(parts: Sequence[tuple[Any, pl.DataFrame]]) -> bool:
 
 
 def _heading(seen: View, data: pl.DataFrame, metric: str, unit: str, look: Look, x_unit: str, *, what: str = "") -> str:
-    """Return the result in one line, from values in the figure: nothing is averaged over positions."""
+    """Return the result in one line, from values in the figure; nothing is averaged over positions."""
     what = what or _capital(seen.told(metric))
     end = _where(seen, look)
     along = ("x",) if "x" in data.columns else ()
@@ -642,7 +643,7 @@ def _winners(places: Iterable[Mapping[str, float]]) -> str:
 
 
 def _how(seen: View, look: Look) -> str:
-    """Return the meaning of points and bands."""
+    """Return what points and bands mean."""
     return (
         f"{_means(seen, look)}, with 95 % intervals over seeds (bootstrap; Student's t below 10 runs"
         f"{' and for means over cells' if look.averaged else ''}){_one_panel_per(seen, look)}. "
@@ -666,7 +667,7 @@ def _where(seen: View, look: Look) -> str:
 
 
 def _shown_alone(seen: View, look: Look) -> str:
-    """Return the values that were selected for lack of room."""
+    """Return the values that were selected because not all of them fit."""
     if not look.fixed:
         return ""
     return f" Only {at(seen, look.fixed)} is shown; --where, --panel and --average choose otherwise."
@@ -712,8 +713,8 @@ def _line(x: Sequence[float], part: pl.DataFrame) -> Line:
 
 
 def _shape(seen: View, look: Look, panels: int, layout: Layout) -> tuple[int, int]:
-    """Return rows and columns of panels: an axis across has a column for each of its values; else a row for each value
-    of the first axis, if that fits.
+    """Return rows and columns of panels: an axis across has a column for each value. Without one, each value of the
+    first axis has a row, if that fits.
     """
     if look.across:
         across = len(seen.axes[look.across].values)
@@ -724,7 +725,7 @@ def _shape(seen: View, look: Look, panels: int, layout: Layout) -> tuple[int, in
 
 
 def _places(seen: View, look: Look, drawn: Sequence[Sequence[str]], across: int) -> list[int]:
-    """Return the position of each panel, counted along the rows: in its own column, even if its neighbour is
+    """Return the position of each panel, counted along the rows: each stays in its column, even if its neighbour is
     missing.
     """
     if look.across is None:
@@ -739,7 +740,7 @@ def _floats(column: pl.Series) -> list[float]:
 
 
 def _named(kind: str, seen: View, metric: str = "") -> str:
-    """Return the name of the file: a figure of other numbers has another name."""
+    """Return the file name: figures of different numbers have different names."""
     parts = [kind, _slug(metric), "normalised" if seen.normal else ""]
     parts += ["minus", _slug("-".join(seen.against))] if seen.against else []
     return "-".join(part for part in parts if part)

@@ -1,5 +1,5 @@
-"""Checks that a store still holds what was written into it: each file's size and checksum, and the database's own
-check.
+"""Checks that a store still holds everything that was written to it: size and checksum of each file, and the
+database's own check.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class DamagedError(UnavailableError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Damage:
-    """Damage of a part.
+    """Damage to a part.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Damage:
 
     @property
     def is_unreadable(self) -> bool:
-        """Whether the disk refused to read the file, whose content may still be whole."""
+        """Whether the disk refused to read the file, whose content may still be intact."""
         return self.why.startswith(UNREADABLE)
 
     def __str__(self) -> str:
@@ -60,14 +60,14 @@ class Damage:
 
 
 def note(db: sqlite3.Connection, part: int, files: Mapping[str, Path]) -> None:
-    """Record the files of a part, within the transaction that enters the part."""
+    """Record the files of a part, in the same transaction that records the part."""
     rows = ((part, name, file.stat().st_size, _sum(file)) for name, file in files.items())
     db.executemany("INSERT INTO files VALUES (?, ?, ?, ?)", rows)
 
 
 def wrong(db: sqlite3.Connection, part: int, table: str, place: Path | None, *, by_sum: bool = True) -> str | None:
-    """Return the damage of a part's file, if there is any; `place` is None for a missing file. A file without a
-    recorded checksum is never read: the Parquet decoder ends the process on some damages.
+    """Return the damage to a part's file, if any; `place` is None for a missing file. Files without a recorded
+    checksum are not read, because some damage makes the Parquet decoder end the process.
     """
     noted = db.execute("SELECT bytes, sha256 FROM files WHERE part = ? AND name = ?", (part, table)).fetchone()
     if noted is None:
@@ -75,7 +75,7 @@ def wrong(db: sqlite3.Connection, part: int, table: str, place: Path | None, *, 
     if place is None:
         return "is gone"
     try:
-        # a pipe in its place would block its reader
+        # a pipe at this path would block its reader
         same = place.is_file() and place.stat().st_size == noted[0] and (not by_sum or _sum(place) == noted[1])
     except FileNotFoundError:
         return "is gone"
@@ -85,7 +85,7 @@ def wrong(db: sqlite3.Connection, part: int, table: str, place: Path | None, *, 
 
 
 def damaged(db: sqlite3.Connection, folder: Path, *, by_sum: bool = True) -> list[Damage]:
-    """Return the damaged parts: by their checksums, or by sizes alone, which reads no file."""
+    """Return the damaged parts, found by checksums, or by sizes alone without reading files."""
     found = []
     for part, recipe, rows in db.execute("SELECT id, recipe, rows FROM parts WHERE live ORDER BY id").fetchall():
         noted = db.execute("SELECT name FROM files WHERE part = ? ORDER BY name", (part,)).fetchall()
@@ -103,13 +103,13 @@ Objects = Mapping[tuple[str, str], str]
 
 
 def objects(db: sqlite3.Connection) -> Objects:
-    """Return tables and all other objects of the schema; none of them is queried."""
+    """Return tables and all other objects of the schema, without querying any of them."""
     found = db.execute("SELECT type, name, sql FROM sqlite_master LIMIT 100")
     return {(str(kind), str(name)): " ".join(str(made).split()) for kind, name, made in found}
 
 
 def check_database(db: sqlite3.Connection, place: Path, known: Objects, *, whole: bool = False) -> None:
-    """Refuse a database that is damaged, or holds what no store writes: folders may come from strangers.
+    """Refuse a database that is damaged or contains anything that no store writes: folders may come from strangers.
 
     Parameters
     ----------
@@ -118,19 +118,19 @@ def check_database(db: sqlite3.Connection, place: Path, known: Objects, *, whole
     known
         Only objects that a store may have: a view, a trigger or a generated column is code.
     whole
-        Whether its indices are compared with its tables too, which takes several times as long.
+        Whether to compare the indices with the tables as well, which takes several times as long.
 
     Raises
     ------
     DamagedError
-        If SQLite says so, a table or a column is missing, or a value is of another kind.
+        If SQLite reports damage, a table or a column is missing, or a value has the wrong type.
     """
     try:
         why = _foreign(db, known)
         if why is None:
             said = str(db.execute(f"PRAGMA {'integrity' if whole else 'quick'}_check(1)").fetchone()[0])
             why = _unlike(db) if said == "ok" else said
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter in what SQLite says of a damaged schema
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter from messages about damaged schemas
         damage = "malformed" in str(error) or "decode" in str(error)
         if isinstance(error, sqlite3.OperationalError) and not damage:
             raise
@@ -140,7 +140,7 @@ def check_database(db: sqlite3.Connection, place: Path, known: Objects, *, whole
 
 
 def of_database(place: Path, why: str) -> DamagedError:
-    """Return the error for a damaged database; `why` in the words of SQLite."""
+    """Return the error for a damaged database; `why` is SQLite's message."""
     return DamagedError(
         f"{place}: is damaged ({shown(' '.join(why.split())[:80])}); `ackclock sweep check {place.parent} --repair` sets it "
         "aside, and all runs are made again"
@@ -149,7 +149,7 @@ def of_database(place: Path, why: str) -> DamagedError:
 
 _WHOLE = "typeof({0}) = 'integer' AND {0} >= 0"
 _WHOLE_TEXT = "typeof({0}) = 'text' AND length({0}) = length(CAST({0} AS BLOB))"
-"""Functions of SQLite see a text up to its first NUL, and so would the conditions below."""
+"""SQLite's functions read a text only up to its first NUL, and so would the conditions below."""
 _TEXT = f"{_WHOLE_TEXT} AND NOT {{0}} GLOB '*[^ -~]*'"
 _HASH = f"{_WHOLE_TEXT} AND length({{0}}) = 32 AND NOT {{0}} GLOB '*[^0-9a-f]*'"
 _NAME = f"{_WHOLE_TEXT} AND " + (
@@ -181,11 +181,11 @@ _OTHER = {
     for table, kinds in _KINDS.items()
 }
 _ANY_OTHER = {table: f"SELECT 1 FROM {table} WHERE {' OR '.join(of.values())} LIMIT 1" for table, of in _OTHER.items()}
-"""Query for a row that violates a condition: one pass over the table for all columns."""
+"""Query for rows that violate a condition: one pass over the table for all columns."""
 
 
 def _foreign(db: sqlite3.Connection, known: Objects) -> str | None:
-    """Return the first object with a foreign definition, before any query that could execute it."""
+    """Return the first object with a foreign definition, before any query could execute it."""
     found = objects(db)
     for kind, name in known.keys() - found.keys():
         if kind == "table":
@@ -209,7 +209,7 @@ def _unlike(db: sqlite3.Connection) -> str | None:
             others = (
                 c for c, other in _OTHER[table].items() if db.execute(f"SELECT 1 FROM {table} WHERE {other}").fetchone()
             )
-            column = next(others, None)  # no index, which answers for one column and not as the table does
+            column = next(others, None)  # without an index, whose answer for one column may differ from the table's
             return f"{table}{f'.{column}' if column else ''} holds what no store writes"
     return None
 

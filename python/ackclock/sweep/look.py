@@ -1,6 +1,6 @@
-"""Layout of a sweep's figure: the axes of the grid, along x, as lines or bars, and as panels.
+"""Layout of a sweep's figure: which axes of the grid run along x, which are lines or bars, which are panels.
 
-Length: a view and its layout ask for each other.
+Length: a view and its layout refer to each other.
 """
 
 from __future__ import annotations
@@ -24,21 +24,23 @@ if TYPE_CHECKING:
     from ackclock.sweep.sweep import Sweep
 
 MOST_PANELS = 12
-"""Largest number of panels chosen by default."""
+"""Maximum number of panels chosen by default."""
 
 MOST_ASKED = 24
-"""Largest number of panels of a figure."""
+"""Maximum number of panels of a figure."""
 
 MOST_ACROSS = 6
-"""Largest number of panel columns in figures without a given width."""
+"""Maximum number of panel columns in figures without a given width."""
 
 MOST_SERIES = 10
 
 GROUP = "axis.group"
-"""Column of a view that identifies groups of flows."""
+"""Column of a view that identifies flow groups."""
 
 _EDGE = 0.1
-"""Excess of a share over 1 that the edge of a window makes: data that had arrived before, acknowledged when the gap in front was closed."""
+"""Tolerated excess of a share over 1 at the edge of a window: data that had arrived before is acknowledged when the
+gap in front of it is filled.
+"""
 
 NORMAL = {"bit/s": "share of the bottleneck", "s": "multiple of the base RTT"}
 """Unit of a metric -> unit after `normalised`."""
@@ -132,7 +134,7 @@ class View:
         raise InputError(f"{option}: found {quote(name)}; allowed: {one_of(name, known) or 'no axis has two values'}")
 
     def words(self, column: str) -> str:
-        """Return the name of an axis as in figures."""
+        """Return the name of an axis for figures."""
         return words(self.axes[column].name)
 
     def unit(self, metric: str) -> str:
@@ -150,7 +152,7 @@ class View:
         return text
 
     def over(self, metric: str) -> str:
-        """Return the time that a metric covers, as ", after the warm-up,"; empty if it is the whole run."""
+        """Return the time covered by a metric, such as ", after the warm-up,"; empty if it is the whole run."""
         found = [span(metric)] if warmed_up(self.results.sweep) else []
         if _summed(metric) and _come_and_go(self.results.sweep):
             of_all = self.normal and _bytes(metric) in self.runs.columns
@@ -160,16 +162,18 @@ class View:
         return "".join(f", {words}" for words in found if words) + "," * any(found)
 
     def comparable(self, metric: str) -> bool:
-        """Return whether values from different paths may be averaged: shares of something that each path has."""
+        """Return whether values from different paths may be averaged: true for shares of a quantity that every path
+        has.
+        """
         return (self.normal and metric_unit(metric) in NORMAL) or metric_column(metric).endswith(("share", "jain"))
 
     def bounds(self, metric: str) -> tuple[float, float]:
-        """Return the bounds of all values of a metric: an interval beyond them is meaningless there."""
+        """Return the bounds of all values of a metric, beyond which an interval is meaningless."""
         least, most = (0.0, 1.0) if self.normal and metric_unit(metric) == "bit/s" else bounds(metric)
         return (-most, most) if self.against else (least, most)
 
     def readable(self, table: pl.DataFrame, named: Mapping[str, str] | None = None) -> pl.DataFrame:
-        """Return a table whose axes have the names that the user gave them."""
+        """Return a table whose axes have the user's names."""
         table = table.rename(dict(named or {}))
         found: dict[str, str] = {}
         for column, axis in self.axes.items():
@@ -178,8 +182,8 @@ class View:
         return table.rename(found)
 
     def where(self, wanted: Sequence[str]) -> View:
-        """Return the runs with these values of axes, each written "AXIS=VALUE"; several values of one axis: any of
-        them.
+        """Return the runs with these values of axes, each written "AXIS=VALUE"; several values of one axis select
+        runs with any of them.
 
         Raises
         ------
@@ -211,8 +215,8 @@ class View:
         return replace(self, runs=runs, axes={c: axes[c] for c in order}, fixed=fixed)
 
     def minus(self, base: str, metrics: Sequence[str]) -> View:
-        """Return metrics minus those of the run with the same seed and one value of an axis, "AXIS=VALUE", everything
-        else equal.
+        """Return metrics minus those of the run with the same seed, one value of an axis ("AXIS=VALUE"), and
+        otherwise equal axes.
 
         Raises
         ------
@@ -249,8 +253,8 @@ class View:
         """Return rates as a share of the bottleneck's capacity, times as multiples of the path's base RTT, cell by
         cell.
 
-        Where flows run at different times, the sum of their rates can exceed what the link carries: the share is then that of all bytes
-        in one window, from when the first of them may start to the end of the run.
+        Where flows run at different times, the sum of their rates can exceed the link's rate. The share is then that
+        of all bytes in one window, from the first possible start to the end of the run.
 
         Raises
         ------
@@ -301,14 +305,14 @@ class View:
 
 
 def warmed_up(sweep: Sweep) -> bool:
-    """Whether any of its runs has a warm-up."""
+    """Whether any of the runs has a warm-up."""
     key = "record.warm_up"
     warm_up = units.whole(sweep.scenario.record.warm_up, units.DURATION) > 0
     return warm_up or any(axis.key == key for axis in sweep.axes)
 
 
 def _come_and_go(sweep: Sweep) -> bool:
-    """Return whether flows may run at different times: the sum of their rates then differs from the link's rate."""
+    """Return whether flows may run at different times, so that the sum of their rates differs from the link's rate."""
     groups = sweep.scenario.to_dict()["flows"]
     keys = {key for group in groups for key in group} | {axis.key.rpartition(".")[2] for axis in sweep.axes}
     ends = any(group.get("workload", {}).get("kind", "bulk") != "bulk" for group in groups)
@@ -316,18 +320,18 @@ def _come_and_go(sweep: Sweep) -> bool:
 
 
 def _summed(metric: str) -> bool:
-    """Return whether the metric adds up the rates of several flows."""
+    """Return whether the metric is a sum over the rates of several flows."""
     return metric == "goodput_bps" or (metric.startswith(("run.", "group.")) and metric.endswith(".goodput_bps"))
 
 
 def _bytes(metric: str) -> str:
-    """Return the column with the bytes of a rate."""
+    """Return the column with the bytes behind a rate."""
     return metric.removesuffix("goodput_bps") + "bytes_acked"
 
 
 def _window(scenario: Scenario, *, warm: bool) -> float:
-    """Return the seconds from the first possible start of a flow, or the end of the warm-up if bytes are counted from
-    there, to the end of the run.
+    """Return the time from the first possible start of a flow to the end of the run, s; from the end of the warm-up
+    if bytes are counted from there.
     """
     starts = [group.engine() for group in scenario.flows]
     drawn = [start.get("start_s", {}).get("low", 0.0) for start in starts]
@@ -347,8 +351,8 @@ def view(results: Results, metric: str) -> View:
 
 
 def by_group(results: Results) -> View | None:
-    """Return the groups of each run as rows of their own, with the group as an additional axis; None if runs have one
-    group, or no group's data was kept.
+    """Return the groups of each run as separate rows, with the group as an additional axis; None if runs have one
+    group, or no group's data was stored.
     """
     import polars as pl
 
@@ -357,7 +361,7 @@ def by_group(results: Results) -> View | None:
     groups = results.groups
     if not groups.height or groups["group"].n_unique() < 2:
         return None
-    # A group named after its controller, which an axis changes, gets its number instead.
+    # A group that is named after its controller gets its number instead if an axis changes the controller.
     known = groups.group_by("group").agg(pl.col("name").first(), pl.col("name").n_unique().alias("names")).sort("group")
     names = {
         row["group"]: row["name"] if row["names"] == 1 else f"group {row['group']}"
@@ -386,7 +390,7 @@ def _viewed(results: Results, runs: pl.DataFrame) -> View:
     axes: dict[str, Dimension] = {}
     columns: dict[str, Any] = {"cell": pl.Series(range(len(sweep.points)), dtype=pl.UInt32)}
     for i, axis in enumerate(sweep.axes):
-        if len(axis.shown) > 1 and not axis.repeats:  # another axis of its group determines its value
+        if len(axis.shown) > 1 and not axis.repeats:  # a repeating axis follows from another in its group
             column = f"axis.{i}"
             axes[column] = Dimension(
                 name=axis.name or axis.key, values=axis.shown, bundle=bundles.get(axis.key, column)
@@ -399,7 +403,7 @@ def _viewed(results: Results, runs: pl.DataFrame) -> View:
 
 def _whole(unit: str, scenario: Scenario, metric: str) -> float:
     """Return the divisor of a metric: goodput of a full bottleneck, or base RTT, of the path that its flows take; for
-    all flows, that of the first.
+    all flows together, of the first path.
     """
     from ackclock._results.metrics import capacity_bps
 
@@ -417,7 +421,7 @@ def _whole(unit: str, scenario: Scenario, metric: str) -> float:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Look:
-    """Layout of the grid's axes.
+    """Arrangement of the grid's axes in a figure.
 
     Parameters
     ----------
@@ -428,7 +432,7 @@ class Look:
     panels
         Columns with a panel for each value, or each combination of values.
     fixed
-        Column -> selected value of an axis for which there is no room.
+        Column -> selected value of an axis that does not fit.
     averaged
         Columns over which means are taken, on the user's request.
     across
@@ -444,7 +448,7 @@ class Look:
 
     @property
     def drawn(self) -> tuple[str, ...]:
-        """Columns of which every value is drawn."""
+        """Columns whose values are all drawn."""
         return tuple(c for c in (*self.panels, self.by, self.x) if c)
 
 
@@ -459,7 +463,7 @@ def choose(
     average: Sequence[str] = (),
     numbers_along: bool = True,
 ) -> Look:
-    """Lay the axes out: numbers along x, names as lines, the rest as panels; the user's choices come first.
+    """Arrange the axes: numbers along x, names as lines, the others as panels; the user's choices have priority.
 
     Parameters
     ----------
@@ -505,7 +509,7 @@ def choose(
         )
 
     def left() -> list[str]:
-        """Return axes without a place; one is enough of those that step together."""
+        """Return axes without a place; of axes that step together one is enough."""
         told = {columns[c].bundle for c in (along, lines, *panels, *averaged) if c}
         once = {axis.bundle: c for c, axis in reversed(list(columns.items()))}
         return [c for c in columns if columns[c].bundle not in told and once[columns[c].bundle] == c]
@@ -543,7 +547,7 @@ def choose(
 
 
 def shown(seen: View, look: Look) -> View:
-    """Return the runs of a layout: those with the selected values."""
+    """Return the runs of a layout, which have the selected values."""
     import polars as pl
 
     runs = seen.runs
@@ -553,7 +557,7 @@ def shown(seen: View, look: Look) -> View:
 
 
 def groups(table: pl.DataFrame, *columns: str | None) -> list[tuple[tuple[str, ...], pl.DataFrame]]:
-    """Return the rows of each combination of values of columns, with the values."""
+    """Return each combination of values of some columns, with its rows."""
     named = [c for c in columns if c is not None]
     if not named:
         return [((), table)]

@@ -1,7 +1,8 @@
 """Names of measures of a run: a metric of the run, or a number of one flow, one group or all flows together.
 
-"goodput_bps" and "flows.rtos.max" are metrics. "flow.1.share", "group.ours.p95_rtt_s" and "run.loss_share" are columns of the
-table `performance`, which sweeps of up to 100 flows keep: of the flow with this number, of the group with this name or number, and of all.
+"goodput_bps" and "flows.rtos.max" are metrics. "flow.1.share", "group.ours.p95_rtt_s" and "run.loss_share" are
+columns of the table `performance`, which sweeps of up to 100 flows store: for the flow with this number, the group
+with this name or number, and all flows.
 """
 
 from __future__ import annotations
@@ -54,12 +55,12 @@ COLUMNS = frozenset(
         "time_to_share_s",
     ]
 )
-"""Columns of the table and of frames made from it: no axis has one of these names."""
+"""Columns of the table and of frames derived from it; no axis may have one of these names."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measure:
-    """Column of `performance`, for a flow, a group or the run.
+    """Column of `performance` for a flow, a group or the run.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ class Measure:
     column: str
 
     def select(self, performance: pl.DataFrame) -> pl.DataFrame:
-        """Return rows of this measure; the table has a column `name`.
+        """Return the rows of this measure; the table has a column `name`.
 
         Raises
         ------
@@ -99,7 +100,7 @@ class Measure:
 
 
 def measure(metric: str) -> Measure | None:
-    """Parse a name; None if it is that of a metric.
+    """Parse a name; None if it is a metric's name.
 
     Raises
     ------
@@ -116,7 +117,7 @@ def measure(metric: str) -> Measure | None:
 
 
 def bounds(metric: str) -> tuple[float, float]:
-    """Between which all values of a metric lie: shares and Jain's index from 0 to 1, all else unbounded.
+    """Bounds of all values of a metric: 0 to 1 for shares and Jain's index, otherwise infinite.
 
     Examples
     --------
@@ -140,7 +141,7 @@ def _checked(found: Measure) -> Measure:
 
 
 def by_cell(campaign: Campaign, metric: str, scenarios: Sequence[Scenario]) -> list[pl.DataFrame]:
-    """Return columns `seed`, `digest` and the metric, a frame for each cell in the order of its seeds."""
+    """Return columns `seed`, `digest` and the metric, one frame per cell in the order of its seeds."""
     from ackclock._results.result import named_groups
 
     runs = campaign.by_cell("runs")
@@ -156,13 +157,13 @@ def by_cell(campaign: Campaign, metric: str, scenarios: Sequence[Scenario]) -> l
 
 
 def all_same(rows: pl.DataFrame) -> bool:
-    """Return whether two or more seeds gave one run."""
+    """Return whether two or more seeds all gave the same run."""
     return rows.height > 1 and rows["digest"].n_unique() == 1
 
 
 def distinct(rows: pl.DataFrame, *also: str) -> pl.DataFrame:
-    """Return the runs without repetitions in cells whose seeds all gave the same run: one run repeated twenty times is
-    one observation.
+    """Return the runs without repetitions in cells whose seeds all gave the same run: twenty equal runs are one
+    observation.
 
     Parameters
     ----------

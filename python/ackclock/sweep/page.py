@@ -22,7 +22,7 @@ from ackclock.sweep.task import engine_identity
 from ackclock.sweep.wording import metric_unit, metric_words, scaled, span, titled, words
 
 MOST_ROWS = 200
-"""Largest number of cells in the page's table."""
+"""Maximum number of cells in the page's table."""
 
 
 def page(results: Results, store: Store, figures: Sequence[Figure], *, metric: str) -> report.Page:
@@ -59,12 +59,12 @@ def page(results: Results, store: Store, figures: Sequence[Figure], *, metric: s
 
 
 def trusting(sweep: Sweep) -> tuple[str, ...]:
-    """Return the option without which a sweep with own controllers is refused."""
+    """Return the option that a sweep with own controllers requires."""
     return ("--own-code",) if any(named(name) for _, name in sweep.controllers()) else ()
 
 
 def _portable(sweep: Sweep) -> str:
-    """Return the scenario as text, with own controllers named relative to the folder of their file."""
+    """Return the scenario as text, with own controllers named relative to their file's folder."""
     text = sweep.scenario.to_toml()
     for _, name in sweep.scenario.controllers():
         if named(name):
@@ -82,7 +82,8 @@ def write(
     formats: Collection[str] = (),
     name: str = "report",
 ) -> Path:
-    """Write `report.html`, or a page of another name, and `figures/` (SVG, data, and `formats`); all of them or none.
+    """Write `report.html`, or a page of another name, and `figures/` (SVG, data, and `formats`). Either all files are
+    written or none.
 
     A figure of the same name in another format is removed, because it belongs to an earlier plot.
 
@@ -97,7 +98,7 @@ def write(
         report.write(page(results, store, figures, metric=metric), part / f"{name}.html", drawn=drawn)
         written = {file.name for file in (part / "figures").iterdir()}
     drawable = (f"{figure.name}.{kind}" for figure in figures for kind in FORMATS)
-    # files of an earlier plot of this name may show something else
+    # files of an earlier plot with this name may show other data
     remove((folder / "figures" / name for name in drawable if name not in written), str(folder))
     return folder / f"{name}.html"
 
@@ -154,7 +155,7 @@ _COLUMNS = (
 
 
 def _groups(results: Results) -> list[report.Section]:
-    """Return the values of each flow group, if runs have several."""
+    """Return the values of each flow group if runs have several groups."""
     import polars as pl
 
     seen = by_group(results)

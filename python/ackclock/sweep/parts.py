@@ -1,6 +1,6 @@
 """Parquet files of a store: their locations, and a way of writing that never makes a partial file look complete.
 
-A file is written under another name (`.tmp`) and gets its final name after it is entered into the database.
+A file is written under a temporary name (`.tmp`) and gets its final name after the database records it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _NAME = re.compile(r"part-(\d{6,})\.parquet(\.tmp)?")
-"""Names that the store gives; other files in its folders are foreign and remain."""
+"""Names that the store uses; other files in its folders are foreign and are left alone."""
 
 
 def place(folder: Path, recipe: int, table: str, part: int) -> Path:
@@ -27,7 +27,7 @@ def place(folder: Path, recipe: int, table: str, part: int) -> Path:
 
 
 def there(folder: Path, recipe: int, table: str, part: int) -> Path | None:
-    """Return the file of a part, which may still lack its final name."""
+    """Return the file of a part, which may not have its final name yet."""
     named = place(folder, recipe, table, part)
     return next((p for p in (named, _tmp(named), named) if p.exists()), None)
 
@@ -41,7 +41,7 @@ def files(folder: Path, recipe: int, part: int) -> list[Path]:
 
 
 def found(folder: Path) -> Iterator[tuple[Path, int, int, bool]]:
-    """Yield every file that the store wrote: with its recipe, its part, and whether it still lacks its final name."""
+    """Yield every file that the store wrote, with its recipe, its part, and whether it still lacks its final name."""
     for file in sorted((folder / "data").glob("*/*/part-*")):
         named, recipe = _NAME.fullmatch(file.name), file.parent.parent.name
         if named is not None and recipe.isdecimal() and file.is_file() and _is_ours(folder, file):
@@ -52,13 +52,13 @@ def found(folder: Path) -> Iterator[tuple[Path, int, int, bool]]:
 def written(
     folder: Path, recipe: int, part: int, tables: Mapping[str, pl.DataFrame | pl.LazyFrame]
 ) -> Iterator[dict[str, Path]]:
-    """Write the tables of a part. The body of the context enters it into the database; if that fails, the files are
-    removed.
+    """Write the tables of a part. The body of the context records the part in the database; if that fails, the files
+    are removed.
 
     Yields
     ------
     dict
-        Name of each table -> its file, for `give_names` after it is entered into the database.
+        Name of each table -> its file, for `give_names` after the database records it.
     """
     made: dict[str, Path] = {}
     try:
@@ -92,9 +92,7 @@ def remove(files: Iterable[Path]) -> None:
 
 
 def scan(files: Sequence[Path]) -> pl.LazyFrame:
-    """Scan parts of a table; columns that only some of them have (a controller's own variables) are null in the
-    others.
-    """
+    """Scan parts of a table. Columns that some parts lack, such as a controller's own variables, are null there."""
     import polars as pl
 
     return pl.concat([pl.scan_parquet(file, glob=False) for file in files], how="diagonal")
@@ -110,5 +108,5 @@ def _tmp(named: Path) -> Path:
 
 
 def _is_ours(folder: Path, file: Path) -> bool:
-    """Return whether the file lies where its path says: a link in a stranger's folder must not lead to other files."""
+    """Return whether the file really lies at its path: a link in a stranger's folder must not lead to other files."""
     return file.resolve() == folder.resolve() / file.relative_to(folder)

@@ -12,7 +12,7 @@ from ackclock.judge.intervals import Estimate, seeds_needed
 from ackclock.units import parse_share
 
 LEAST_SEEDS = 5
-"""Minimum number of seeds: with fewer the spread is too uncertain to stop."""
+"""Minimum number of seeds: with fewer the estimated spread is too uncertain."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,7 +34,7 @@ class Precision:
     most_seeds: int = 10_000
 
     def more(self, estimate: Estimate, scale: float | None = None) -> int:
-        """Return the wanted number of observations; the current number if that is enough, or if no number would be.
+        """Return the number of observations needed; the current number if it is enough, or if no number would be.
 
         Parameters
         ----------
@@ -51,8 +51,8 @@ class Precision:
         wanted = seeds_needed(estimate, self.width * unit)
         if wanted == estimate.n:
             return wanted
-        # Not all at once, because the spread was estimated from few. A tenth more, since it may be larger than
-        # estimated.
+        # Added in steps, because the spread was estimated from few runs; and a tenth more, because the spread may be
+        # larger than estimated.
         return min(math.ceil(wanted * 1.1), 4 * estimate.n, self.most_seeds)
 
 
@@ -71,7 +71,7 @@ def parse_width(text: str) -> float:
 
 
 def extended(seeds: Sequence[int], wanted: int) -> tuple[int, ...]:
-    """Return the seeds extended to `wanted` by the numbers after the largest."""
+    """Return the seeds extended to `wanted` by the numbers that follow the largest."""
     if wanted <= len(seeds):
         return tuple(seeds)
     return (*seeds, *islice(count(max(seeds) + 1), wanted - len(seeds)))

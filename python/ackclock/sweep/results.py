@@ -1,4 +1,4 @@
-"""Results of a sweep as one table: a row per run, with the values of the axes first."""
+"""Results of a sweep as one table: a row per run that begins with the values of the axes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Results:
 
     @property
     def columns(self) -> list[str]:
-        """Names of the axes' columns."""
+        """Names of the columns of the axes."""
         return [axis.column for axis in self.sweep.axes]
 
     @property
@@ -106,7 +106,7 @@ class Results:
         return named.select(*front, pl.exclude(front))
 
     def numbered(self, table: pl.DataFrame) -> pl.DataFrame:
-        """A table with a number behind each axis whose values are quantities: `rate` "10 Mbit/s" -> `rate_bps` 1e7.
+        """Return a table with a numeric column after each axis of quantities: `rate` "10 Mbit/s" -> `rate_bps` 1e7.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class Results:
             numbers = {label(value): base_value(value) for value in axis.shown}
             number = pl.col(column).replace_strict(numbers, default=None, return_dtype=pl.Float64)
             name = f"{column}_{_ENDS[unit]}"
-            columns.append(number.alias(f"{column}_value" if name in table.columns else name))  # loss_share is a metric
+            columns.append(number.alias(f"{column}_value" if name in table.columns else name))  # a name may be taken
         return table.select(columns)
 
     @property
@@ -161,10 +161,9 @@ class Results:
         return replace(self, runs=runs)
 
     def cells(self, metric: str) -> pl.DataFrame:
-        """One row per cell: the axes, mean and 95 % interval (bootstrap) of a metric, the number of values behind them (`n`), and of
-        finished runs that gave none (`without`).
-
-        If all seeds of a cell gave the same run, it counts once, and the interval is infinite.
+        """One row per cell: the axes, mean and 95 % interval (bootstrap) of a metric, the number of values (`n`), and
+        the number of finished runs without a value (`without`). If all seeds of a cell gave the same run, it counts
+        once, and the interval is infinite.
 
         Parameters
         ----------
@@ -192,7 +191,7 @@ class Results:
         return pl.DataFrame(rows, schema_overrides={"mean": pl.Float64, "low": pl.Float64, "high": pl.Float64})
 
     def check(self, metric: str) -> None:
-        """Refuse a metric that was not kept."""
+        """Refuse a metric that was not stored."""
         known = self.sweep.recipe.metrics
         if metric not in known and measure(metric) is None:
             raise InputError(
@@ -200,7 +199,7 @@ class Results:
             )
 
     def _repr_html_(self) -> str:
-        """For notebooks: goodput as a figure, if the axes allow one, and cell by cell."""
+        """Return HTML for notebooks: goodput as a figure, if the axes allow one, and cell by cell."""
         told = self.cells("goodput_bps") if self.runs.height else None
         rows = []
         for row in told.iter_rows(named=True) if told is not None else ():
@@ -217,16 +216,16 @@ class Results:
 
         try:
             return figures(self, kinds=["lines", "bars"])[0]._repr_html_()
-        except InputError:  # no axis, or nothing has been measured
+        except InputError:  # no axis to draw, or nothing has been measured
             return ""
 
 
 _ENDS = {"s": "s", "bit/s": "bps", "bytes": "bytes", "packets": "packets", "BDP": "bdp", "": "share"}
-"""Unit of an axis -> suffix of the column with its numbers; text without a unit is a share ("2 %")."""
+"""Unit of an axis -> suffix of the column with its numbers; a text without a unit is a share ("2 %")."""
 
 
 def estimate(rows: pl.DataFrame, metric: str) -> Estimate:
-    """Return mean and interval of the values that exist; runs of cells whose seeds gave one run count once."""
+    """Return mean and interval of the values that exist; cells whose seeds all gave the same run count as one."""
     import polars as pl
 
     values = distinct(rows)[metric].cast(pl.Float64).fill_nan(None).drop_nulls().to_numpy()
@@ -241,7 +240,7 @@ def _undefined(rows: pl.DataFrame, metric: str) -> int:
 
 
 def write_cells(folder: Path, sweep: Sweep, cells: Sequence[Cell]) -> None:
-    """Write the sweep and the values of its cells beside the runs, for later readers."""
+    """Write the sweep and the axis values of its cells beside the runs, for later readers."""
     place = _place(folder, sweep.name)
     frame = cell_table(sweep, cells)
     with staged(place, marks=OWN) as part:
@@ -251,7 +250,7 @@ def write_cells(folder: Path, sweep: Sweep, cells: Sequence[Cell]) -> None:
 
 
 def is_written(folder: Path, sweep: Sweep) -> bool:
-    """Return whether exactly this sweep has been started in the folder; the time limit of a run does not count."""
+    """Return whether exactly this sweep was started in the folder; the time limit of a run may differ."""
     try:
         place = _file(folder, sweep.name, "sweep.toml")
         if not os.path.lexists(place):
@@ -277,7 +276,7 @@ def cell_table(sweep: Sweep, cells: Sequence[Cell]) -> pl.DataFrame:
 
 
 def read(folder: str | Path, name: str = "") -> Results:
-    """Read the present results of a sweep. Another process may be writing.
+    """Read the present results of a sweep; another process may still be writing.
 
     Parameters
     ----------
@@ -298,7 +297,7 @@ def read(folder: str | Path, name: str = "") -> Results:
 
 
 def sweep_of(store: Store, name: str = "") -> Sweep:
-    """Return the sweep itself, found as `read` does; its runs are not read."""
+    """Return the sweep itself, found as `read` finds it; its runs are not read."""
     folder = store.folder
     known = [n for n in store.sweeps() if _file(folder, n, "sweep.toml").is_file()]
     if not name and len(known) == 1:
@@ -306,11 +305,11 @@ def sweep_of(store: Store, name: str = "") -> Sweep:
     if name not in known:
         found = quote(name) if name else f"{len(known)} sweeps" if known else "no sweep"
         raise InputError(f"{folder}: found {found}; allowed: {one_of(name, known) or 'a folder with a sweep'}")
-    return load(_file(folder, name, "sweep.toml"), own_code=True)  # only read, never run
+    return load(_file(folder, name, "sweep.toml"), own_code=True)  # only read, never executed
 
 
 def _joined(store: Store, sweep: Sweep, *, keys: bool = False) -> pl.DataFrame:
-    """Return a row per finished run; with `keys`, the store's key comes last."""
+    """Return a row per finished run; with `keys`, the last column is the store's key."""
     import polars as pl
 
     place = _file(store.folder, sweep.name, "cells.parquet")
@@ -347,7 +346,7 @@ def _joined(store: Store, sweep: Sweep, *, keys: bool = False) -> pl.DataFrame:
 
 
 LARGEST_CELLS = 2**30
-"""Largest size in bytes of the table of a sweep's cells, of which there are at most 200,000."""
+"""Maximum size of the table of a sweep's cells, bytes; there are at most 200,000 cells."""
 
 
 def _sum(file: Path) -> str:
@@ -364,7 +363,7 @@ def write_table(folder: Path, results: Results) -> Path:
 
 
 def _place(folder: Path, name: str) -> Path:
-    """Return the folder of a sweep, which has to be in the store itself: a link may lead to files of another user."""
+    """Return the folder of a sweep, which must be inside the store: a link may lead to another user's files."""
     return _inside(folder, folder / "sweeps" / name)
 
 
@@ -380,7 +379,7 @@ def _inside(folder: Path, place: Path) -> Path:
 
 
 def _series(values: Sequence[Any]) -> Sequence[Any]:
-    """Return values of an axis as a column of one type: numbers or truth values unchanged, else text."""
+    """Return values of an axis as a column of one type: numbers or booleans unchanged, otherwise text."""
     if all(isinstance(v, bool) for v in values):
         return values
     if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):

@@ -1,4 +1,4 @@
-"""A sweep from start to end: plan, make missing runs, add seeds for a wanted precision, write the table."""
+"""A sweep from start to end: plan, make the missing runs, add seeds for a wanted precision, write the table."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def run(
     progress: Callable[[Status], None] | None = None,
     stop: threading.Event | None = None,
 ) -> tuple[Results, Status]:
-    """Make the runs of a sweep that the folder does not hold yet, and write its table.
+    """Make the runs of a sweep that the folder lacks, and write its table.
 
     Parameters
     ----------
     sweep
         Sweep to run.
     folder
-        Folder of the store; created if it does not exist. Runs that it holds, of this sweep or another, are not
-        repeated.
+        Folder of the store; created if it does not exist. Runs that it already holds, of this or another sweep, are
+        not repeated.
     executor
         Executor of the runs.
     precision
@@ -97,16 +97,16 @@ def run(
 
 
 def widened(campaign: Campaign, cells: list[Cell], precision: Precision) -> list[Cell] | None:
-    """Return the cells with as many seeds as the precision requires; None if they have them."""
+    """Return the cells with as many seeds as the precision requires; None if they have enough."""
     wider = []
     frames = by_cell(campaign, precision.metric, [cell.scenario for cell in cells])
     for cell, frame in zip(cells, frames, strict=True):
-        if all_same(frame):  # more runs of this kind would not narrow the interval
+        if all_same(frame):  # more equal runs would not narrow the interval
             wider.append(cell)
             continue
         e = estimate(frame.with_columns(cell=0), precision.metric)
         wanted = precision.more(e)
-        # Runs without a value do not narrow the interval: request more by the share of runs that have one.
+        # Runs without a value do not narrow the interval, so the number is scaled by the share of runs that have one.
         if wanted > e.n and e.n:
             wanted = min(math.ceil(wanted * frame.height / e.n), precision.most_seeds)
         wider.append(dataclasses.replace(cell, seeds=extended(cell.seeds, wanted)))
@@ -114,7 +114,7 @@ def widened(campaign: Campaign, cells: list[Cell], precision: Precision) -> list
 
 
 def _with_members(cells: list[Cell], members: Mapping[str, Sequence[int]]) -> list[Cell]:
-    """Return the cells with the seeds that an earlier session added."""
+    """Return the cells including the seeds that an earlier session added."""
     wider = []
     for cell in cells:
         known = set(cell.seeds)

@@ -1,16 +1,16 @@
-"""Where runs are kept: one folder, a database for the state of each run, Parquet files for what the runs left.
+"""Storage of runs: one folder with a database for the state of each run, and Parquet files for their results.
 
 Layout:
 
     state.sqlite                    recipes, runs and their states, parts, sweeps and their members
     data/<recipe>/runs/part-*.parquet       one row per run: key, scenario, seed, digest, metrics
-    data/<recipe>/<table>/part-*.parquet    rows of a table that is kept: key, seed, its columns
-    sweeps/<name>/                  the sweep as a file, its cells, and what was made of it
+    data/<recipe>/<table>/part-*.parquet    rows of a stored table: key, seed, its columns
+    sweeps/<name>/                  the sweep as a file, its cells, and its results
 
-A part is written under another name (`.tmp`), then entered into the database together with the new state of its runs, then
-given its name; each of these is on the disk before the next. So a file that has its name is part of the store, and whatever moment a process is killed at, the next
-one either finishes the renaming or finds runs that still have to be made. `database` opens and holds the one, `parts`
-writes and finds the others.
+A part is written under a temporary name (`.tmp`), then recorded in the database together with the new state of its
+runs, then renamed; each step is on disk before the next. A file with its final name is therefore part of the store.
+If a process is killed at any moment, the next one either finishes the renaming or finds runs that must still be made.
+Module `database` opens the database, module `parts` writes and finds the Parquet files.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ PENDING, RUNNING, DONE, FAILED = "pending", "running", "done", "failed"
 STATES = (PENDING, RUNNING, DONE, FAILED)
 
 COMPACT_ABOVE = 8
-"""Parts of one recipe above which they are merged when a sweep ends."""
+"""Number of parts of one recipe above which they are merged when a sweep ends."""
 
 
 class Store:
-    """A folder of runs. One process writes, any number read.
+    """A folder of runs. One process writes; any number may read.
 
     Parameters
     ----------
     folder
-        Created if absent, if it is to be written.
+        Folder, created if absent when `write` is set.
     write
         Whether runs will be added. Damaged parts are then discarded: `lost` lists them, and their runs are pending.
     again
-        Whether to start anew in a folder whose database was set aside.
+        Whether to start again in a folder whose database was moved aside.
 
     Raises
     ------
@@ -76,7 +76,7 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Release the folder."""
+        """Unlock the folder."""
         with suppress(sqlite3.Error):
             self._db.close()
         if self._lock is not None:
@@ -88,7 +88,7 @@ class Store:
     def plan(
         self, recipe: str, keys: Sequence[bytes], scenarios: Sequence[str], seeds: Sequence[int], engine: str
     ) -> tuple[list[int], list[str]]:
-        """Enter runs that are not known yet.
+        """Record runs that the store does not know yet.
 
         Parameters
         ----------
@@ -112,8 +112,8 @@ class Store:
             found, states = self._known(number, keys)
             (first_new,) = self._db.execute("SELECT coalesce(max(id), 0) + 1 FROM runs").fetchone()
 
-            # Row by row without keeping tuples: ten thousand of them would trigger a garbage collection that takes
-            # longer than SQLite.
+            # Inserted row by row, without a list of tuples: ten thousand tuples would trigger a garbage collection
+            # that takes longer than SQLite.
             def new() -> Iterator[tuple[int, bytes, int, int, int, str]]:
                 for at, (key, scenario, seed) in enumerate(zip(keys, scenarios, seeds, strict=True), first_new):
                     if found.setdefault(key, at) == at:
@@ -125,8 +125,8 @@ class Store:
             return [found[key] for key in keys], [states.get(key, PENDING) for key in keys]
 
     def adopt(self, sweep: str, recipe: str, runs: Sequence[int], *, anew: bool) -> None:
-        """Record which runs belong to a sweep. Those of another engine no longer do: a table holds the runs of one.
-        `anew` forgets all former members.
+        """Record which runs belong to a sweep. Runs of another engine are removed, because a table holds the runs of
+        one engine. `anew` removes all former members.
         """
         with self._transaction():
             number = self._recipe(recipe)
@@ -154,7 +154,7 @@ class Store:
             )
 
     def release(self, runs: Sequence[int]) -> None:
-        """Remove the mark: these runs were handed out, but not started."""
+        """Remove the mark from runs that were handed out but not started."""
         with self._transaction():
             self._db.executemany(
                 "UPDATE runs SET state = 'pending', attempts = attempts - 1 WHERE id BETWEEN ? AND ?", _stretches(runs)
@@ -171,7 +171,7 @@ class Store:
     def commit(
         self, recipe: str, done: Sequence[int], tables: Mapping[str, pl.DataFrame], failed: Mapping[int, str]
     ) -> None:
-        """Keep the data of runs, and their new states: all or nothing.
+        """Store the data of runs and their new states: all of them or none.
 
         Parameters
         ----------
@@ -224,7 +224,7 @@ class Store:
                 integrity.note(self._db, part, files)
                 self._db.execute(f"UPDATE parts SET live = 0 WHERE id IN ({marks})", old)
                 self._db.execute(f"UPDATE runs SET part = ? WHERE part IN ({marks})", [part, *old])
-            # Remove the old parts first: a concurrent reader sees an earlier state, but no run twice.
+            # Old parts are removed first: a concurrent reader then sees an earlier state, but no run twice.
             parts.remove(gone)
             parts.give_names(files.values())
             with database.transaction(self._db):
@@ -232,21 +232,20 @@ class Store:
                 self._db.execute("DELETE FROM files WHERE part NOT IN (SELECT id FROM parts)")
 
     def suspects(self, runs: Sequence[int], after: int) -> set[int]:
-        """Return runs that were started at least `after` times and have no outcome."""
+        """Return runs that were started at least `after` times without an outcome."""
         rows = self._db.execute("SELECT id FROM runs WHERE state = 'pending' AND attempts >= ?", (after,))
         return {run for (run,) in rows}.intersection(runs)
 
-    # Runs that are kept
+    # Stored runs
 
     def read(self, recipe: str, table: str = "runs", *, keys: Sequence[str] | None = None) -> pl.DataFrame:
-        """Rows of a table of all runs that were kept under this recipe, or of the runs with these keys.
-
-        May be called while another process writes: it sees a whole number of commits.
+        """Return rows of a table, for all runs stored under this recipe or for the runs with these keys. While
+        another process writes, the rows of complete commits are returned.
 
         Raises
         ------
         DamagedError
-            If a file is gone or is not as it was written.
+            If a file is missing or was changed.
         """
         import polars as pl
 
@@ -276,19 +275,19 @@ class Store:
                     return scanned.collect()
             except (FileNotFoundError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
                 said = f"{self.folder}: {str(error).partition(chr(10))[0]}"
-            # Another process may have merged parts meanwhile; an unchanged list shows that it has not.
+            # Another process may have merged parts in the meantime; an unchanged list shows that it has not.
             if rows == before and attempt > 2:
                 break
             before = rows
         raise DamagedError(f"{said}; `ackclock sweep run` or `sweep check {self.folder} --repair` makes its runs again")
 
     def check(self) -> list[integrity.Damage]:
-        """Return the damaged parts. A damaged database, including its indices, raises DamagedError."""
+        """Return the damaged parts. A damaged database, including damaged indices, raises DamagedError."""
         database.check(self._db, self.folder, whole=True)
         return integrity.damaged(self._db, self.folder)
 
     def missing(self) -> list[integrity.Damage]:
-        """Return the parts with a missing file or a file of another size, without reading any of them."""
+        """Return the parts with a missing file or a file of the wrong size, without reading any of them."""
         try:
             return integrity.damaged(self._db, self.folder, by_sum=False)
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
@@ -299,7 +298,7 @@ class Store:
         return [name for (name,) in self._rows("SELECT name FROM sweeps ORDER BY id")]
 
     def counts(self, sweep: str) -> dict[str, int]:
-        """Return the number of a sweep's runs in each state."""
+        """Return the number of a sweep's runs by state."""
         found = dict(
             self._rows(
                 "SELECT r.state, count(*) FROM sweeps s JOIN members m ON m.sweep = s.id JOIN runs r ON r.id = m.run "
@@ -342,7 +341,7 @@ class Store:
             found.setdefault(scenario, []).append(seed)
         return found
 
-    # Inside
+    # Internals
 
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         return database.rows(self._db, self.folder, query, *values)
@@ -354,9 +353,9 @@ class Store:
         return int(found[0])
 
     def _known(self, recipe: int, keys: Sequence[bytes]) -> tuple[dict[bytes, int], dict[bytes, str]]:
-        """Return number and state of the runs that are in the database."""
+        """Return number and state of the runs that the database knows."""
         (held,) = self._db.execute("SELECT count(*) FROM runs WHERE recipe = ?", (recipe,)).fetchone()
-        if held <= 4 * len(keys):  # one query for all runs: ten times as fast as one per run
+        if held <= 4 * len(keys):  # one query for all runs is ten times as fast as one per run
             rows: Iterable[tuple[bytes, int, str]] = self._db.execute(
                 "SELECT key, id, state FROM runs WHERE recipe = ?", (recipe,)
             )
@@ -378,15 +377,15 @@ class Store:
         return int(self._db.execute("SELECT coalesce(max(id), 0) + 1 FROM parts").fetchone()[0])
 
     def _recover(self) -> None:
-        """Finish or undo what a killed process left."""
+        """Finish or undo the steps that a killed process began."""
         state = {(r, p): live for p, r, live in self._db.execute("SELECT id, recipe, live FROM parts")}
         for file, recipe, part, unnamed in parts.found(self.folder):
             live = state.get((recipe, part))
             if live and unnamed:
                 parts.give_names([file])
-            elif live == 0 or (live is None and unnamed):  # merged into another; never entered
+            elif live == 0 or (live is None and unnamed):  # merged into another part, or never recorded
                 file.unlink()
-        remove_parts(self.folder.resolve().parent)  # left by a command's check whether the folder can be made
+        remove_parts(self.folder.resolve().parent)  # left behind by the check whether a folder can be created
         for place in (self.folder / "sweeps").glob("*"):
             if place.is_dir() and not place.is_symlink():
                 remove_parts(place)
@@ -419,8 +418,8 @@ class Store:
             self._check_there()
 
     def _check_there(self) -> None:
-        """Refuse to write if the store has moved: files would lie beside a database that does not know them, or in
-        another store.
+        """Refuse to write if the store has been moved: files would go beside a database that does not know them, or
+        into another store.
         """
         if database.identity(self.folder) != self._file:
             raise StoreError(
@@ -428,12 +427,12 @@ class Store:
             )
 
     def explained(self) -> AbstractContextManager[None]:
-        """Context manager that raises errors of the disk as one line. The store is as it was before."""
+        """Context manager that reports disk errors in one line; the store stays unchanged."""
         return database.explained(self.folder)
 
 
 def _stretches(runs: Sequence[int]) -> list[tuple[int, int]]:
-    """Yield the first and last number of each unbroken range: runs handed out together were planned together."""
+    """Return the first and last number of each contiguous range: runs handed out together were planned together."""
     found: list[tuple[int, int]] = []
     begin = last = -1
     for run in sorted(runs):

@@ -1,4 +1,4 @@
-"""A sweep as a value and as a file: a scenario, axes, seeds, and what is kept of each run."""
+"""A sweep as a value and as a file: a scenario, axes, seeds, and the data stored for each run."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from ackclock.sweep.axes import FILE, RUN, Axis, combinations, label, taken
 from ackclock.sweep.measures import TABLE
 
 MOST_RUNS = 2_000_000
-"""Largest number of runs of one sweep: each takes about 400 bytes of memory during planning."""
+"""Maximum number of runs of a sweep: each takes about 400 bytes of memory during planning."""
 
 LARGEST_FILE = 2**20
-"""Bytes of the largest sweep file that is read."""
+"""Maximum size of a sweep file, bytes."""
 
 _KEYS = ("name", "scenario", "seeds", "metrics", "tables", "trace", "time_limit", "zip", "axes", "names", "labels")
 _TRACES = ("none", "flow", "all")
@@ -36,7 +36,7 @@ _TRACES = ("none", "flow", "all")
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Metrics and tables kept of each run.
+    """Metrics and tables stored for each run.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Recipe:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """A scenario that runs under many seeds, and the values that name it in results.
+    """A scenario that runs under many seeds, and the axis values that identify it in results.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Cell:
 
     @cached_property
     def own(self) -> tuple[OwnClass, ...]:
-        """Own controller classes that it names."""
+        """Own controller classes that the scenario names."""
         return self.scenario.own()
 
     @cached_property
@@ -175,7 +175,7 @@ class Sweep:
 
     @property
     def time_limit_s(self) -> float | None:
-        """CPU seconds that a run may take.
+        """Maximum CPU time of a run, s.
 
         Raises
         ------
@@ -196,7 +196,7 @@ class Sweep:
 
     @cached_property
     def recipe(self) -> Recipe:
-        """Metrics and tables that are kept of each run."""
+        """Metrics and tables stored for each run."""
         standard = standard_metrics()
         extra = [m for m in dict.fromkeys(self.metrics) if m not in standard]
         tables = list(dict.fromkeys((TABLE, *self.tables, *(("acks",) if self.trace != "none" else ()))))
@@ -204,7 +204,7 @@ class Sweep:
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """Every scenario of the grid.
+        """Return every scenario of the grid.
 
         Raises
         ------
@@ -227,18 +227,18 @@ class Sweep:
         return cells
 
     def told(self, cell: int) -> str:
-        """Return a cell in words, by its number: "rate 10 Mbit/s, buffer 2 BDP"."""
+        """Return a cell in words by its number: "rate 10 Mbit/s, buffer 2 BDP"."""
         point = self.points[cell]
         parts = (f"{axis.name or axis.key} {label(axis.show(point[axis.key]))}" for axis in self.axes)
         return ", ".join(parts) or "the only cell"
 
     def controllers(self) -> list[tuple[str, str]]:
-        """Key and name of each controller, in the scenario and in the axes."""
+        """Key and name of each controller in the scenario and in the axes."""
         own = [(f"scenario.{key}", name) for key, name in self.scenario.controllers()]
         return [*own, *((f"axes.{axis.key}", value) for axis in self.axes for value in axis.values)]
 
     def to_dict(self) -> dict[str, Any]:
-        """The sweep as plain values, including the scenario; `Sweep.from_dict` reads them."""
+        """Return the sweep as plain values, including the scenario; `Sweep.from_dict` reads them."""
         return {
             "name": self.name,
             "scenario": self.scenario.to_dict(),
@@ -313,7 +313,7 @@ class Sweep:
 
 
 def standard_metrics() -> tuple[str, ...]:
-    """Return the names of the numbers that are kept of every run."""
+    """Return the names of the numbers stored for every run."""
     return tuple(name for name, _ in _engine.registry()["metrics"])
 
 
@@ -358,7 +358,7 @@ def load(path: str | Path, *, own_code: bool = False) -> Sweep:
             ) from None
         found = f"an unreadable file ({(error.strerror or str(error)).lower()})"
         raise ScenarioError(source=str(path), found=found, allowed=allowed) from None
-    except ValueError as error:  # a null byte in the name
+    except ValueError as error:  # the name contains a null byte
         raise ScenarioError(source=str(path), found=f"an unreadable file ({error})", allowed=allowed) from None
     try:
         sweep = Sweep.from_dict({"name": _stem(path), **values}, folder=path.parent)
@@ -370,7 +370,7 @@ def load(path: str | Path, *, own_code: bool = False) -> Sweep:
 
 
 def _anchored(key: str, values: Any, folder: Path) -> Any:
-    """Return the values of an axis, with names of files (controllers, traces) relative to the sweep's folder."""
+    """Return the values of an axis, with file names (controllers, traces) relative to the sweep's folder."""
     if not isinstance(values, list | tuple):
         return values
     if key.endswith(FILE):
@@ -394,7 +394,7 @@ def _scenario(written: Any, folder: Path) -> Scenario:
         raise ScenarioError(
             key="scenario", found=quote(written), allowed="the path of a scenario file, or its keys as a table"
         )
-    return load_scenario(folder / written, own_code=True)  # the sweep is checked as a whole
+    return load_scenario(folder / written, own_code=True)  # the sweep is checked as a whole later
 
 
 def _seeds(written: Any) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""A few runs as one piece of work, for a local thread or a remote machine."""
+"""A few runs as one unit of work, for a local thread or a remote machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """Task for a worker; plain values, so that it can be sent.
+    """Task for a worker, made of plain values so that it can be sent.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ class Task:
     metrics, tables
         Metrics and tables to keep.
     budget_s
-        CPU seconds after which no further run is begun; those not begun are handed out again.
+        CPU time after which no further run is started, s; runs not started are handed out again.
     engine
-        Version of the engine that has to make them.
+        Version of the engine that must make the runs.
     memory
         Bytes that a run may need.
     limit_s
@@ -61,7 +61,7 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Done:
-    """Answer of a worker: outcomes of the first `len(digests)` runs of its task.
+    """A worker's answer: outcomes of the first `len(digests)` runs of the task.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def compute(task: Task, *, stop: _engine.Stop | None = None) -> Done:
                 task.limit_s,
             )
         )
-    except AckclockError as error:  # a text that cannot be read fails alone, in a task of its own
+    except AckclockError as error:  # a text that cannot be read must fail alone, in a separate task
         if len(task.texts) == 1:
             none = [None] * len(task.runs)
             return Done(digests=none, errors=[str(error)] * len(none), metrics={}, tables={}, cpu_s=0.0)
@@ -159,17 +159,17 @@ def _one_by_one(task: Task, stop: _engine.Stop | None) -> Done:
 
 
 def frames(made: Sequence[Made]) -> dict[str, pl.DataFrame]:
-    """Return rows of the runs that did not fail.
+    """Return the rows of the runs that did not fail.
 
     Parameters
     ----------
     made
-        Tasks that have come back.
+        Finished tasks.
 
     Returns
     -------
     dict
-        "runs", with one row per run, and each table that was asked for.
+        "runs", with one row per run, and each requested table.
     """
     import numpy as np
     import polars as pl
@@ -191,7 +191,7 @@ def frames(made: Sequence[Made]) -> dict[str, pl.DataFrame]:
     for name in told[0].done.tables:
         columns = {c: series(c, k, b) for c, (k, b) in _joined([m.done.tables[name] for m in told]).items()}
         at = columns.pop("run").to_numpy().astype(np.int64)
-        # Positions count from the beginning of each task.
+        # Positions are counted from the start of each task.
         rows = [len(series("run", *m.done.tables[name]["run"])) for m in told]
         before = np.cumsum([0, *(len(m.done.digests) for m in told[:-1])])
         at += np.repeat(before, rows)
@@ -200,7 +200,7 @@ def frames(made: Sequence[Made]) -> dict[str, pl.DataFrame]:
 
 
 def _joined(parts: Sequence[Columns]) -> Columns:
-    """Concatenate columns. A column that only some parts have holds floats, and is empty in the others."""
+    """Concatenate columns. A column that some parts lack holds floats, and is empty for those parts."""
     if len(parts) == 1:
         return parts[0]
     found: dict[str, tuple[str, Any]] = {}
@@ -234,8 +234,8 @@ def run_keys(scenario: str, seeds: Iterable[int], engine: str) -> list[bytes]:
 
 
 def engine_identity(of: Sequence[stacks.Stack] | None = None) -> str:
-    """Return the version of the engine, a hash of its sources, and the libraries of stacks (None: of this process):
-    everything besides scenario and seed on which runs depend.
+    """Return the version of the engine, a hash of its sources, and the libraries of stacks (None: those of this
+    process): everything besides scenario and seed that determines a run.
     """
     return f"{_engine.version()}+{_engine.build()}{stacks.identity(of)}"
 

@@ -1,4 +1,4 @@
-"""Words and units of figures of a sweep: axes, metrics, numbers in headings."""
+"""Words and units in figures of a sweep: axes, metrics, numbers in headings."""
 
 from __future__ import annotations
 
@@ -76,11 +76,13 @@ AFTER = frozenset(
         "queue_max_packets",
     ]
 )
-"""Metrics that exclude the warm-up; others with a plain name cover the whole run."""
+"""Metrics that exclude the warm-up; other metrics with a plain name cover the whole run."""
 
 
 def span(metric: str) -> str:
-    """Return the time that a metric covers in a scenario with a warm-up; empty if it has its own time, as a fetch has."""
+    """Return the time that a metric covers in a scenario with a warm-up; empty if it has a time of its own, as a
+    fetch does.
+    """
     if measure(metric) is not None or metric in AFTER or metric.startswith(("links.", "performance.")):
         return "after the warm-up"
     if metric.startswith(("fetch", "completion")) or ("." in metric and not metric.startswith("flows.")):
@@ -94,7 +96,7 @@ def titled(text: str, unit: str) -> str:
 
 
 def told(value: float, unit: str = "") -> str:
-    """Format a number in a heading: three digits, with its unit."""
+    """Format a number for a heading: three digits, with its unit."""
     return f"{value:.3g} {unit}".strip()
 
 
@@ -107,5 +109,5 @@ def ranked(means: Mapping[str, float], unit: str) -> str:
 
 
 def titled_list(parts: Sequence[str], unit: str) -> str:
-    """Return parts with one unit after the last."""
+    """Join parts that share a unit, which follows the last."""
     return f"{', '.join(parts)} {unit}".strip()

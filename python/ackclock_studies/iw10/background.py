@@ -1,4 +1,4 @@
-"""Two long flows beside transactions on the slow link (I19, I20, I32)."""
+"""Two long flows that share the slow link with transactions (I19, I20, I32)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LONG_FLOWS = 2
 
 
 def run_traces(plan: Plan) -> Data:
-    """Windows of both long flows beside transactions, over a stretch of one run.
+    """Windows of both long flows that compete with transactions, over a stretch of one run.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def _windows(batch: Batch) -> pl.DataFrame:
 
 
 def figure(tables: Tables) -> Figure:
-    """Cwnd and ssthresh of the two long flows."""
+    """Values of cwnd and ssthresh for the two long flows."""
     t = tables["windows.samples"]
 
     def draw() -> Any:
@@ -100,7 +100,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def throughputs(tables: Tables) -> Figure:
-    """Throughput of the long flows beside each kind of transactions."""
+    """Throughput of the long flows against each kind of transactions."""
     rows = []
     for load in LOADS:
         for arm in (IW3, IW10):
@@ -137,14 +137,14 @@ def throughputs(tables: Tables) -> Figure:
 
 
 def run(plan: Plan) -> Data:
-    """Throughput of the long flows together.
+    """Aggregate throughput of the long flows.
 
     Returns
     -------
     Data
         `background.flows`: load, arm, seed, goodput_bps (of both flows), completed and mean_s of the transactions.
     """
-    # I20 claims a share of runs: if none of 80 runs shows it, a share of 5 % is ruled out; with 24 runs it is not
+    # I20 claims a share of runs: 80 runs without the effect rule out a share of 5 %, 24 runs do not
     seeds = {
         load: 8 if plan.scale == KERNEL else plan.count(quick={0.5: 8, 0.75: 48}.get(load, 16), paper=100, readings=12)
         for load in LOADS
@@ -153,7 +153,7 @@ def run(plan: Plan) -> Data:
     extra = {**settings(plan, SLOW), **testbed.hosts(plan.scale)}
 
     def flows(batch: Batch) -> pl.DataFrame:
-        # the long flows come first in the scenario
+        # the long flows are the first ones in the scenario
         long = (
             batch.flows.filter(pl.col("flow") < LONG_FLOWS)
             .group_by("seed")
@@ -189,7 +189,7 @@ def _offered(plan: Plan, load: float) -> float:
 
 
 def long_flows(tables: Tables, load: float) -> Array:
-    """Throughput of the long flows under transactions of IW10 over that under IW3, seed by seed."""
+    """Ratio of the long flows' throughput under transactions with IW10 to that with IW3, seed by seed."""
     t = tables["background.flows"].filter(pl.col("load") == load).sort("seed")
     three, ten = (t.filter(pl.col("arm") == arm)["goodput_bps"].to_numpy() for arm in (IW3, IW10))
     return np.asarray(ten / three)
@@ -204,7 +204,7 @@ def _closed_loop(tables: Tables) -> bool:
 
 
 def i19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Throughput of long flows beside transactions; in the closed loop, at each pause."""
+    """Throughput of long flows that compete with transactions; in the closed loop, at each pause."""
     if _closed_loop(tables):
         return [
             Evidence.of(median(closed.long_flows(tables, pause)), f"pauses of {pause}: throughput, IW10 / IW3", bound)
@@ -226,11 +226,11 @@ def i19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 VISIBLE = 1.05
-"""A long flow does better in a run if it gets at least this multiple, stated beforehand."""
+"""Ratio, fixed beforehand, from which on a long flow counts as better off in a run."""
 
 
 def i20(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Shares of runs in which the long flows get more, and less."""
+    """Shares of runs in which the long flows get more, and in which they get less."""
     ratio = closed.long_flows(tables, closed.MEDIUM) if _closed_loop(tables) else long_flows(tables, 0.75)
     return [
         Evidence.of(
@@ -258,7 +258,7 @@ def share(count: int, n: int) -> Estimate:
 
 
 def i32(tables: Tables) -> Sequence[Evidence]:
-    """Advantage of the long flows at the highest load, and at 75 %."""
+    """Advantage of the long flows at the highest load and at 75 %."""
     if _closed_loop(tables):
         medium, heavy = (median(closed.long_flows(tables, pause)) for pause in (closed.MEDIUM, closed.HEAVY))
         return [
@@ -312,7 +312,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     open_loop = testbed.loaded(SLOW, FIVE, 0.75, IW10, duration_s=3600, long_flows=2)
     return {"long flows beside": open_loop, **closed.scenarios()}
 

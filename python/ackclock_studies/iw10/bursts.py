@@ -38,14 +38,14 @@ ACKS: dict[str, dict[str, Any]] = {
     DELAYED_ACKS: {"profile": "rfc"},
     EVERY_ACK: {"delayed_ack": False},
 }
-"""Manner of the client's ACKs -> settings."""
+"""ACK policy of the client -> settings of the hosts."""
 
 HELD = "as Linux, and it never offers more than three segments"
 HELD_STACK: dict[str, Any] = {
     "initial_receive_window": 3,
     "receive_buffer": f"{3 * testbed.SEGMENT} bytes",
 }
-"""The intervention of I30: windows that do not grow."""
+"""The intervention of I30: windows never grow."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,23 +55,24 @@ class Case:
     Parameters
     ----------
     name
-        As in the report.
+        Name in the report.
     window
         Initial window.
     times_s
-        When batches open.
+        Opening times of the batches.
     drops
         Packets that the queue must drop, of first transmissions; None if nothing was computed beforehand.
     segments
-        Of a response.
+        Segments of a response.
     fin
-        Whether the FIN may leave beyond cwnd.
+        Whether the FIN may exceed cwnd.
     acks
-        How the client acknowledges; empty: so that the model of `drops` applies.
+        ACK policy of the client; empty: the one for which the model of `drops` holds.
     """
 
-    # An ACK per packet is what the model behind `drops` assumes. But a server that acknowledges each request at once puts five small
-    # packets into the queue ahead of the first flights; where the first flight decides, it delays its ACKs, and they ride on the data.
+    # The model behind `drops` assumes one ACK per packet. But a server that acknowledges each request at once puts five small
+    # packets into the queue ahead of the first flights. Where the first flight decides, the server delays its ACKs, and they ride
+    # on the data.
 
     name: str
     window: int
@@ -134,7 +135,7 @@ HOSTS: tuple[tuple[int, Case], ...] = tuple(
     for others in (1, 2)
     for s in SPACINGS_S
 )
-"""Batches of five on hosts that acknowledge in each way: alone, and with one or two others; and with windows that do not grow."""
+"""Batches of five under each ACK policy of the hosts: alone, with one or two other batches, and with windows that never grow."""
 
 SEND_BUFFER = 16384
 """Default of tcp_wmem, bytes."""
@@ -171,7 +172,7 @@ def alone(rate: str, window: int, *, duration_s: float, **settings: Any) -> Scen
 
 
 FIN = {"off": 10, "with-data": 11}
-"""Whether FIN ignores cwnd -> packets that leave at first when eleven segments are written and IW is 10."""
+"""Whether FIN ignores cwnd -> packets sent at first when eleven segments are written and IW is 10."""
 
 
 def unloaded_s(tables: Tables, rate: str, arm: str) -> float:
@@ -183,7 +184,7 @@ def unloaded_s(tables: Tables, rate: str, arm: str) -> float:
 
 
 def run_all(plan: Plan) -> Data:
-    """Everything without chance: bursts, rounds, one transaction alone.
+    """All runs without randomness: bursts, round trips, one transaction alone.
 
     Returns
     -------
@@ -221,7 +222,7 @@ def run_all(plan: Plan) -> Data:
     heavy = run(scenario(CASES[0]))
     flights = []
     for fin, expected in FIN.items():
-        # the first flight leaves at 0.45 s, and its first ACK is back at 0.75 s
+        # the first flight is sent at 0.45 s, and its first ACK arrives at 0.75 s
         r = run(alone(FAST, 10, duration_s=0.7, segments=11, fin_ignores_cwnd=fin))
         flights.append({"fin": fin, "segments": int(r.transactions["segments_sent"][0]), "expected": expected})
     small = run(alone(FAST, 10, duration_s=0.7, send_buffer=f"{SEND_BUFFER} bytes"))
@@ -257,7 +258,7 @@ def run_all(plan: Plan) -> Data:
 
 
 def _first(drops: pl.DataFrame) -> pl.DataFrame:
-    """Data that was dropped when it was sent first."""
+    """Data dropped at its first transmission."""
     return drops.filter((pl.col("rexmit") == 0) & (pl.col("seg_no") > 0)) if drops.height else drops
 
 
@@ -311,7 +312,7 @@ def i9(tables: Tables) -> Sequence[Evidence]:
 
 
 POLICY = {"Linux": LINUX_ACKS, "delayed": DELAYED_ACKS, "every": EVERY_ACK}
-"""Option of the reading ACKS -> manner of the client's ACKs."""
+"""Option of the reading ACKS -> ACK policy of the client."""
 
 
 def _drops(tables: Tables, window: int, others: int, acks: str) -> list[int]:
@@ -339,7 +340,7 @@ def i10(tables: Tables) -> Sequence[Evidence]:
 
 
 def i30(tables: Tables) -> Sequence[Evidence]:
-    """Batches of five IW3 with one other, and with two."""
+    """Batches of five IW3 with one other batch, and with two."""
     chosen = POLICY[ACKNOWLEDGED.of(tables)]
     found = []
     for acks in ACKS:
@@ -366,7 +367,7 @@ def i30(tables: Tables) -> Sequence[Evidence]:
 
 
 def held(tables: Tables) -> Sequence[Evidence]:
-    """Batches of five IW3 with one other, and with two, if no window grows beyond three segments."""
+    """Batches of five IW3 with one other batch and with two, while no window grows beyond three segments."""
     one, two = (_drops(tables, 3, others, HELD) for others in (1, 2))
     return [
         Evidence(
@@ -406,7 +407,7 @@ def i33(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def i33_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Nine packets of a first burst."""
+    """First burst of nine packets."""
     return _burst(tables, bound)
 
 
@@ -477,7 +478,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {"five IW10 at once": scenario(CASES[0])}
 
 

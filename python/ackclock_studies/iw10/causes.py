@@ -1,6 +1,4 @@
-"""The slow link with one mechanism removed: the remaining effect shows whether that was its cause (I2, I6, I13,
-I15).
-"""
+"""The slow link with one mechanism removed: the remaining effect shows whether that mechanism was the cause (I2, I6, I13, I15)."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ def run(plan: Plan) -> Data:
     Returns
     -------
     Data
-        `causes.times`, `causes.links`; keys mode, change, arm. What is as in the study is in the tables of `loaded`.
+        `causes.times`, `causes.links`; keys mode, change, arm. Unchanged cells are in the tables of `loaded`.
     """
     duration, warm_up = testbed.length(SLOW, plan.scale)
     cells = [
@@ -69,7 +67,7 @@ def changed(tables: Tables, place: tuple[str, str, float], change: str, arm: str
 
 
 def left(with_it: Array, without: Array) -> Any:
-    """Share of a mean that remains without the cause, percent; both arrays by seed, of the same seeds."""
+    """Share of a mean that remains without the cause, percent; both arrays hold the same seeds in the same order."""
     return bootstrap(lambda x, y: np.asarray(100 * y.mean(axis=1) / x.mean(axis=1)), with_it[: without.size], without)
 
 
@@ -92,7 +90,7 @@ def overlapping(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def waiting(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Reduction of IW10's queue with five opens: the part that remains if its repairs do not wait so long."""
+    """Reduction of IW10's queue with five opens: the part that remains if repairs no longer wait as long."""
     queue = {arm: loaded.link(tables, *BUSY, arm, "mean_queue") for arm in (IW3, IW10)}
     found = []
     for change, text, key in ((SOON, "an initial RTO of 1 s", "left_soon"), (RACK, "RACK-TLP", "left_rack")):
@@ -111,7 +109,7 @@ def waiting(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def same_queue(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """IW10's gain in the mix: the part that remains if nothing is lost in either, so that the queue alone differs."""
+    """Gain of IW10 in the mix: the part that remains if neither arm loses packets, so that only the queue differs."""
     mix = loaded.times(tables, *HIGHER, MIX, "mean_s", iw=10)
     alone = loaded.times(tables, *HIGHER, IW10, "mean_s")
     without = []
@@ -139,7 +137,7 @@ def same_queue(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def hurt_by_loss(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Cells in which IW10 is slower: whether it still is without loss."""
+    """Cells in which IW10 is slower: whether it is still slower without loss."""
     found = []
     for place, key in ((parts.SLOWER[0], "slow"), (parts.QUICK[1], "fast")):
         ten, three = (parts.others(tables, place, arm, parts.NO_LOSS, "mean_s") for arm in (IW10, IW3))

@@ -1,8 +1,8 @@
-"""Long flows beside clients that wait for an answer before they ask again (I19, I20, I32 in the reading "closed loop").
+"""Long flows that compete with clients in a closed loop, which wait for an answer before the next request (I19, I20, I32 in the reading "closed loop").
 
-With Poisson arrivals the load is offered whatever becomes of it: once everything has been served, both arms have left the same to the
-long flows, and only what is unfinished at the end differs. So the longer the run, the smaller any difference. Clients in a closed
-loop ask for less if they are served late, and what they leave to the long flows does not depend on the length of the run.
+Poisson arrivals offer the same load however slowly it is served. Once everything has been served, both arms have left the same capacity to
+the long flows, and only the work unfinished at the end differs: the longer the run, the smaller the difference. Clients in a closed loop
+ask for less when they are served late, so the capacity left to the long flows does not depend on the length of the run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ackclock_studies.iw10.testbed import IW3, IW10, SEGMENT, SEGMENTS, SLOW
 
 CLIENTS = 5
 PAUSES = ("60 s", "30 s", "10 s")
-"""Between an answer and the next request: from a light to the heaviest load."""
+"""Pauses between an answer and the next request, from light to heaviest load."""
 MEDIUM, HEAVY = PAUSES[1:]
 NONE = "no transactions"
 LONG_FLOWS = 2
@@ -42,7 +42,7 @@ ARRIVALS = Reading(
 
 
 def scenario(arm: str, pause: str) -> Scenario:
-    """Two long flows, and clients with this initial window at their servers; none in the arm without transactions."""
+    """Two long flows, and clients whose servers use this initial window; no clients in the arm without transactions."""
     long, host = testbed.stack(initial_window=3), testbed.stack(initial_window=WINDOW.get(arm, 3))
     soon = {"kind": "uniform", "low": "0 s", "high": "1 s"}
     groups = [{**long, "count": LONG_FLOWS, "start": soon, "workload": {"kind": "bulk"}}]
@@ -67,12 +67,12 @@ def scenario(arm: str, pause: str) -> Scenario:
 
 
 def run(plan: Plan) -> Data:
-    """Long flows beside clients of either window, and alone.
+    """Long flows with clients of either window, and alone.
 
     Returns
     -------
     Data
-        `closed.flows`: pause, arm, seed, goodput_bps (of both long flows), served (answers that were complete), mean_s (of these).
+        `closed.flows`: pause, arm, seed, goodput_bps (of both long flows), served (complete answers), mean_s (of complete answers).
     """
 
     def flows(batch: Batch) -> pl.DataFrame:
@@ -107,13 +107,13 @@ def column(tables: Tables, pause: str, arm: str, name: str) -> Array:
 
 
 def long_flows(tables: Tables, pause: str) -> Array:
-    """Throughput of the long flows beside clients with IW10 over that beside clients with IW3, seed by seed."""
+    """Ratio of the long flows' throughput with IW10 clients to that with IW3 clients, seed by seed."""
     ten, three = (column(tables, pause, arm, "goodput_bps") for arm in (IW10, IW3))
     return np.asarray(ten / three)
 
 
 def beside(tables: Tables) -> Sequence[Evidence]:
-    """The ratio at each pause, and the cost to the long flows per answer and per minute; none weighs. Nothing on the
+    """The ratio at each pause, and the cost to the long flows per answer and per minute. No value weighs in the verdict. Empty on the
     kernel, which has no such runs.
     """
     if "closed.flows" not in tables:
@@ -148,5 +148,5 @@ def beside(tables: Tables) -> Sequence[Evidence]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {"long flows beside clients in a closed loop": scenario(IW10, MEDIUM)}

@@ -45,11 +45,11 @@ from ackclock_studies.iw10.testbed import (
 )
 
 MARGIN = 0.05
-"""Difference that counts as none, stated beforehand: a twentieth of the completion time."""
+"""Difference below which completion times count as equal, fixed beforehand: a twentieth."""
 
 
 def gain(tables: Tables, rate: str, mode: str, load: float, *, sack: bool = True) -> Array:
-    """Mean completion time with IW10 over that with IW3, seed by seed."""
+    """Ratio of the mean completion time with IW10 to that with IW3, seed by seed."""
     ten = times(tables, rate, mode, load, IW10, "mean_s", sack=sack)
     return ten / times(tables, rate, mode, load, IW3, "mean_s", sack=sack)
 
@@ -75,7 +75,7 @@ def _quick_loads(tables: Tables) -> list[float]:
 
 
 def i7(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of the median completion time that is round trips."""
+    """Share of round trips in the median completion time."""
     return [
         *paths.dominated(tables),
         *paths.on_paths(tables, "rounds"),
@@ -146,7 +146,7 @@ def _windows(tables: Tables) -> list[Evidence]:
 
 
 def i11_much(tables: Tables) -> Sequence[Evidence]:
-    """The advantage, and the part that remains."""
+    """The advantage, and the part of it that remains."""
     return _advantage(tables, at_most(0.8), between(0.9, 1.2))
 
 
@@ -180,13 +180,13 @@ def i14(tables: Tables) -> Sequence[Evidence]:
 
 
 def i14_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Neither faster nor slower."""
+    """IW10 is neither faster nor slower than IW3."""
     text = f"{where(*_HIGHER)}: UCT(IW10) / UCT(IW3)"
     return [Evidence.of(median(gain(tables, *_HIGHER)), text, bound)]
 
 
 def by_pair(tables: Tables, rate: str, mode: str, load: float) -> list[Array]:
-    """Mean completion time with IW10 over IW3 of each client-server pair, seed by seed."""
+    """Ratio of mean completion times, IW10 to IW3, for each client-server pair, seed by seed."""
     found = []
     rows = {arm: pick(tables, "pairs", rate, mode, load, arm) for arm in (IW3, IW10)}
     for pair in range(PAIRS):
@@ -246,7 +246,7 @@ def completion(tables: Tables) -> Figure:
 
 
 def pairs(tables: Tables) -> Figure:
-    """A bar for each client-server pair, as in the slides' two plots."""
+    """One bar for each client-server pair, as in the slides' two plots."""
     shown = ((FAST, SINGLE, 0.5), (SLOW, SINGLE, LIGHT))
     rows = []
     for place in shown:
@@ -293,7 +293,7 @@ def pairs(tables: Tables) -> Figure:
 
 
 def ratios(tables: Tables) -> Figure:
-    """Completion time with IW10 over that with IW3, against load, with and without SACK."""
+    """Ratio of completion times, IW10 to IW3, against load, with and without SACK."""
     rows = []
     for rate, mode, load in cells(tables):
         for sack in (True, False):
@@ -351,7 +351,7 @@ def ratios(tables: Tables) -> Figure:
 
 
 def cells_table(tables: Tables) -> Table:
-    """Every cell and arm."""
+    """Table of every cell and arm."""
     rows: list[tuple[TableCell | str, ...]] = []
     for rate, mode, load in cells(tables):
         for i, arm in enumerate(ARMS):
@@ -402,7 +402,7 @@ def cells_table(tables: Tables) -> Table:
 
 
 def seconds(value: float) -> str:
-    """Seconds as tables give them."""
+    """A time in seconds, formatted for tables."""
     return "–" if not np.isfinite(value) else f"{value:.3f}" if value < 10 else f"{value:.1f}"
 
 

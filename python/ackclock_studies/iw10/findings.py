@@ -1,4 +1,4 @@
-"""Findings that a reader should take home, from the numbers of a run."""
+"""Main findings, from the numbers of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ackclock_studies.iw10.testbed import ARMS, FAST, FIVE, HEAVY, IW3, IW10, MI
 
 
 def findings(result: StudyResult) -> Sequence[str]:
-    """Sentences to take home, from this run's numbers."""
+    """Main findings as sentences, from this run's numbers."""
     t = result.tables
     light = median(gain(t, FAST, SINGLE, 0.5))
     slow = median(gain(t, SLOW, SINGLE, 0.75))
@@ -42,7 +42,7 @@ def _losses(tables: Tables) -> str:
 
 
 def headline(result: StudyResult) -> Headline:
-    """Worth of ten segments instead of three."""
+    """Gain from ten initial segments instead of three."""
     t = result.tables
     light = median(gain(t, FAST, SINGLE, 0.5)).value
     worst = median(gain(t, SLOW, SINGLE, 0.75)).value

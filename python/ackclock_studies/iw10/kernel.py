@@ -1,5 +1,5 @@
-"""The testbed on the real kernel: one transaction alone, isolated batches, every loaded cell and the long flows beside them,
-on hosts with Linux 6's settings, and the same cells in the simulator.
+"""The testbed on the real kernel and the same cells in the simulator: one transaction alone, isolated batches, every loaded cell, and long
+flows under load, on hosts with Linux 6's settings.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def batch_of_five(window: int) -> Scenario:
 
 
 def run_exact(plan: Plan) -> Data:
-    """Runs without chance.
+    """Runs without randomness.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def run_exact(plan: Plan) -> Data:
 
 
 def i9(tables: Tables) -> Sequence[Evidence]:
-    """Serialisation alone; the longest wait of all loaded cells of the slow link."""
+    """Serialisation time alone, and the longest queueing delay of all loaded cells of the slow link."""
     waits = tables["slow.links"]["max_wait_s"]
     return [
         Evidence(
@@ -141,7 +141,7 @@ LEFT_OUT = {
 
 
 def i11(tables: Tables) -> Sequence[Evidence]:
-    """The advantage on the fast link with five at a time, over the runs that the kernel has."""
+    """The advantage on the fast link with five at a time, over the runs available on the kernel."""
     return [
         Evidence.of(median(gain(tables, FAST, FIVE, load)), f"{where(FAST, FIVE, load)}: UCT(IW10) / UCT(IW3)", bound)
         for load, bound in ((0.72, below(1)), (HEAVY[FAST], at_least(0.95)))
@@ -160,7 +160,7 @@ def _claims() -> tuple[Claim, ...]:
     from ackclock_studies.iw10 import STUDY
 
     def made(claim: Claim) -> Claim:
-        # causes have arms of their own, and notes quote them; the kernel runs neither
+        # causes need arms of their own, and notes quote those arms; the kernel runs neither
         claim = replace(claim, causes=(), intervention="", note="")
         if claim.id not in own:
             return claim

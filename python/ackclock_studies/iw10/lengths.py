@@ -1,4 +1,4 @@
-"""Loss at the highest load of the slow link as a function of time (I3, I5): how long the queue has grown when a run ends."""
+"""Loss at the highest load of the slow link as a function of time (I3, I5): the queue is longer the later a run ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SECONDS = (300, 900, 1800, 3600)
 
 
 def run(plan: Plan) -> Data:
-    """Loss rates of runs that end sooner or later, for each reading of the load.
+    """Loss rates of runs of different lengths, for each reading of the load.
 
     Returns
     -------
@@ -68,13 +68,13 @@ LOOK = dict(
 
 
 def figure(tables: Tables) -> Figure:
-    """Ratios of loss rates against the length of the run."""
+    """Ratios of loss rates against the duration of the run."""
     rows = []
     for load in EXTREMES:
         for name, (over, under, bound) in QUANTITIES.items():
             for seconds in SECONDS:
                 x, y = (_plr(tables, load, mode, arm, seconds) for mode, arm in (over, under))
-                # arms of one mode meet the same arrivals, run by run; modes do not
+                # arms of one mode share the same arrivals, run by run; different modes do not
                 with np.errstate(divide="ignore", invalid="ignore"):
                     e = median(x / y) if over[0] == under[0] else quotient(median(x), median(y))
                 rows.append(

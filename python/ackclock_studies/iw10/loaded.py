@@ -19,18 +19,18 @@ from ackclock_studies.iw10.readings import CONNECT, EXTREME, EXTREMES, LENGTH, L
 from ackclock_studies.iw10.testbed import ARMS, FAST, FIVE, HEAVY, IW3, IW10, LOADS, MODES, RATES, SINGLE, SLOW
 
 QUANTILES = np.unique(np.concatenate([np.linspace(0, 0.99, 100), 1 - np.geomspace(0.01, 1e-4, 60)]))
-"""Quantiles of stored distributions: every percent, and closer in the tail."""
+"""Quantiles of stored distributions: every percent, with finer steps in the tail."""
 
 KEYS = ("rate", "mode", "load", "arm", "sack")
 
 EQUAL = 1000
-"""Transactions of a run in `first_mean_s`: as many on either link, so that its spread over runs can be compared."""
+"""Transactions per run in `first_mean_s`: the same number on either link, so that the spread over runs can be compared."""
 
 LOSES = ((SINGLE, HEAVY[FAST]), (FIVE, 0.72), (FIVE, HEAVY[FAST]))
-"""Cells of the fast link in which something is lost. In the others SACK has nothing to do, and at quick scale they are not run without it."""
+"""Cells of the fast link with losses. In the other cells SACK has no effect, and quick scale does not run them without it."""
 
 LONG_S = 70
-"""A completion time that the slides call long."""
+"""Threshold above which the slides call a completion time long."""
 
 
 def cell(
@@ -44,20 +44,20 @@ def cell(
     quantiles: bool = False,
     pairs: bool = False,
 ) -> Cell:
-    """A cell that keeps summaries of transactions instead of them.
+    """Return a cell that keeps summaries of its transactions instead of one row for each.
 
     Parameters
     ----------
     scenario, keys, stream, seeds
-        As of any cell.
+        Arguments of the cell.
     warm_up_s
-        Transactions that arrive before are not counted.
+        Transactions that arrive earlier are not counted.
     by_window
-        Those of each initial window apart, too; or all together alone.
+        Also summarise each initial window separately; otherwise only all transactions.
     quantiles
-        Keep the distribution over all seeds, too.
+        Also keep the distribution over all seeds.
     pairs
-        Keep the mean of each client-server pair, too.
+        Also keep the mean of each client-server pair.
     """
     end_s = whole(scenario.duration, DURATION) / 1e9
 
@@ -87,8 +87,8 @@ def cell(
 def summaries(rows: pl.DataFrame, end_s: float) -> pl.DataFrame:
     """One row per seed and initial window; initial window 0 stands for all transactions of the run.
 
-    Transactions that were not complete at `end_s` are left out of the times, but for `censored_mean_s`, where they count with
-    the time they had taken until then: a lower bound of the mean over all.
+    Transactions that were not complete at `end_s` do not count in the times, except in `censored_mean_s`. There they count with their age
+    at `end_s`, which makes it a lower bound of the mean over all.
     """
     total = pl.col("total_s")
     data = total - pl.col("connect_s")
@@ -116,7 +116,7 @@ def summaries(rows: pl.DataFrame, end_s: float) -> pl.DataFrame:
 
 
 def distribution(rows: pl.DataFrame) -> pl.DataFrame:
-    """Quantiles of completion times over all seeds, by initial window and for all."""
+    """Quantiles of completion times over all seeds, for each initial window and for all transactions."""
     found = []
     for iw, own in [(0, rows), *((int(key[0]), group) for key, group in rows.group_by("iw"))]:
         values = own["total_s"].drop_nulls().to_numpy()
@@ -167,7 +167,7 @@ def run_fast(plan: Plan) -> Data:
 
 
 def _cells(plan: Plan, rate: str, seeds: tuple[int, int]) -> list[Cell]:
-    """Return the cells of a link, with these numbers of seeds with SACK and without."""
+    """Return the cells of a link, with the given numbers of seeds with and without SACK."""
     found = []
     extra = {**settings(plan, rate), **testbed.hosts(plan.scale)}
     duration, warm_up = testbed.length(rate, plan.scale)
@@ -236,7 +236,7 @@ def table(tables: Tables, rate: str, name: str) -> pl.DataFrame:
 
 
 def cells(tables: Tables, rate: str = "") -> list[tuple[str, str, float]]:
-    """The cells that were run, in order; of one link or of both."""
+    """The cells that were run, in order, of one link or of both."""
     found = [table(tables, r, "links").select("rate", "mode", "load") for r in ((rate,) if rate else RATES)]
     return pl.concat(found).unique(maintain_order=True).rows()
 
@@ -271,7 +271,7 @@ def times(
 ) -> Array:
     """A column of the summaries, one value per seed, of the transactions with this initial window (0: all).
 
-    A seed in which none of them completed is NaN. In the reading without the connect, mean times are those of the data.
+    A seed in which none of them completed is NaN. In the reading without the connect, mean times are those of the data transfer alone.
     """
     if column == "mean_s" and CONNECT.of(tables) == "out":
         column = "data_mean_s"

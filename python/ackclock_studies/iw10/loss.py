@@ -64,7 +64,7 @@ PLOTTED = ((SINGLE, HEAVY[SLOW]), (FIVE, 0.75), (FIVE, HEAVY[SLOW]))
 
 
 def more(tables: Tables, rate: str, mode: str, load: float) -> Array:
-    """Loss rate with IW10 less that with IW3, run by run under the same arrivals."""
+    """Difference of the loss rates with IW10 and with IW3, run by run under the same arrivals."""
     return link(tables, rate, mode, load, IW10, "plr") - link(tables, rate, mode, load, IW3, "plr")
 
 
@@ -87,7 +87,7 @@ def i1(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 ONE = 0.001
-"""Loss rate of a run that loses where none of those at hand does: one packet of a thousand."""
+"""Loss rate assumed for a run with losses if none of the runs has any: one packet in a thousand."""
 
 
 def _modest(tables: Tables) -> list[tuple[str, str, float]]:
@@ -95,7 +95,7 @@ def _modest(tables: Tables) -> list[tuple[str, str, float]]:
 
 
 def i2(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The increase at no more than 75 %, less that at the highest load."""
+    """The increase at loads up to 75 %, minus that at the highest load."""
     return [
         Evidence.of(
             minus(
@@ -132,7 +132,7 @@ def i2_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def i3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The increase at the highest load of the slow link, and that over the increase at 75 %."""
+    """The increase at the highest load of the slow link, and its ratio to the increase at 75 %."""
     found = []
     for mode in MODES:
         heavy, medium = (median(more(tables, SLOW, mode, load)) for load in (HEAVY[SLOW], 0.75))
@@ -197,12 +197,12 @@ def _five_over_single(tables: Tables, bound: Bound) -> list[Evidence]:
 
 
 def i5(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Five at a time over one at a time."""
+    """Ratio of loss rates, five opens at a time to one."""
     return _five_over_single(tables, bound)
 
 
 def i5_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Size of the ratio, five at a time over one at a time."""
+    """Size of the ratio of loss rates, five opens at a time to one."""
     return _five_over_single(tables, bound)
 
 
@@ -212,7 +212,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {"64 kb/s, five opens, 97.5 %, IW10": testbed.loaded(SLOW, FIVE, 0.975, IW10, duration_s=3600)}
 
 

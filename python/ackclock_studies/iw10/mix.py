@@ -40,7 +40,7 @@ from ackclock_studies.iw10.testbed import (
 
 
 def in_mix(tables: Tables, rate: str, mode: str, load: float, arm: str) -> Array:
-    """Mean completion time of flows with this initial window in the mix over the same among their like; runs that have such flows."""
+    """Ratio of mean completion times for flows with this initial window, in the mix to alone, for each run that has such flows."""
     iw = 3 if arm == IW3 else 10
     found = times(tables, rate, mode, load, MIX, "mean_s", iw=iw) / times(tables, rate, mode, load, arm, "mean_s")
     return found[np.isfinite(found)]
@@ -50,7 +50,7 @@ _HIGHER = (SLOW, SINGLE, 0.75)
 
 
 def i15(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """IW10 in the mix, and the queue that it meets."""
+    """IW10 in the mix, and the queue that its packets see."""
     queue = link(tables, *_HIGHER, MIX, "mean_queue") / link(tables, *_HIGHER, IW10, "mean_queue")
     found = [
         Evidence.of(
@@ -74,18 +74,18 @@ def i15(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def i15_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Completion time of IW10 in the mix over that of IW10 alone."""
+    """Ratio of IW10's completion time in the mix to that alone."""
     text = f"{where(*_HIGHER)}: UCT of IW10 in the mix / alone"
     return [Evidence.of(median(in_mix(tables, *_HIGHER, IW10)), text, bound)]
 
 
 def _beside(tables: Tables) -> dict[tuple[str, str, float], Estimate]:
-    """IW3 in the mix over IW3 alone, in every cell of light and medium load."""
+    """Ratio of IW3's completion time in the mix to that alone, in every cell of light and medium load."""
     return {place: median(in_mix(tables, *place, IW3)) for place in cells(tables) if place[2] <= 0.75}
 
 
 def i16(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """IW3 in the mix at light and medium load, in the mean."""
+    """Ratio of IW3's completion time in the mix to that alone, averaged over light and medium load."""
     each = list(_beside(tables).values())
     text = f"mean over the {len(each)} cells: UCT of IW3 in the mix / alone"
     return [Evidence.of(mean_of(each), text, bound, key="mean")]
@@ -142,7 +142,7 @@ def i18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def mixes(tables: Tables) -> Figure:
-    """Completion time in the mix over that among their like."""
+    """Ratio of completion times, in the mix to alone."""
     rows = []
     for rate, mode, load in cells(tables):
         for arm in (IW3, IW10):
@@ -197,11 +197,11 @@ REMOVED = {
     "rack": (why.QUICK_REPAIR, "mean_s", "RACK-TLP repairs the tail without a timeout"),
     "counted": (why.AS_IS, "censored_mean_s", "incomplete ones count with the time that they had taken"),
 }
-"""Mechanisms that are taken away, as notes call them: the runs, the column and the words."""
+"""Removed mechanisms as notes name them -> the runs, the column and the description."""
 
 
 def without(tables: Tables, bound: Bound, *, mechanism: str) -> Sequence[Evidence]:
-    """I17 without one of its mechanisms: IW3 gains no longer in the mix."""
+    """I17 without one of its mechanisms: IW3 no longer gains in the mix."""
     variant, column, words = REMOVED[mechanism]
     return [
         Evidence.of(
@@ -223,7 +223,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {"20 Mb/s, single opens, 72 %, mix": testbed.loaded(FAST, SINGLE, 0.72, MIX, duration_s=300)}
 
 

@@ -1,12 +1,12 @@
-"""Where completion times go: connecting, rounds without load, waiting for timeouts, sending again, queueing; and what becomes of them
-when loss, or most of the queue, is taken away (I25, I31, the cause of I14).
+"""Components of completion times: connecting, round trips without load, waiting for timeouts, retransmitting, queueing; and how they change
+when loss, or most of the queue, is removed (I25, I31, the cause of I14).
 
-Taking a time apart tells where it was spent, not why: a transaction that waits for a timer might have waited as long in the queue. So the
-verdicts rest on the arms without loss and with a quarter of the queue; the parts stand beside.
+The components show where time was spent, not why: a transaction that waits for a timer might have waited as long in the queue. So the
+verdicts rest on the arms without loss and with a quarter of the queue, and the components are shown for context.
 
-From the server's trace: what passes between the last sign of the peer and a timeout is *waiting for a timeout*; what passes
-otherwise in fast recovery or after a timeout is *sending again*; of connecting, what SYN timers waited is apart, too. What is left
-over the time of a transaction alone is *queueing*.
+Sources are events in the server's trace. The time from the last packet of the peer to a timeout is *waiting for a timeout*. Other time in
+fast recovery or after a timeout is *sending again*. Of the connection setup, time spent waiting for SYN timers is separate. The rest,
+beyond the time of a transaction alone, is *queueing*.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ CONNECTING, SYN_TIMER, TIMEOUT, REPAIR, REST = "connecting", "syn_timer", "timeo
 PARTS = (CONNECTING, SYN_TIMER, TIMEOUT, REPAIR, REST)
 
 LOSSLESS = {"kind": "drop-tail", "limit": "1000000 packets"}
-"""A queue in which nothing is ever dropped. It puts waiting in the place of loss."""
+"""A queue that never drops, so that delay takes the place of loss."""
 SHORT = {"kind": "drop-tail", "limit": "10 packets"}
 """A quarter of the slow link's queue."""
 NO_LOSS, QUARTER = "no loss", "a quarter of the queue"
 
 WINDOWS = {"first_minute": (12.0, 60.0), "second_minute": (60.0, 120.0), "later": (120.0, 300.0)}
-"""Parts of a run on the fast link by when a transaction arrives, seconds: its times still change after a minute."""
+"""Arrival times that delimit the parts of a run on the fast link, seconds: completion times still change after a minute."""
 
 ACK_COLUMNS = ("flow", "idx", "responder", "t_s", "event", "ca_state")
 
 
 def each(batch: Batch, initial_rto_s: float = 3.0) -> pl.DataFrame:
-    """Completed transactions with the seconds of each part, which add up to `total_s`."""
+    """Completed transactions with the seconds of each component, which add up to `total_s`."""
     rows = testbed.transactions_of(batch).filter(pl.col("total_s").is_not_null())
     end = (pl.col("start_s") + pl.col("total_s")).alias("end_s")
     key = ["seed", "flow", "idx"]
@@ -113,7 +113,7 @@ def _cell(plan: Plan, place: tuple[str, str, float], arm: str, offered: float, l
         ),
         keys={"rate": rate, "mode": mode, "load": load, "arm": arm},
         stream=f"loaded {rate} {mode} {load}",
-        # on the fast link the parts decide nothing, and each run traces a hundred thousand ACKs
+        # on the fast link the components decide nothing, and each run traces a hundred thousand ACKs
         seeds=plan.count(quick=2 if rate == FAST else 6, paper=20, readings=6),
         needs={"transactions": testbed.TRANSACTION_COLUMNS, "acks": ACK_COLUMNS},
         keep=_kept(warm_up, 1.0 if SETUP.of(plan) == "initial RTO 1 s" else 3.0),
@@ -123,7 +123,7 @@ def _cell(plan: Plan, place: tuple[str, str, float], arm: str, offered: float, l
 def _other(
     plan: Plan, place: tuple[str, str, float], arm: str, offered: float, length: tuple[float, float], change: str
 ) -> Cell:
-    """Cell of the given transactions with the queue changed, or as they are."""
+    """Cell with the given transactions, with the queue changed or unchanged."""
     rate, mode, load = place
     duration, warm_up = length
     asked = settings(plan, rate) | ({"queue": {NO_LOSS: LOSSLESS, QUARTER: SHORT}[change]} if change else {})
@@ -151,7 +151,7 @@ def _other(
         scenario=testbed.loaded(rate, mode, offered, arm, duration_s=duration, **asked),
         keys={"rate": rate, "mode": mode, "load": load, "arm": arm, "change": change},
         stream=f"loaded {rate} {mode} {load}",
-        # five minutes of the fast link cost as much as five hours of single opens on the slow one
+        # five minutes of the fast link cost as much CPU time as five hours of single opens on the slow one
         seeds=plan.count(
             quick={QUICK[0]: 4, QUICK[1]: 4, SLOWER[0]: 30}.get(place, 6),
             paper=100 if place == SLOWER[0] else 20,
@@ -216,7 +216,7 @@ def sums(tables: Tables, place: tuple[str, str, float], arm: str, *, long: bool 
 
 
 def means(tables: Tables, place: tuple[str, str, float], arm: str) -> dict[str, Array]:
-    """Mean seconds of each part per transaction, seed by seed; the remainder without the unloaded rounds is `rest`."""
+    """Mean seconds of each component per transaction, seed by seed; `rest` excludes the round trips without load."""
     own = sums(tables, place, arm)
     n = own["n"].to_numpy()
     found = {part: own[part].to_numpy() / n for part in PARTS}
@@ -228,7 +228,7 @@ LOSS_PARTS = (SYN_TIMER, TIMEOUT, REPAIR)
 
 
 def i31(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of the advantage lost from 72 to 96 % that is kept without loss; and where the ledger books it."""
+    """Share of the advantage lost from 72 to 96 % load that remains without loss, and the components that account for it."""
 
     def lost(change: str) -> tuple[Array, ...]:
         return tuple(others(tables, place, arm, change, "mean_s") for place in QUICK[::-1] for arm in (IW10, IW3))
@@ -291,7 +291,7 @@ def i31(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def i25(tables: Tables) -> Sequence[Evidence]:
-    """Transactions above 70 s with less queueing delay, and with more of it and no loss; and where their time is spent."""
+    """Transactions above 70 s with less queueing delay, and with more of it but no loss; and the components of their time."""
     found, shown = [], []
     for arm in (IW3, IW10):
         share = {
@@ -333,7 +333,7 @@ def i25(tables: Tables) -> Sequence[Evidence]:
 
 
 def offset_by_queueing(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """IW10 over IW3 on the slow link at 75 %, without loss and with all the queue that this makes."""
+    """Ratio of completion times, IW10 to IW3, on the slow link at 75 % load, without loss and with the longer queue that results."""
     text = f"{where(*SLOWER[0])}: UCT(IW10) / UCT(IW3), {NO_LOSS}"
     ten, three = (others(tables, SLOWER[0], arm, NO_LOSS, "mean_s") for arm in (IW10, IW3))
     return [Evidence.of(median(ten / three), text, bound)]
@@ -350,7 +350,7 @@ LOOK = {
 
 
 def figure(tables: Tables) -> Figure:
-    """Mean completion times, taken apart."""
+    """Components of mean completion times."""
     rows = []
     for place in (*QUICK, *SLOWER):
         for arm in (IW3, IW10):

@@ -1,7 +1,6 @@
-"""A population of paths and loads: on how many of them the slides' sentences hold, and which property decides (beside I1, I6, I7, I11,
-I12 and I13).
+"""A population of paths and loads: the share on which the slides' sentences hold, and the property that decides (supplements I1, I6, I7, I11, I12 and I13).
 
-The testbed has two links. Here rate, round-trip time, queue, load and number of simultaneous opens are drawn.
+The testbed has two links. Here the rate, round-trip time, queue, load and number of simultaneous opens are drawn.
 """
 
 from __future__ import annotations
@@ -59,18 +58,20 @@ PROPERTIES = (
 )
 SEED = 79
 PATHS = 80
-"""Drawn once, and the same at every scale: more runs are more runs of each path, for a path's word needs a path's interval."""
+"""Number of paths, drawn once and equal at every scale. A larger scale adds runs to each path, because a verdict on a path needs an
+interval for that path.
+"""
 RUNS, PAPER_RUNS = 4, 20
 TRANSACTIONS = 600
-"""Approximate number of arrivals in a run, of which the first sixth does not count."""
+"""Approximate number of arrivals in a run; the first sixth does not count."""
 PACKET_BITS = 1500 * 8
 LEAST_PACKETS = 10
 HURT = 0.05
-"""Longer by 5 % is hurt, as in the cells."""
+"""Relative increase of the completion time from which on a path counts as hurt: 5 %, as in the cells."""
 
 
 def drawn(count: int) -> list[dict[str, float]]:
-    """Paths with their number, their queue in packets and in bandwidth-delay products."""
+    """Paths with their number, and their queue in packets and in bandwidth-delay products."""
     found = []
     for i, one in enumerate(draw(PROPERTIES, count, SEED)):
         packets = max(round(one["queue"] * one["rate"] * 1e6 / PACKET_BITS), LEAST_PACKETS)
@@ -111,7 +112,7 @@ def scenario(arm: str, one: Mapping[str, float]) -> Scenario:
 
 
 def run(plan: Plan) -> Data:
-    """Either window on every path, under the same arrivals.
+    """Every path with IW3 and with IW10, under the same arrivals.
 
     Returns
     -------
@@ -148,8 +149,8 @@ def run(plan: Plan) -> Data:
 
 
 def ratios(tables: Tables) -> pl.DataFrame:
-    """Table by path: its properties, the mean time of IW10 over that of IW3, how much of IW3's median its four round
-    trips are, and what IW10 has more in loss (points), queue (packets) and tail (p95 over median, ratio).
+    """Table by path: its properties, the ratio of mean times IW10 to IW3, the share of four round trips in IW3's median, and IW10's excess
+    in loss (points), queue (packets) and tail (p95 over median, ratio).
     """
     t = tables["paths.times"]
     names = (*(p.name for p in PROPERTIES), "packets", "bdp")
@@ -174,7 +175,7 @@ def _column(frame: pl.DataFrame, name: str) -> Array:
 
 
 def _run_by_run(tables: Tables, frame: pl.DataFrame) -> list[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Runs of each path with either window, in the order of seeds; the same arrivals in row i of both."""
+    """Runs of each path with IW3 and with IW10, in the order of seeds; row i has the same arrivals in both."""
     joined = tables["paths.times"].join(
         tables["paths.links"].select("path", "arm", "seed", "plr", "mean_queue"), on=("path", "arm", "seed")
     )
@@ -187,12 +188,12 @@ def _run_by_run(tables: Tables, frame: pl.DataFrame) -> list[tuple[pl.DataFrame,
 
 
 POINTS = 0.1
-"""Percentage points of loss: fewer count as none."""
+"""Percentage points of loss below which a difference counts as none."""
 SENTENCES = ("faster", "more_lost", "longer_queue", "longer_tail", "rounds")
 
 
 def sentence(tables: Tables, key: str) -> OnPaths:
-    """A sentence over the population."""
+    """Evaluate a sentence over the population."""
     frame = ratios(tables)
     if key == "rounds":
         frame = frame.filter((pl.col("load") <= 0.5) & (pl.col("rate") >= 2))

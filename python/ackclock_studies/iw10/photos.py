@@ -1,9 +1,9 @@
-"""Pages of photographs on lossy access paths (I23, I24): what the slides measured at front ends, as a model.
+"""Pages of photographs on lossy access paths (I23, I24): a model of what the slides measured at front ends.
 
-The slides give the result of a live test and nothing of its paths. Assumed here: round trips of 100, 200 and 300 ms, 3 % random loss
-towards the client, pages of eight photographs of 10 to 100 KB on four connections, and access links with 130 ms of buffer, the least that
-RFC 6928 reports of most routers. The rate of the access link is varied, and the claims are judged at the rate at which IW3 with SACK
-retransmits as much as on the slide: an input fitted to one of its numbers, so the figure shows the whole curve.
+The slides give the result of a live test and no details of its paths. Assumed here: round trips of 100, 200 and 300 ms, 3 % random loss
+towards the client, pages of eight photographs of 10 to 100 KB on four connections, and access links with 130 ms of buffer, the smallest
+value that RFC 6928 reports for most routers. The rate of the access link is varied, and the claims are judged at the rate at which IW3 with
+SACK retransmits as much as on the slide. That input is fitted to one of the slide's numbers, so the figure shows the whole curve.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ BUFFER_S = 0.13
 RTTS_S = (0.1, 0.2, 0.3)
 LOSS = 0.03
 OTHER_LOSSES, AROUND = (0.0, 0.01, 0.02), (3.0, 4.0, 5.0)
-"""Random losses at which the access rate is fitted, and the rates around the fitted one: the slide gives neither."""
+"""Random losses at which the access rate is fitted, and the rates around the fitted one. The slide gives neither."""
 PAGES = 60
-"""Pages of a run, far enough apart not to meet."""
+"""Pages of a run, spaced so that they never overlap."""
 
 
 def scenario(rate: float, arm: str, rtt_s: float, loss: float = LOSS) -> Scenario:
-    """Pages of one client, one after another."""
+    """Pages of one client, in sequence."""
     window, sack = ARMS[arm]
     host = testbed.stack(sack=sack, initial_window=window)
     made = testbed.workload({"kind": "periodic", "interval": "60 s"}, opens=4, objects=8)
@@ -112,7 +112,7 @@ def run(plan: Plan) -> Data:
 
 
 def run_losses(plan: Plan) -> Data:
-    """Pages with other random losses, at rates around those that fit each.
+    """Pages with other random losses, at rates around the fitted rate of each.
 
     Returns
     -------
@@ -158,9 +158,9 @@ def by_rate(tables: Tables, arm: str, column: str, loss: float = LOSS) -> list[A
 
 
 def judged(tables: Tables, arm: str, column: str, loss: float = LOSS) -> Estimate:
-    """Mean of an arm over that of IW3 with SACK, at the rate at which the latter retransmits what the slide says.
+    """Ratio of an arm's mean to that of IW3 with SACK, at the rate at which the latter retransmits as often as on the slide.
 
-    The rate is found by interpolation in each resample, so its uncertainty is in the interval.
+    The rate is interpolated in each resample, so its uncertainty is part of the interval.
     """
     lost, base, other = (
         by_rate(tables, a, c, loss) for a, c in ((IW3_SACK, "retransmission_rate"), (IW3_SACK, column), (arm, column))
@@ -180,7 +180,7 @@ def judged(tables: Tables, arm: str, column: str, loss: float = LOSS) -> Estimat
 
 
 def _fitted(lost: Array, loss: float = LOSS) -> float:
-    """Logarithm of the rate at which the retransmission rate is the slide's; it falls with the rate."""
+    """Logarithm of the rate at which the retransmission rate equals the slide's; retransmissions become rarer as the rate grows."""
     return float(np.interp(PUBLISHED_RATE[IW3_SACK], lost[::-1], np.log(rates(loss))[::-1]))
 
 
@@ -199,7 +199,7 @@ def _less(e: Estimate) -> Estimate:
 
 
 def published(arm: str, of: dict[str, float]) -> float:
-    """The slide's number of an arm over that of IW3 with SACK."""
+    """Ratio of the slide's number of an arm to that of IW3 with SACK."""
     return of[arm] / of[IW3_SACK]
 
 
@@ -288,7 +288,7 @@ def _response(tables: Tables, bounds: dict[str, Bound]) -> list[Evidence]:
 
 
 def i23(tables: Tables) -> Sequence[Evidence]:
-    """IW10 without SACK against IW3 with SACK, at every random loss with the access rate that fits it."""
+    """IW10 without SACK against IW3 with SACK, at every random loss with its fitted access rate."""
     found = [
         Evidence.of(
             _less(judged(tables, IW10_NEWRENO, "mean_s", loss)),
@@ -359,7 +359,7 @@ def i24(tables: Tables) -> Sequence[Evidence]:
 
 
 def random_alone(tables: Tables) -> Sequence[Evidence]:
-    """Retransmission rates where the access link is too fast for a queue of its own: half of the difference would be left at most."""
+    """Retransmission rates on an access link that is too fast to build a queue: the difference shrinks to at most half."""
     found = []
     for arm, key in ((IW10_NEWRENO, "newreno"), (IW10_SACK, "sack")):
         own, base = (by_rate(tables, one, "retransmission_rate")[-1] for one in (arm, IW3_SACK))
@@ -394,7 +394,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {"photographs": scenario(4.0, IW10_SACK, 0.2)}
 
 

@@ -25,7 +25,7 @@ from ackclock_studies.iw10.testbed import FAST, FIVE, HEAVY, IW3, IW10, SINGLE, 
 
 
 def queues(tables: Tables) -> Figure:
-    """Queue over time in one stretch of two cells."""
+    """Queue over time in one stretch of each of two cells."""
     t = tables["traces.queue"]
     places = t.select("rate", "mode", "load").unique(maintain_order=True).rows()
 
@@ -70,7 +70,7 @@ def _longer(tables: Tables, bound: Bound) -> list[Evidence]:
 
 
 def i13(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Mean queue with IW10 over IW3."""
+    """Ratio of the mean queue with IW10 to that with IW3."""
     return [*_longer(tables, bound), *paths.on_paths(tables, "longer_queue")]
 
 

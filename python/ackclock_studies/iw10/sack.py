@@ -1,4 +1,4 @@
-"""Worth of SACK (I21, I22)."""
+"""Benefit of SACK (I21, I22)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from ackclock_studies.iw10.loaded import cells, times
 from ackclock_studies.iw10.testbed import FAST, FIVE, IW3, IW10, SINGLE, SLOW, where
 
 LOSSY = ((SLOW, SINGLE, 0.975), (SLOW, FIVE, 0.75), (SLOW, FIVE, 0.975), (FAST, FIVE, 0.96))
-"""The cells of which the slides show or tell losses: the plots of loss rates, and five opens at 96 % of the fast link. SACK has
-something to repair there; elsewhere hardly anything is lost."""
+"""Cells for which the slides show or mention losses: the plots of loss rates, and five opens at 96 % of the fast link. The other cells lose
+almost nothing, so SACK has nothing to repair there.
+"""
 
 
 def i21(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Gain of IW10 without SACK over its gain with SACK."""
+    """Ratio of IW10's gain without SACK to its gain with SACK."""
     found = []
     for place in cells(tables):
         without = gain(tables, *place, sack=False)
@@ -63,7 +64,7 @@ def _helps(tables: Tables, bound: Bound) -> list[Evidence]:
 
 
 def i22(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Whether SACK helps where something is lost."""
+    """Whether SACK helps in cells with losses."""
     return _helps(tables, bound)
 
 

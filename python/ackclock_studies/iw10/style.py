@@ -22,7 +22,7 @@ MODE_TITLE = {SINGLE: "single opens", FIVE: "five opens at once"}
 
 
 def percent(load: float) -> str:
-    """A load as text."""
+    """Format a load as text."""
     return f"{100 * load:g} %"
 
 

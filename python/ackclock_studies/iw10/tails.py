@@ -1,4 +1,4 @@
-"""The longest completion times, and how far runs differ (I12, I27)."""
+"""The longest completion times, and the spread between runs (I12, I27)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _spread(tables: Tables, bound: Bound) -> list[Evidence]:
 
 
 def i27(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Spread over runs of the mean over as many transactions, slow link over fast link."""
+    """Ratio of the spread over runs of the mean completion time, slow link to fast link, for equal numbers of transactions."""
     return _spread(tables, bound)
 
 

@@ -1,6 +1,6 @@
 """The testbed of the slides as scenarios: servers, a limited link with 150 ms of delay each way, clients.
 
-Constants are the slides' if they give them; open questions (B1 to B11, `readings.py`) are arguments.
+Constants are the slides' where the slides give them; open questions (B1 to B11, `readings.py`) are arguments.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ BOTTLENECK = 0
 """Number of the limited link in the tables."""
 
 PROFILE = "linux-3.0"
-"""Kernels of the study: 2.6.26 and 2.6.35, whose nearest profile this is (initial RTO 3 s, rate halving, FACK)."""
+"""Closest profile to the kernels of the study, 2.6.26 and 2.6.35 (initial RTO 3 s, rate halving, FACK)."""
 
 KERNEL_LOADS = {SLOW: LOADS[SLOW], FAST: (0.25, 0.72, 0.96)}
-"""The fast link costs the kernel most of the time."""
+"""Loads at kernel scale: fewer on the fast link, which takes most of the kernel's time."""
 
 KERNEL_HOSTS: dict[str, Any] = {"profile": "linux-6", "initial_rto": None}
-"""Hosts of the kernel: no setting changes its initial RTO of 1 s (B8)."""
+"""Hosts at kernel scale: no setting changes the kernel's initial RTO of 1 s (B8)."""
 
 
 def hosts(scale: str) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def where(rate: str, mode: str, load: float) -> str:
 
 
 def length(rate: str, scale: str) -> tuple[float, float]:
-    """Simulated seconds of a run, and how many of them pass before transactions count (B10)."""
+    """Simulated seconds of a run, and the warm-up before transactions count (B10)."""
     if scale == KERNEL:
         return (1200.0, 300.0) if rate == SLOW else (20.0, 5.0)
     if rate == SLOW:
@@ -77,7 +77,7 @@ def length(rate: str, scale: str) -> tuple[float, float]:
 
 
 LASTING = (300.0, 30.0)
-"""Length and warm-up where the measured values still change after a minute: the fast link at its highest load."""
+"""Duration and warm-up of the cells whose values still change after a minute: the fast link at its highest load."""
 
 
 def network(
@@ -87,7 +87,7 @@ def network(
     reverse_limited: bool = False,
     rtts_s: Sequence[float] = (),
 ) -> dict[str, Any]:
-    """One limited link; the delay, as netem on the router made it, equal both ways behind it.
+    """One limited link. The delay follows the limit and is equal both ways, like netem's on the router.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def network(
     queue
         Queue of the limited link, instead of the testbed's drop-tail.
     reverse_limited
-        B6: the same rate and queue on the way back.
+        B6: the same rate and queue on the reverse link.
     rtts_s
         B4: a round-trip time for each pair, on its access link.
     """
@@ -179,17 +179,17 @@ def loaded(
     duration_s
         Simulated time.
     segments
-        Of a response (B1).
+        Segments of a response (B1).
     load_counts
         "data", or "all" to count every packet of the data direction (B2).
     long_flows
-        Bulk flows beside, with IW3 in every arm.
+        Number of additional bulk flows, with IW3 in every arm.
     queue, reverse_limited, rtts_s
         As for `network`.
     mix_by
-        Who draws in the mix: a "client" for all its connections, or each "connection" (B5).
+        Unit that draws its window in the mix: a "client" for all its connections, or each "connection" (B5).
     record
-        What to record besides.
+        Additional records.
     **settings
         Stack settings, as for `stack`.
     """
@@ -232,7 +232,7 @@ TRANSACTION_COLUMNS = (
     "syn_retransmissions",
     "synack_retransmissions",
 )
-"""Read by `transactions_of`."""
+"""Columns that `transactions_of` reads."""
 
 LINK_COLUMNS = (
     "link",
@@ -246,7 +246,7 @@ LINK_COLUMNS = (
     "seconds_queued",
     "max_wait_s",
 )
-"""Read by `bottleneck_of`."""
+"""Columns that `bottleneck_of` reads."""
 
 
 def transactions_of(batch: Batch) -> pl.DataFrame:

@@ -1,6 +1,4 @@
-"""Two testbeds that need not agree (I29): nothing is measured here except the results of other readings of the
-set-up.
-"""
+"""Two testbeds that need not agree (I29): no measurements here, only the results of other readings of the set-up."""
 
 from __future__ import annotations
 

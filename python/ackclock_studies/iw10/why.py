@@ -1,10 +1,10 @@
-"""Why does IW3 gain from IW10 beside it at high load (I17)? The slides ask; three hypotheses are tested here.
+"""Why does IW3 gain from IW10 in the mix at high load (I17)? The slides ask; three hypotheses are tested here.
 
-(a) IW10 needs fewer rounds, so fewer transactions are open at a time. (b) IW10 loses the tail of its burst and waits for a timeout,
+(a) IW10 needs fewer round trips, so fewer transactions are open at a time. (b) IW10 loses the tail of its burst and waits for a timeout,
 leaving the queue to IW3. (c) Survivorship: only completed transactions count.
 
-Each is tested by taking its mechanism away: for (b) tail losses are repaired without a timeout (RACK-TLP), or the first window is
-paced, so that it does not lose its tail; for (c) incomplete transactions count, too, with the time they had taken.
+Each is tested by removing its mechanism. For (b) tail losses are repaired without a timeout (RACK-TLP), or the first window is paced, so
+that its tail is not lost. For (c) incomplete transactions also count, with their age.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ MARKER = {AS_IS: "o", QUICK_REPAIR: "s", PACED: "^"}
 
 
 def run(plan: Plan) -> Data:
-    """The highest load of each link and mode, IW3 alone and the mix, under each change.
+    """The highest load of each link and mode, with IW3 alone and with the mix, under each change.
 
     Returns
     -------
     Data
-        `why.times`, `why.links`; keys variant, rate, mode, arm. What is as in the study is in the tables of `loaded`.
+        `why.times`, `why.links`; keys variant, rate, mode, arm. Unchanged cells are in the tables of `loaded`.
     """
     cells = []
     for variant, settings in CHANGED.items():
@@ -97,7 +97,7 @@ def queue(tables: Tables, variant: str, rate: str, mode: str, arm: str) -> Array
 
 
 def ratios(tables: Tables) -> pl.DataFrame:
-    """Per place, variant and quantity: IW3's value in the mix over its value alone."""
+    """Ratio of IW3's value in the mix to its value alone, for each place, variant and quantity."""
     rows = []
     for variant in VARIANTS:
         for rate, mode in PLACES:
@@ -135,7 +135,7 @@ TICKS = (0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 
 
 
 def figure(tables: Tables) -> Figure:
-    """The hypotheses side by side."""
+    """Table of the three hypotheses."""
     table = ratios(tables)
     shown = ("completion time", "completion time, incomplete counted", "open at a time", "timeouts per transaction")
 
@@ -205,7 +205,7 @@ def answer(tables: Tables) -> str:
 
 
 def answers(tables: Tables) -> Table:
-    """Completion time of IW3 in the mix over IW3 alone, with each mechanism taken away."""
+    """Ratio of IW3's completion time in the mix to that alone, with each mechanism removed."""
     table = ratios(tables)
     columns = [(variant, "completion time") for variant in VARIANTS]
     columns.append((AS_IS, "completion time, incomplete counted"))

@@ -1,7 +1,7 @@
 """Behaviour of the application: the sizes of its writes, and the way in which a client closes (I34, I36).
 
-Packet scripts play one socket each, of profile `linux-3.0`, in virtual time: the calls of the application are what is varied, and a
-scenario has none.
+Packet scripts play one socket each, of profile `linux-3.0`, in virtual time, because the application's system calls are varied and a
+scenario has no system calls.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ackclock_studies.iw10 import testbed
 
 RESPONSE = testbed.SEGMENTS * testbed.SEGMENT
 SIZES = (128, 256, 536, 1000, 1448, 2000, 2896, 4096, 8192, 14480)
-"""Bytes that one call of the server writes, until the response is written."""
+"""Bytes per write of the server, repeated until the response is complete."""
 
 SINGLES = "`ip link set dev tun0 gso_max_segs 1`\n"
 """TSO off: each segment is a packet."""
 DEFAULT_BUFFER = "+0 setsockopt(4, SOL_SOCKET, SO_SNDBUF, [8192], 4) = 0\n"
-"""The kernel doubles it: 16 KB, the default of tcp_wmem in 2010."""
+"""Socket buffer as set; the kernel doubles it to 16 KB, the default of tcp_wmem in 2010."""
 NODELAY = "+0 setsockopt(4, SOL_TCP, TCP_NODELAY, [1], 4) = 0\n"
 
 WIDE, SMALL, AT_ONCE, WITH_TSO = "no limit", "16 KB", "16 KB, TCP_NODELAY", "16 KB, TSO"
@@ -37,7 +37,7 @@ HOSTS: Mapping[str, tuple[str, str]] = {
     AT_ONCE: (SINGLES, DEFAULT_BUFFER + NODELAY),
     WITH_TSO: ("", DEFAULT_BUFFER),
 }
-"""Send buffer and how packets are made -> set-up of the script, and options of the socket."""
+"""Host by send buffer and segmentation -> set-up of the script, and options of the socket."""
 
 SERVER = """0   socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
 +0  bind(3, ..., ...) = 0
@@ -65,7 +65,7 @@ CLOSES: Mapping[str, int] = {
     "one byte more than it reads": RESPONSE + 1,
     "one segment more than it reads": RESPONSE + testbed.SEGMENT,
 }
-"""Length of the response in bytes to a client that reads at most ten segments and closes."""
+"""Length of the response, bytes, to a client that reads at most ten segments and closes."""
 
 
 def first_burst(host: str, size: int) -> str:
@@ -91,7 +91,9 @@ def closing(length: int) -> str:
 
 
 def _played(text: str) -> Played:
-    """A script played against the stack of the study. A write that finds no room ends it, which the packets before do not mind."""
+    """A script played against the stack of the study. A write that does not fit into the send buffer ends the script; packets sent before
+    are unaffected.
+    """
     with TemporaryDirectory() as folder:
         path = Path(folder) / "script.pkt"
         path.write_text(text, encoding="utf-8")
@@ -133,7 +135,7 @@ def _burst(tables: Tables, host: str, size: int, column: str) -> float:
 
 
 def i36(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Bytes of the first burst with one factor at a time, and with none of them."""
+    """Bytes of the first burst with one factor at a time, and with none."""
     asked = (
         (WIDE, RESPONSE, "none: one write, no limit of the buffer, TSO off", "none", False),
         (SMALL, RESPONSE, "send buffer of 16 KB", "buffer", True),

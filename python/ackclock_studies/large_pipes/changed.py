@@ -1,4 +1,4 @@
-"""The verdicts of an earlier version, and why some are others now."""
+"""Verdicts of an earlier version that have changed, each with the reason."""
 
 from __future__ import annotations
 

@@ -44,12 +44,12 @@ from ackclock_studies.large_pipes.runs import GOODPUT, NO_BOUND, geometric, good
 
 ADAPTIVE = "stability filter"
 GAINS: dict[str, dict[str, Any]] = {ADAPTIVE: {}, "τ = RTT": {"n": 0}, "0.9 per sample": {"gain": "ewma"}}
-"""How the gain of ABSE's filter is set; the last two are readings of a fixed one."""
+"""Settings of the gain of ABSE's filter; the last two are readings of a fixed gain."""
 
 BATCH, BE, RE = "ABSE over whole batches", "BE", "RE"
 BY_SAMPLE = "0.9 per sample"
 UNSMOOTHED = f"ABSE, {BY_SAMPLE}, throughput not low-passed"
-"""For the cause of W16: it differs from ABSE at this gain in the low-pass alone."""
+"""Arm for the cause of W16: equal to ABSE at this gain, but without the low-pass filter."""
 
 
 def arm(level: str, gain: str) -> str:
@@ -68,7 +68,7 @@ OTHERS: dict[str, Protocol] = {
     RE: westwood(RE, estimator="re"),
     UNSMOOTHED: westwood(UNSMOOTHED, **{**FILTERS[LEVEL.main], "gain": "ewma", "level_rate": "achieved"}),
 }
-"""The slides' future work, an estimator that knows about batches; and the two kinds that ABSE mixes, averaged at a fixed gain."""
+"""The slides' future work, an estimator that is aware of batches; and the two kinds that ABSE mixes, averaged at a fixed gain."""
 
 REMEDIES = (*(arm(LEVEL.main, gain) for gain in GAINS), BATCH)
 
@@ -144,12 +144,12 @@ def run_coalescing(plan: Plan) -> Data:
 
 
 def ramps(tables: Tables, variant: str, card: str) -> Array:
-    """Times to 90 %, infinite where the run ended first."""
+    """Times to 90 %, infinite for runs that ended before."""
     return pick(tables, "coalescing.ramps", "ramp_s", protocol=variant, card=card)
 
 
 def _over(slow: Array, fast: Array, label: str, bound: Bound, **keys: Any) -> Evidence:
-    """Ratio of two times, run by run. If the first was not always reached, only a lower bound is known."""
+    """Ratio of two times, run by run. If some runs never reached the first, the result is only a lower bound."""
     if not np.isfinite(fast).all():
         return Evidence(label=label, value=math.nan, low=math.nan, high=math.nan, bound=bound, seeds=slow.size, **keys)
     if not np.isfinite(slow).all():
@@ -208,7 +208,7 @@ def w15(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def w15_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """A lot: the deviation is half of the mean or more."""
+    """W15, "a lot": the deviation is at least half of the mean."""
     return [
         Evidence.of(
             mean_over_runs(_variation(tables, level, COALESCED)),
@@ -222,7 +222,7 @@ def w15_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def w16(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Fixed gain against HSTCP and FAST."""
+    """Fixed gain compared with HSTCP and FAST."""
     own = ramps(tables, _arms(tables)[1], COALESCED)
     return [
         _over(
@@ -237,9 +237,7 @@ def w16(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def _left(tables: Tables, changed: tuple[str, str], name: str, bound: Bound) -> list[Evidence]:
-    """Share that another sender, or card, keeps of the time that a sender takes behind the card beyond that of HSTCP
-    and FAST.
-    """
+    """Part of a sender's extra time behind the coalescing card, beyond that of HSTCP and of FAST, that remains with another sender or card, percent."""
     found = []
     for other in (HSTCP, FAST):
         beyond = ramps(tables, name, COALESCED) - ramps(tables, other, COALESCED)
@@ -250,7 +248,9 @@ def _left(tables: Tables, changed: tuple[str, str], name: str, bound: Bound) -> 
 
 
 def not_low_passed(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """W16 at a tenth of each sample, where the throughput that tells congestion is not low-passed; the ratios of the times beside, with and without."""
+    """W16 at a gain of a tenth per sample without the low-pass filter on the congestion throughput; ramp time ratios with and without the
+    filter for context.
+    """
     smoothed = arm(LEVEL.main, BY_SAMPLE)
     found = _left(tables, (UNSMOOTHED, COALESCED), smoothed, bound)
     for name, key in ((smoothed, "sample"), (UNSMOOTHED, "direct")):
@@ -269,7 +269,7 @@ def without_batches(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def w24(tables: Tables) -> Sequence[Evidence]:
-    """Cost of the filter with batches, over its cost without."""
+    """Ratio of the filter's cost with batches to its cost without."""
     adaptive, fixed = _arms(tables)
     cost = []
     for card in (COALESCED, QUIET):
@@ -347,7 +347,7 @@ def coalescing(tables: Tables) -> Figure:
 
 
 def start_up(tables: Tables) -> Figure:
-    """The first second behind the card, fixed average against stability filter (slide 21)."""
+    """The first second behind the card: fixed average against stability filter (slide 21)."""
     shown = {
         arm(LEVEL.main, ADAPTIVE): (OKABE_ITO["vermilion"], "-"),
         arm(LEVEL.main, GAIN.main): (OKABE_ITO["orange"], "--"),
@@ -385,7 +385,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {
         "path 2, TCPW behind a coalescing card": paths.scenario(
             CALTECH, [(SENDERS[TCPW], 1)], duration_s=3, card=COALESCING

@@ -37,11 +37,11 @@ from ackclock_studies.large_pipes.paths import (
 from ackclock_studies.large_pipes.readings import FILTERS, LEVEL, PEAK, PEAKS
 
 JITTERS_US = (0, 5, 10, 20, 50, 100, 200, 400, 800)
-"""Jitter of the path back, uniform from 0, that injects variance into the samples (W14)."""
+"""Jitter of the return path, uniform from 0, that adds variance to the samples (W14)."""
 
 
 def run_damping(plan: Plan) -> Data:
-    """The filter against variance that is put in; the sampling interval against the queue.
+    """The filter against injected variance; the sampling interval against the queue.
 
     Returns
     -------
@@ -120,7 +120,7 @@ def _by_jitter(tables: Tables, peak: str) -> pl.DataFrame:
 
 
 def w14(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Damping against variance, each run by itself: rank correlation over the jitters."""
+    """Damping against variance, run by run: rank correlation over the jitters."""
     found = []
     for peak in PEAKS:
         t = tables["damping.variance"].filter(pl.col("u_max") == peak).sort("run", "jitter_us")
@@ -141,7 +141,7 @@ def w14(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def of_all_time(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """W14 with the other peak."""
+    """W14 with the other definition of the peak."""
     found = w14(tables, bound)
     return [replace(e, weighs="all time" in e.label, key="") for e in found]
 
@@ -181,7 +181,7 @@ def _rank_correlation(x: Array, y: Array) -> float:
 
 
 def _ranks(x: Array) -> Array:
-    """Ranks, from 1; equal values share the mean of theirs."""
+    """Ranks from 1; equal values get the mean of their ranks."""
     _, place, counts = np.unique(x, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[place])
 
@@ -215,7 +215,7 @@ SHOWN = 1.1
 
 
 def damping(tables: Tables) -> Figure:
-    """Tau against the variation of samples; T_k against the queue."""
+    """Tau against the variation of samples, and T_k against the queue."""
     t = (
         tables["damping.variance"]
         .group_by("u_max", "jitter_us")

@@ -1,4 +1,4 @@
-"""Findings that a reader should take home, from the numbers of a run."""
+"""Main findings, from the numbers of a run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _four(tables: Tables) -> dict[str, str]:
 
 
 def findings(result: StudyResult) -> Sequence[str]:
-    """Sentences to take home, from this run's numbers."""
+    """Main findings as sentences, from this run's numbers."""
     t = result.tables
     loss = {p: float(np.median(throughputs(t, p, 0.001))) / 1e6 for p in PROTOCOLS}
     main = {p: _mean(transfers.means(t, p)) for p in PROTOCOLS}

@@ -37,7 +37,7 @@ ALONE, SHARED, LOSSY = "alone", "four flows", "alone, 0.3 % loss"
 
 
 def run_kinds(plan: Plan) -> Data:
-    """Packet pairs against packet trains: estimate over capacity and over the fair share (W21, W22).
+    """Packet pairs against packet trains: ratio of the estimate to the capacity and to the fair share (W21, W22).
 
     Returns
     -------
@@ -85,7 +85,7 @@ def run_kinds(plan: Plan) -> Data:
 
 
 def _of_fair(tables: Tables, estimator: str, setting: str) -> Array:
-    """Estimate over the fair share: a row per run, a column per flow."""
+    """Ratio of the estimate to the fair share: a row per run, a column per flow."""
     t = tables["kinds.estimates"].filter((pl.col("estimator") == estimator) & (pl.col("setting") == setting))
     rows = t.sort("run", "flow").with_columns((pl.col("estimate_bps") / pl.col("fair_bps")).alias("of_fair"))
     return rows["of_fair"].to_numpy().reshape(t["run"].n_unique(), -1)
@@ -97,7 +97,7 @@ def _share(tables: Tables, estimator: str, setting: str, label: str, bound: Boun
 
 
 def w21(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Packet pairs: over the fair share among four; the capacity under random loss, and more than trains see."""
+    """Packet pairs: above the fair share among four flows; the capacity under random loss, and more than trains measure."""
     ratio = _of_fair(tables, BE, LOSSY)[:, 0] / _of_fair(tables, RE, LOSSY)[:, 0]
     return [
         _share(tables, BE, SHARED, "the fair share", bound, "shared"),
@@ -115,7 +115,7 @@ def w21_much(tables: Tables) -> Sequence[Evidence]:
 
 
 def w22(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Packet trains: no flow of four estimates far from its fair share, where pairs do; below the capacity under loss."""
+    """Packet trains: every flow of four estimates close to its fair share, unlike pairs; below the capacity under loss."""
     trains, pairs = (np.abs(_of_fair(tables, kind, SHARED) - 1).max(axis=1) for kind in (RE, BE))
     label = "four flows: worst flow's distance from the fair share, RE over BE"
     return [
@@ -140,7 +140,7 @@ def w22_much(tables: Tables) -> Sequence[Evidence]:
 
 
 def w30(tables: Tables) -> Sequence[Evidence]:
-    """ABSE: nearer to the fair share than pairs among four; more than trains under random loss."""
+    """ABSE: closer to the fair share than pairs among four flows, and above trains under random loss."""
     own, pairs = (np.abs(_of_fair(tables, kind, SHARED) - 1).max(axis=1) for kind in (ABSE, BE))
     ratio = _of_fair(tables, ABSE, LOSSY)[:, 0] / _of_fair(tables, RE, LOSSY)[:, 0]
     return [
@@ -155,7 +155,7 @@ def w30(tables: Tables) -> Sequence[Evidence]:
 
 
 def w30_much(tables: Tables) -> Sequence[Evidence]:
-    """Distance from the better of the two kinds in each place."""
+    """Distance from the better of the two kinds in each setting."""
     worst = 100 * np.abs(_of_fair(tables, ABSE, SHARED) - 1).max(axis=1)
     label = "ABSE, four flows: worst flow's distance from the fair share"
     return [

@@ -55,9 +55,9 @@ ESTIMATORS = {
         name="FAST, no doubling at low delay", controller="fast", options={"low_delay_doubling": False}
     ),
 }
-"""Further senders, besides the four protocols, on which the ranking under loss may depend."""
+"""Senders besides the four protocols that may affect the ranking under loss."""
 BESIDE = tuple(ESTIMATORS)[1:]
-"""Senders that only the figure shows."""
+"""Senders that appear only in the figure."""
 
 
 def _cells(table: str, senders: Mapping[str, paths.Protocol], plan: Plan) -> Data:
@@ -83,7 +83,7 @@ def _cells(table: str, senders: Mapping[str, paths.Protocol], plan: Plan) -> Dat
 
 
 def run_losses(plan: Plan) -> Data:
-    """Random loss on path 1, all but TCPW.
+    """Random loss on path 1 for all protocols except TCPW.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def run_tcpw(plan: Plan) -> Data:
     Returns
     -------
     Data
-        `westwood-losses.throughput`: as of the others.
+        `westwood-losses.throughput`: columns of `losses.throughput`.
     """
     return _cells("westwood-losses", {TCPW: paths.tcpw(plan)}, plan)
 
@@ -129,12 +129,12 @@ _MUCH = {FAST: at_least(1.3), HSTCP: at_least(5), NEWRENO: at_least(5)}
 
 
 def w10(tables: Tables) -> Sequence[Evidence]:
-    """TCPW above the others under random loss; also with SACK."""
+    """TCPW above the others under random loss, also with SACK."""
     return [*_over(tables, TCPW, _MORE), *_over(tables, "TCPW, SACK on", _MORE, weighs=False)]
 
 
 def with_sack(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """TCPW over FAST, both with SACK."""
+    """Ratio of TCPW to FAST, both with SACK."""
     return _over(tables, "TCPW, SACK on", {FAST: bound})
 
 
@@ -144,7 +144,7 @@ def w10_much(tables: Tables) -> Sequence[Evidence]:
 
 
 def w11(tables: Tables) -> Sequence[Evidence]:
-    """Throughput falls with loss, over the range and from each rate to the next."""
+    """Throughput falls with loss, over the range and from each loss rate to the next."""
     found = []
     for protocol in PROTOCOLS:
         ratio = throughputs(tables, protocol, LOSSES[-1]) / throughputs(tables, protocol, LOSSES[0])
@@ -218,7 +218,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {
         "path 1, FAST at 0.1 % loss": paths.scenario(
             ALABAMA, [(SENDERS[FAST], 1)], duration_s=120, loss=0.001, users=0.0

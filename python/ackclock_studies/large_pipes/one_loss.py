@@ -1,4 +1,4 @@
-"""One packet lost on a full path: the reaction of each protocol (W27, W29); many, without SACK (N4)."""
+"""One packet lost on a full path, and each protocol's reaction (W27, W29); many losses without SACK (N4)."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from ackclock_studies.large_pipes.runs import GOODPUT, NO_BOUND, column_of, good
 from ackclock_studies.large_pipes.style import COLOUR, DASH
 
 LOST = 150_000
-"""Number of the packet that is lost: about 12 s after the start, when everyone fills the path."""
+"""Number of the lost packet: about 12 s after the start, when every protocol fills the path."""
 
 RUN_S = 90.0
 WINDOWS = {"2 MiB": 2 << 20, "16 MiB": 16 << 20}
-"""Receive windows of N4: that of the slides, and one that never ends."""
+"""Receive windows of N4: the slides' window, and one that never limits."""
 
 
 LOSSY, FOUR = "alone, 0.1 % loss", "four flows"
@@ -48,13 +48,11 @@ CHANGED = {
     WITH_SACK: (LOSSY, replace(SENDERS[TCPW], sack=True)),
     BY_SAMPLE: (FOUR, paths.tcpw(gain="ewma")),
 }
-"""For the causes of W29: one of them, and the sender that differs in one thing."""
+"""Arms for the causes of W29 -> the original case, and a sender that differs in one property."""
 
 
 def scenario(protocol: str) -> Scenario:
-    """Return path 1 without other users; the receive window is the path's capacity, so that only the one packet is
-    lost.
-    """
+    """Return path 1 without other users. The receive window equals the path's capacity, so that only the one packet is lost."""
     sender = SENDERS[protocol]
     window = round(0.98 * ALABAMA.bdp) * paths.SEGMENT
     return paths.scenario(
@@ -168,7 +166,7 @@ def back_s(tables: Tables, protocol: str) -> float:
 
 
 def w27(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """NewReno's recovery of a full path, compared with the others'."""
+    """NewReno's recovery on a full path, compared with that of the others."""
     slow = back_s(tables, NEWRENO)
     found = [
         Evidence(
@@ -239,15 +237,13 @@ def w29(tables: Tables) -> Sequence[Evidence]:
 
 
 def _share(tables: Tables, company: str) -> Array:
-    """Ssthresh after a loss over the path's capacity for the flow, one value per run."""
+    """Ratio of ssthresh after a loss to the path's capacity for the flow, one value per run."""
     flows, _ = COMPANY[CHANGED[company][0] if company in CHANGED else company]
     return np.asarray(column_of(tables["one-loss.windows"], "ssthresh", company=company) * flows / ALABAMA.bdp)
 
 
 def nearer(tables: Tables, bound: Bound, *, company: str, key: str) -> Sequence[Evidence]:
-    """Distance from the path's capacity, as a logarithm: the share that remains if one mechanism differs; run by
-    run.
-    """
+    """Distance from the path's capacity, as a logarithm: the share that remains if one mechanism is changed, run by run."""
     own = _share(tables, company)
     left = np.abs(np.log(own)) / np.abs(np.log(_share(tables, CHANGED[company][0])))
     label = f"{company}: left of the distance from what the path carries (logarithm)"
@@ -263,7 +259,7 @@ def _minutes(tables: Tables, window: str, sack: bool) -> Array:
 
 
 def n4(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """No collapse with an unlimited receive window; and the result with the slides' window."""
+    """No collapse with an unlimited receive window, and the result with the slides' window."""
     found = []
     for window in WINDOWS:
         for sack in (False, True):

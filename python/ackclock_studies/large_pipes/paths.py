@@ -1,4 +1,4 @@
-"""Scenarios of the slides' two paths and their hosts. Where the slides leave a question open, the plan chooses the answer (`readings`)."""
+"""Scenarios of the slides' two paths and their hosts. Questions that the slides leave open are answered by the plan (`readings`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ackclock.study import Plan
 
 Where: TypeAlias = "Plan | Mapping[str, pl.DataFrame]"
-"""Object that knows the reading: a plan in an experiment, tables in a claim."""
+"""Source of the reading: a plan in an experiment, tables in a claim."""
 
 MTU, SEGMENT = 1500, 1448
 
@@ -56,7 +56,7 @@ ALABAMA = Bottleneck(name="155 Mb/s, 64 ms", rate_bps=155_000_000, rtt_s=0.064, 
 """Path 1, as PathRate measured it: 155 Mb/s at IP. 5.8 s for 100 MB fit no other reading (A1)."""
 
 ALABAMA_ATM = Bottleneck(name="ATM, 132.45 Mb/s at IP, 64 ms", rate_bps=132_450_000, rtt_s=0.064, queue=400)
-"""Path 1 as a true OC-3c ATM link carries 1500-byte packets: 149.76 Mb/s of SONET payload, 48 of 53 bytes, 32 cells each."""
+"""Path 1 as a true OC-3c ATM link that carries 1500-byte packets: 149.76 Mb/s of SONET payload, 48 of 53 bytes, 32 cells per packet."""
 
 CALTECH = Bottleneck(name="1 Gb/s, 4 ms", rate_bps=1_000_000_000, rtt_s=0.004, queue=333)
 """Path 2."""
@@ -65,7 +65,7 @@ BUFFERS = (50, 100, 200, 240, 400, 827)
 """A6: possible queues of path 1, packets."""
 
 MAIN: Mapping[str, Any] = {}
-"""The main reading of everything."""
+"""The main reading of every question."""
 
 TCPW, FAST, HSTCP, NEWRENO = "TCPW", "FAST", "HSTCP", "NewReno"
 PROTOCOLS = (TCPW, FAST, HSTCP, NEWRENO)
@@ -78,14 +78,14 @@ _WINDOWS = {"1.5 MiB": 3 << 19, "2 MiB": 2 << 20}
 
 
 def receiver(where: Where, *, freebsd: bool) -> dict[str, Any]:
-    """Stack settings that are those of the receiver, which is the same for all senders (slide 5).
+    """Stack settings of the receiver, which are the same for all senders (slide 5).
 
     Parameters
     ----------
     where
         The reading.
     freebsd
-        Profile of the flow: of a buffer that the application sets, FreeBSD makes a window as large, Linux three quarters.
+        Profile of the flow: from a buffer set by the application, FreeBSD derives a window of the same size, Linux three quarters of it.
     """
     window = _WINDOWS[WINDOW.of(where)]
     made: dict[str, Any] = {"socket_buffer": f"{window if freebsd else window * 4 // 3} bytes"}
@@ -99,11 +99,11 @@ class Protocol:
     Parameters
     ----------
     name
-        In reports.
+        Name in reports.
     controller
         Registry name.
     options
-        Of the controller.
+        Options of the controller.
     freebsd
         Host of the study: FreeBSD 4 for TCPW, Linux 2.6 for the others.
     sack
@@ -143,7 +143,7 @@ class Protocol:
 
 
 def westwood(name: str = TCPW, *, sack: bool = False, **options: Any) -> Protocol:
-    """Return TCP Westwood with options of the controller; by default with ABSE, Astart and a host without SACK."""
+    """Return TCP Westwood with options of the controller; the defaults are ABSE, Astart and a host without SACK."""
     return Protocol(name=name, controller="westwood", options={"estimator": "abse", **options}, freebsd=True, sack=sack)
 
 
@@ -175,15 +175,15 @@ SENDERS = senders()
 
 
 def queue_of(where: Where) -> int:
-    """Packets that the bottleneck of path 1 queues in a reading."""
+    """Queue limit of path 1's bottleneck in a reading, packets."""
     return int(QUEUE.of(where))
 
 
 PER_PACKET: dict[str, Any] = {"receive_cost": "1500 ns"}
-"""A card that interrupts for each packet; a packet costs the host 1.5 µs, the gap between two of a batch."""
+"""A card that interrupts for each packet; each packet costs the host 1.5 µs, the gap between two packets of a batch."""
 
 COALESCING: dict[str, Any] = {"receive_interval": "125 us", **PER_PACKET}
-"""Interrupt throttling at 8000 per second, the setting of the time for the card used."""
+"""Interrupt throttling at 8000 per second, the card's usual setting at that time."""
 
 
 def network(
@@ -194,7 +194,7 @@ def network(
     back_jitter_us: int = 0,
     steps: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """The path; delay equal both ways, random loss of data packets alone (A8)."""
+    """The path, with equal delay both ways and random loss of data packets only (A8)."""
     forward: dict[str, Any] = {
         "rate": f"{path.rate_bps} bit/s",
         "delay": f"{1e6 * path.rtt_s / 2:.0f} us",
@@ -211,14 +211,14 @@ def network(
 
 
 def background(path: Bottleneck, share: float) -> dict[str, Any]:
-    """Other users: on-off traffic that makes runs differ, as on the Internet at night.
+    """Other users: on-off traffic that makes runs differ, like night traffic on the Internet.
 
     Parameters
     ----------
     path
         Bottleneck.
     share
-        Mean load as a share of it.
+        Mean load, as a share of the bottleneck.
     """
     return {
         "workload": {
@@ -233,7 +233,7 @@ def background(path: Bottleneck, share: float) -> dict[str, Any]:
 def in_a_row(
     path: Bottleneck, protocol: Protocol, *, runs: int, each_s: float, every_s: float, **keys: Any
 ) -> Scenario:
-    """Bulk runs one after another, as a script starts them; what one leaves in the cache of its host the next one finds.
+    """Bulk runs one after another, started as by a script; each finds the metrics cache that the earlier runs left on its host.
 
     Parameters
     ----------
@@ -242,9 +242,9 @@ def in_a_row(
     runs
         Number of runs.
     each_s
-        Time for which each one writes.
+        Writing time of each run.
     every_s
-        Time from the start of one to that of the next.
+        Time from one start to the next.
     **keys
         Keys of `scenario`.
     """
@@ -277,29 +277,29 @@ def scenario(
     Parameters
     ----------
     path
-        Which one.
+        The path.
     flows
-        Senders and how many of each.
+        Senders, with the number of each.
     duration_s
         Simulated time.
     workload
-        Of the flows; bulk unless given.
+        Workload of the flows; bulk by default.
     queue
-        Instead of the path's own (A6).
+        Queue limit, packets; by default the path's (A6).
     loss
         Random loss of data packets, probability; or a loss model.
     steps
-        Changes of the bottleneck in time.
+        Changes of the bottleneck over time.
     users
         Load of other users, as a share of the bottleneck.
     stagger_s
-        Between the starts of two flows.
+        Time between the starts of two flows.
     drawn_s
-        Or each start is drawn from this time, so that runs differ where nothing else is left to chance.
+        Alternative: interval that each start is drawn from, so that runs differ without other randomness.
     card
-        The senders' host: its network card and what a packet costs it.
+        The senders' host: its network card, and its cost per packet.
     back_jitter_us
-        Random delay of ACKs, uniform from 0; order is kept.
+        Random delay of ACKs, uniform from 0, without reordering.
     record
         What to record.
     where
@@ -336,7 +336,7 @@ def scenario(
 def unequal(
     path: Bottleneck, protocol: Protocol, ratio: int, *, duration_s: float, queue: int, record: Mapping[str, Any]
 ) -> Scenario:
-    """Two flows of one kind, the second with `ratio` times the round-trip time of the first, which is the path's over `ratio`."""
+    """Two flows of one kind. The first has 1/`ratio` of the path's round-trip time, the second the whole."""
     short = path.rtt_s / max(ratio, 1)
     delays = [short / 2, path.rtt_s / 2]
     limited = {"rate": f"{path.rate_bps} bit/s", "queue": {"kind": "drop-tail", "limit": f"{queue} packets"}}

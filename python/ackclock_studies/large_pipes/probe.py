@@ -37,11 +37,11 @@ from ackclock_studies.large_pipes.paths import (
 from ackclock_studies.large_pipes.runs import NO_BOUND, pick
 
 CROSSED = 0.2
-"""Load of the other users while the probe runs, as a share of the bottleneck: pairs are spread by their packets."""
+"""Load of the other users during the probe, as a share of the bottleneck: their packets spread the pairs."""
 
 
 def probing(path: Bottleneck, workload: Mapping[str, Any]) -> Scenario:
-    """Pairs from a Gigabit card, the other users from another card: their packets can fall between those of a pair."""
+    """Pairs from a Gigabit card. Other users send from another card, so that their packets can fall between those of a pair."""
     made = paths.scenario(path, [(SENDERS[NEWRENO], 1)], duration_s=60.0, workload=workload, users=CROSSED).to_dict()
     card = {"rate": "1 Gbit/s", "delay": f"{0.5e6 * path.rtt_s:.0f} us"}
     bottleneck = {k: v for k, v in made["network"]["bottleneck"].items() if k in ("rate", "queue")}
@@ -55,7 +55,7 @@ def probing(path: Bottleneck, workload: Mapping[str, Any]) -> Scenario:
 
 
 def run_probe(plan: Plan) -> Data:
-    """Packet pairs through both readings of path 1 among other users; and the fastest 100 MB over each.
+    """Packet pairs through both readings of path 1 with other users present, and the fastest 100 MB transfer over each.
 
     Returns
     -------
@@ -112,13 +112,13 @@ def run_probe(plan: Plan) -> Data:
 
 
 def _mode(rates: Array) -> float:
-    """The rate about which most pairs lie, within 1 %."""
+    """Rate, within 1 %, around which most pairs lie."""
     near = [(np.abs(rates / rate - 1) < 0.01).sum() for rate in rates]
     return float(np.median(rates[np.abs(rates / rates[int(np.argmax(near))] - 1) < 0.01]))
 
 
 def w1(tables: Tables) -> Sequence[Evidence]:
-    """Packet pairs among other users find the rate; and only this rate lets 100 MB through in the time of slide 12."""
+    """Packet pairs find the rate in the presence of other users, and only this rate allows 100 MB in the time of slide 12."""
     off = pick(tables, "probe.pairs", "spread", path=ALABAMA.name)
     found = [
         Evidence.of(

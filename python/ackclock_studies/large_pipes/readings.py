@@ -1,4 +1,4 @@
-"""Questions that the slides leave open: a declared grid where every reading was run, a table where one was adopted."""
+"""Questions that the slides leave open: a declared grid if every reading was run, a table if one was adopted."""
 
 from __future__ import annotations
 
@@ -114,9 +114,9 @@ TOGETHER: Mapping[str, str] = {
     "U_max": PEAK.main,
     "alpha": "100",
 }
-"""The reading under which all four completion times of slide 12 come out, found by a search over all of them: of 3,456 it is the
-one in which W25 is known to hold (70 are undecided with the few runs of the search). Its filter is the remedy of slide 21; with the stability filter
-as it is quoted, that of slides 18 and 20, none is known that gives the four.
+"""The reading under which all four completion times of slide 12 are reproduced, found by a search over all 3,456 readings. W25 is known to
+hold in this one only (70 are undecided with the few runs of the search). Its filter is the remedy of slide 21. No reading with the
+stability filter as quoted on slides 18 and 20 is known to give all four.
 """
 
 ADOPTED: tuple[tuple[str, str, str, str], ...] = (

@@ -1,4 +1,4 @@
-"""Helpers that the chapters share: ramps, columns, times that a run may end before."""
+"""Helpers that the chapters share: ramps, columns, and times that a run may not reach."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def goodput_of_first(batch: Batch) -> pl.DataFrame:
 
 
 def ramp(path: Bottleneck, share: float = 1.0) -> Reduce:
-    """Reduces a batch to the time that the first flow takes to 90 % of its share."""
+    """Reduces a batch to the first flow's time to 90 % of its share."""
 
     def reduce(batch: Batch) -> pl.DataFrame:
         rows = []
@@ -37,7 +37,7 @@ def ramp(path: Bottleneck, share: float = 1.0) -> Reduce:
 
 
 def column_of(table: pl.DataFrame, column: str, **keys: Any) -> Array:
-    """Values of one column where the keys have these values."""
+    """Values of one column in the rows with the given keys."""
     for key, value in keys.items():
         table = table.filter(pl.col(key) == value)
     return table.sort("run")[column].to_numpy().astype(np.float64)
@@ -52,7 +52,7 @@ def pick(tables: Tables, table: str, column: str, **keys: object) -> Array:
 
 
 def mean_time(times: Array, cap_s: float, label: str, bound: Bound, *, key: str = "", weighs: bool = True) -> Evidence:
-    """Mean of times with Student's interval; where a run ended first, only what the mean is at least is known."""
+    """Mean of times with Student's interval; if a run ended first, only a lower bound of the mean."""
     if np.isfinite(times).all():
         return Evidence.of(mean_over_runs(times), label, bound, unit="s", key=key, weighs=weighs)
     return Evidence(
@@ -71,7 +71,7 @@ def mean_time(times: Array, cap_s: float, label: str, bound: Bound, *, key: str 
 
 
 def geometric(ratios: Array) -> Estimate:
-    """Geometric mean of positive ratios, one per run, with Student's interval of their logarithms; nothing if one is not known."""
+    """Geometric mean of positive ratios, one per run, with Student's interval of their logarithms; `NOTHING` if a ratio is unknown."""
     if not (np.isfinite(ratios).all() and (ratios > 0).all()):
         return NOTHING
     e = mean_over_runs(np.log(ratios))

@@ -44,7 +44,7 @@ from ackclock_studies.large_pipes.style import COLOUR, MARKER
 
 
 def shares(batch: Batch) -> pl.DataFrame:
-    """Goodput of each TCP flow over the second half; the other users, which come last, are excluded."""
+    """Goodput of each TCP flow over the second half; other users, whose flows are last, are excluded."""
     half = batch.goodput["t_s"].max() / 2  # type: ignore[operator]
     flows = sum(group.count for group in batch.scenario.flows if group.workload.kind == "bulk")
     return (
@@ -100,7 +100,7 @@ def run(plan: Plan) -> Data:
         for ratio in RTT_RATIOS:
             unequal = paths.unequal(ALABAMA, SENDERS[protocol], ratio, duration_s=duration, queue=QUEUE, record=record)
             keys = {"protocol": protocol, "ratio": ratio}
-            add("rtts", unequal, keys, f"rtts {ratio}", 2)  # nothing is random: all runs are equal
+            add("rtts", unequal, keys, f"rtts {ratio}", 2)  # nothing is random, so all runs are equal
     return collect("sharing", cells, plan, numbered=True)
 
 
@@ -126,7 +126,7 @@ def _same(tables: Tables, path: Bottleneck, protocol: str, n: int) -> pl.DataFra
 
 
 def w18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Fairness among flows of one kind, both paths; for two FAST flows also the prediction of their law."""
+    """Fairness among flows of one kind on both paths; for two FAST flows also the prediction of FAST's law."""
     found: list[Evidence] = []
     first: list[Evidence] = []
     for path in (ALABAMA, CALTECH):
@@ -144,7 +144,7 @@ def w18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def _share_of_first(rows: pl.DataFrame) -> Array:
-    """Goodput of the flow that began first over the mean of all, by run."""
+    """Ratio of the goodput of the flow that started first to the mean of all flows, by run."""
     goodput = pl.col("goodput_bps")
     each = rows.sort("run", "flow").group_by("run", maintain_order=True)
     return each.agg(goodput.first() / goodput.mean())["goodput_bps"].to_numpy()
@@ -167,7 +167,7 @@ def w20(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def friendliness_per_run(tables: Tables, protocol: str, n: int, path: Bottleneck = ALABAMA) -> Array:
-    """F of each run: NewReno's mean throughput beside X over that with all flows NewReno."""
+    """F of each run: ratio of NewReno's mean throughput next to X to that with NewReno flows only."""
     mixed = tables["sharing.mixed"].filter(
         (pl.col("path") == path.name) & (pl.col("protocol") == protocol) & (pl.col("flows") == n)
     )
@@ -179,14 +179,14 @@ def friendliness_per_run(tables: Tables, protocol: str, n: int, path: Bottleneck
 
 
 def _short_over_long(tables: Tables, protocol: str, ratio: int) -> Array:
-    """Throughput of the flow with the short round trip over that of the other one, per run."""
+    """Ratio of the throughputs of the flows with the short and the long round trip, per run."""
     t = tables["sharing.rtts"].filter((pl.col("protocol") == protocol) & (pl.col("ratio") == ratio)).sort("run", "flow")
     short, long = (t.filter(pl.col("flow") == f)["goodput_bps"].to_numpy() for f in (0, 1))
     return np.asarray(short / np.maximum(long, 1.0))
 
 
 def w26(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Unequal round-trip times: nearer to equal shares than NewReno."""
+    """Unequal round-trip times: shares closer to equal than with NewReno."""
     found = []
     for ratio, weighs in ((2, True), (5, False), (10, False)):
         base = np.abs(np.log(_short_over_long(tables, NEWRENO, ratio)))
@@ -203,9 +203,7 @@ def w26(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def _index(values: Array) -> Estimate:
-    """Mean of Jain's index, with an interval that ends below one: symmetric on a logarithmic scale of the distance from
-    one.
-    """
+    """Mean of Jain's index, with an interval that stays below one: symmetric on a logarithmic scale of the distance from one."""
     missing = estimates.ratio(1 - values, np.ones_like(values))
     return Estimate(
         value=1 - missing.value, low=max(1 - missing.high, 0), high=1 - missing.low, level=0.95, n=missing.n
@@ -282,7 +280,7 @@ def sharing_bars(tables: Tables) -> Figure:
 
 
 def over_time(tables: Tables) -> Figure:
-    """Share of NewReno beside one other flow over the second half, both paths, run by run (slides 13 and 22)."""
+    """Share of NewReno against one other flow over the second half, both paths, run by run (slides 13 and 22)."""
     rows = [
         {"path": path.name, "protocol": protocol, "run": run, "share": 100 * share}
         for path in (ALABAMA, CALTECH)
@@ -329,7 +327,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {
         "two HSTCP and two NewReno": paths.scenario(
             ALABAMA, [(SENDERS[NEWRENO], 2), (SENDERS[HSTCP], 2)], duration_s=120, stagger_s=1.0

@@ -1,4 +1,4 @@
-"""A value in the cache that is stale (W28)."""
+"""A stale value in the metrics cache (W28)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def stale(protocol: str = NEWRENO) -> Scenario:
 
 
 def run_stale(plan: Plan) -> Data:
-    """10 MB without loss after 10 MB with 0.5 % of it, NewReno with its cache; and alone.
+    """10 MB without loss after 10 MB with 0.5 % loss, for NewReno with its cache; and the second transfer alone.
 
     Returns
     -------

@@ -47,7 +47,7 @@ from ackclock_studies.large_pipes.transfers import LOSING
 RAMP_S = 30.0
 GROUP = 10
 LONG = {ALABAMA.name: (60.0, 65.0, 1.0), CALTECH.name: (2.0, 3.0, 0.02)}
-"""Runs in a row: time for which one writes, from one start to the next, interval of goodput; s."""
+"""Runs in a row: writing time, time from one start to the next, interval of goodput; s."""
 
 
 LINUX_TCPW = "TCPW, Linux's host"
@@ -59,7 +59,7 @@ def overflown(protocol: str) -> str:
 
 
 def run_ramps(plan: Plan) -> Data:
-    """The first seconds of a transfer with an empty cache, path 1.
+    """The first seconds of a transfer with an empty cache on path 1.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def run_ramps(plan: Plan) -> Data:
 
 
 def in_a_row(path: Bottleneck, protocol: str, queue: int | None = None, **keys: Any) -> Scenario:
-    """Ten runs, one after another; the hosts of Linux remember ssthresh."""
+    """Ten runs, one after another; Linux hosts cache ssthresh."""
     each, every, interval = LONG[path.name]
     sender = SENDERS[protocol]
     return paths.in_a_row(
@@ -111,7 +111,7 @@ def in_a_row(path: Bottleneck, protocol: str, queue: int | None = None, **keys: 
 
 
 def own_time(path: Bottleneck) -> Reduce:
-    """Reduces a batch to the goodput of each run, in time since its start."""
+    """Reduces a batch to the goodput of each run, with times relative to its start."""
     each, every, _ = LONG[path.name]
 
     def reduce(batch: Batch) -> pl.DataFrame:
@@ -124,7 +124,7 @@ def own_time(path: Bottleneck) -> Reduce:
 
 
 def run_series(plan: Plan) -> Data:
-    """Groups of ten runs of a minute in a row, path 1, as the slides made them.
+    """Groups of ten one-minute runs in a row on path 1, as in the slides.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def run_series(plan: Plan) -> Data:
 
 
 def run_caltech(plan: Plan) -> Data:
-    """Groups of ten runs in a row on path 2, two seconds each; TCPW and FAST for longer; and a stale cache on path 1.
+    """Groups of ten two-second runs in a row on path 2; TCPW and FAST for longer; and a stale cache on path 1.
 
     Returns
     -------
@@ -191,7 +191,7 @@ def ramp_times(tables: Tables, protocol: str) -> Array:
 
 
 def per_second(tables: Tables, table: str, protocol: str, start_s: float, stop_s: float) -> Array:
-    """Goodput, bit/s: (groups, runs of a group, intervals in (start, stop])."""
+    """Goodput, bit/s, of shape (groups, runs of a group, intervals in (start, stop])."""
     t = tables[table].filter(
         (pl.col("protocol") == protocol) & (pl.col("t_s") > start_s + 1e-6) & (pl.col("t_s") <= stop_s + 1e-6)
     )
@@ -200,7 +200,7 @@ def per_second(tables: Tables, table: str, protocol: str, start_s: float, stop_s
 
 
 def w2(tables: Tables) -> Sequence[Evidence]:
-    """Time to 90 % of the capacity, cold, path 1: which protocol is sooner."""
+    """Time to 90 % of the capacity from a cold start on path 1, and the faster protocol."""
     t = {p: ramp_times(tables, p) for p in PROTOCOLS}
     return [*_later(t, SLOWER), *_each(t)]
 
@@ -213,7 +213,7 @@ SLOWER = above(1, margin=0.1)
 
 
 def on_linux(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """W2: how much later than FAST TCPW is on the same host."""
+    """W2: delay of TCPW against FAST on the same host."""
     t = {p: ramp_times(tables, p) for p in (LINUX_TCPW, TCPW, FAST)}
     return [
         Evidence.of(ratio_of_times(t[LINUX_TCPW], t[FAST]), f"time to 90 %, {LINUX_TCPW} / FAST", bound, key="linux"),
@@ -222,7 +222,7 @@ def on_linux(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def where_starts_overflow(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """W2: HSTCP and NewReno behind a queue that their starts overflow, in times of their own behind the one that holds them."""
+    """W2: ratio of the ramp times of HSTCP and NewReno behind a queue that their starts overflow to those behind one that holds the start."""
     found = []
     for protocol in (HSTCP, NEWRENO):
         own = float(np.median(ramp_times(tables, protocol)))
@@ -292,7 +292,7 @@ _SHRINKS = "coefficient of variation across ten runs, 30 to 60 s below 0 to 10 s
 
 
 def w4(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """HSTCP's deviation later on."""
+    """HSTCP's deviation after the start."""
     return [Evidence.of(_shrinks(tables), _SHRINKS, bound, unit="%", key="less")]
 
 
@@ -308,7 +308,7 @@ def _start(tables: Tables, protocol: str, runs: slice) -> Array:
 
 
 def w12(tables: Tables) -> Sequence[Evidence]:
-    """NewReno's start on path 2: above its own with an empty cache, and no other's above it."""
+    """NewReno's start on path 2: above its own with an empty cache, and above that of every other protocol."""
     own = _start(tables, NEWRENO, slice(1, None))
     found = [
         Evidence.of(
@@ -329,7 +329,7 @@ def w12(tables: Tables) -> Sequence[Evidence]:
 
 
 def w17(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Average throughput of TCPW and FAST."""
+    """Average throughput of TCPW and of FAST."""
     one = {p: per_second(tables, "series.goodput", p, 0, 60).mean(axis=(1, 2)) for p in (TCPW, FAST)}
     two = {p: column_of(tables["caltech.average"], "goodput_bps", protocol=p) for p in (TCPW, FAST)}
     return [
@@ -411,7 +411,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {
         "path 1, TCPW": paths.scenario(ALABAMA, [(SENDERS[TCPW], 1)], duration_s=60),
     }

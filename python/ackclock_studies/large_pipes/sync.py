@@ -1,4 +1,4 @@
-"""FAST flows together: do they swing in step? (W19)."""
+"""FAST flows together: do they oscillate in step? (W19)."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ class Together:
     flows
         Number of FAST flows.
     queue
-        Size of the queue, in units of N alpha: the packets that the flows mean to keep there.
+        Size of the queue, in units of N alpha, the number of packets that the flows try to keep queued.
     crossed
         Whether two flows of NewReno are among them.
     alone
-        Without other users, starts drawn: all effects then come from the flows themselves.
+        Whether there are no other users, with drawn starts, so that all effects are due to the flows themselves.
     by_rate
         alpha is 8, 20 or 200 by the rate of a flow.
     sender
-        Controller of the flows; others than FAST are for comparison.
+        Controller of the flows; controllers other than FAST are for comparison.
     """
 
     flows: int
@@ -100,7 +100,7 @@ CONTROLS = {
         for queue in (0.5, 1.0)
     )
 }
-"""Other senders in the cells in which FAST's flows are alone and want more than there is room for."""
+"""Other senders in the cells where FAST's flows are alone and their alphas exceed the queue."""
 
 
 def run_sync(plan: Plan) -> Data:
@@ -183,7 +183,7 @@ def _cell(tables: Tables, setting: str, column: str) -> Array:
 
 
 def w19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Step of FAST's flows: windows that rise and fall together if the queue lacks room for all alphas."""
+    """Synchronisation of FAST's flows: windows that rise and fall together if the queue is too small for all alphas."""
     found, shown = [], []
     for name, setting in SYNC.items():
         swing, together = (mean_over_runs(_cell(tables, name, column)) for column in ("swing_packets", "correlation"))
@@ -197,7 +197,7 @@ def w19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def w19_more(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """FAST's correlation of windows less that of others in the same cells, mean over these."""
+    """Correlation of FAST's windows minus that of other senders in the same cells, averaged over the cells."""
     cells = [(setting.flows, setting.queue) for setting in SYNC.values() if setting.alone and setting.queue < 2]
 
     def mean(sender: str) -> Array:
@@ -220,7 +220,7 @@ def w19_more(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def with_room(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The oscillation behind a queue with room for the packets of all flows."""
+    """The oscillation behind a queue that fits the packets of all flows."""
     return [
         Evidence.of(
             mean_over_runs(_cell(tables, name, "swing_packets")),

@@ -1,4 +1,4 @@
-"""The reading in which all four times of slide 12 come out (N2), and the negative control (N1)."""
+"""The reading that reproduces all four times of slide 12 (N2), and the negative control (N1)."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from ackclock_studies.large_pipes.transfers import (
 )
 
 AS_QUOTED = f"{TCPW}, filter as quoted"
-"""Reading of TCPW in which ABSE's filter is as it is quoted."""
+"""Reading of TCPW with ABSE's filter as quoted."""
 
 
 def run_together(plan: Plan) -> Data:
-    """All four in the reading under which their four times come out; and the negative control in the main reading.
+    """All four protocols in the reading that reproduces their four times, and the negative control in the main reading.
 
     Returns
     -------
     Data
-        `together.times`: as of the others.
+        `together.times`: columns of the transfers' tables.
     """
     where = replace(plan, reading=TOGETHER)
     queue = paths.queue_of(where)
@@ -60,7 +60,7 @@ def run_together(plan: Plan) -> Data:
 
 
 def w26(tables: Tables) -> Sequence[Evidence]:
-    """All four printed times in the one reading that was found for them."""
+    """All four printed times in the one reading found to give them."""
     queue = int(TOGETHER["queue"])
     quoted = mean_time(
         means(tables, AS_QUOTED, queue=queue, table="together.times"),
@@ -74,7 +74,7 @@ def w26(tables: Tables) -> Sequence[Evidence]:
 
 
 def control(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Negative control: limited by the window alone."""
+    """Negative control: only the window limits."""
     m = {p: groups(tables, p, queue=CONTROL, table="together.times")[:, 0] for p in PROTOCOLS}
     worst = max(m.values(), key=lambda x: float(x.max())).max() / min(m.values(), key=lambda x: float(x.min())).min()
     label = "100 MB, queue of 2000, no other flow, cold: slowest over fastest"
@@ -82,7 +82,7 @@ def control(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def _tens(tables: Tables, protocol: str) -> Array:
-    """Times by group and place in it; TCPW's transfers, which remember nothing, ten to a group."""
+    """Times by group and position; TCPW's transfers, which use no cache, are put into groups of ten."""
     own = groups(tables, protocol, queue=int(TOGETHER["queue"]), table="together.times")
     return own if own.shape[1] > 1 else own[: len(own) // GROUP * GROUP].reshape(-1, GROUP)
 
@@ -128,7 +128,7 @@ def in_a_row(tables: Tables) -> Figure:
 
 
 def beside_the_slides(tables: Tables) -> Table:
-    """The four times: slides, main reading, the reading that was found."""
+    """The four times: slides, main reading, and the reading that was found."""
 
     def told(values: Array) -> str:
         return number(float(values.mean()), "s") if np.isfinite(values).all() else "> 60 s in some"
@@ -150,7 +150,7 @@ def beside_the_slides(tables: Tables) -> Table:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     where = Plan(reading=TOGETHER)
     four = paths.senders(where)
     queue = paths.queue_of(where)

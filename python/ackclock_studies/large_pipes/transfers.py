@@ -39,17 +39,17 @@ SIZE = 100_000_000
 """A2: 10^8 bytes of payload at the receiver."""
 
 GROUP, EVERY_S = 10, 60.0
-"""Slide 8: ten transfers in a row; time between two."""
+"""Slide 8: ten transfers in a row, and the time between two of them."""
 
 CONTROL = 2000
-"""Queue of the negative control: no loss, so all four are limited by the window alone."""
+"""Queue of the negative control: no loss, so only the window limits all four."""
 
 PUBLISHED_S = {TCPW: 5.8, FAST: 5.8, HSTCP: 7.5, NEWRENO: 11.0}
 TOLERANCE = {TCPW: 0.10, FAST: 0.10, HSTCP: 0.15, NEWRENO: 0.15}
-"""Ours: how far from the slides' time counts as it."""
+"""Tolerance around the slides' time; our choice."""
 
 NAMES = {TCPW: "tcpw", FAST: "fast", HSTCP: "highspeed", NEWRENO: "newreno"}
-"""Protocol -> its experiment, each over a grid of the parameters on which it depends."""
+"""Protocol -> name of its experiment; each experiment has a grid of the parameters that affect the protocol."""
 
 SHARED = (QUEUE, ACKS, WINDOW)
 READS: dict[str, tuple[Reading, ...]] = {
@@ -61,9 +61,7 @@ READS: dict[str, tuple[Reading, ...]] = {
 
 
 def scenario(protocol: Protocol, queue: int, where: Where = paths.MAIN, *, users: float = 0.02) -> Scenario:
-    """100 MB over path 1: of Linux ten in a row, each with what the cache holds of those before; of TCPW one, as Astart
-    sets ssthresh itself.
-    """
+    """100 MB over path 1. Linux: ten in a row, each with the metrics cached by earlier ones. TCPW: one, as Astart sets ssthresh itself."""
     count = 1 if protocol.freebsd else GROUP
     stack: dict[str, Any] = {} if protocol.freebsd else {"metrics_cache": {}}
     return paths.scenario(
@@ -80,7 +78,7 @@ def scenario(protocol: Protocol, queue: int, where: Where = paths.MAIN, *, users
 
 
 def completion(batch: Batch) -> pl.DataFrame:
-    """Completion times without the handshake (section 7 of the fact sheet's metrics), infinite if not complete."""
+    """Completion times without the handshake (section 7 of the fact sheet's metrics), infinite if incomplete."""
     flows = sum(group.count for group in batch.scenario.flows if group.workload.kind == "transfer")
     return batch.flows.filter(pl.col("flow") < flows).select(
         "seed",
@@ -126,7 +124,7 @@ def run_of(name: str) -> Callable[[Plan], Data]:
         sender = paths.senders(plan)[name]
         if plan.reading:
             return collect(NAMES[name], cells_of(sender, (paths.queue_of(plan),), plan, seeds), plan, numbered=True)
-        few = seeds if one else plan.count(quick=2, paper=10)  # queues that are only shown
+        few = seeds if one else plan.count(quick=2, paper=10)  # queues that appear only in the figure
         cells = [
             cell
             for queue in BUFFERS
@@ -138,18 +136,18 @@ def run_of(name: str) -> Callable[[Plan], Data]:
 
 
 def groups(tables: Tables, protocol: str, *, queue: int | None = None, table: str = "") -> Array:
-    """Completion times, s: a row for each group, a column for each transfer of it.
+    """Completion times, s: a row for each group, a column for each of its transfers.
 
     Parameters
     ----------
     tables
-        Of the study.
+        Tables of the study.
     protocol
-        Which.
+        The protocol.
     queue
-        Packets; by default that of the reading.
+        Queue limit, packets; by default that of the reading.
     table
-        Another table than the protocol's own.
+        Table to use instead of the protocol's own.
     """
     t = tables[table or f"{NAMES[protocol]}.times"]
     at = paths.queue_of(tables) if queue is None else queue
@@ -175,7 +173,7 @@ def time_of_group(tables: Tables, protocol: str, **at: Any) -> Evidence:
 
 
 def _beside(tables: Tables, protocol: str) -> list[Evidence]:
-    """First and later transfers; the other queues, which the main reading has."""
+    """First and later transfers, and the other queues, which only the main reading runs."""
     found = []
     own = groups(tables, protocol)
     if own.shape[1] > 1:
@@ -212,7 +210,7 @@ def _ratio(a: Any, b: Any, label: str, bound: Bound, key: str) -> Evidence:
 
 
 def w9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The order of the four."""
+    """The order of the four protocols."""
     m = {p: mean_over_runs(means(tables, p)) for p in PROTOCOLS}
     return [
         *(_ratio(m[HSTCP], m[p], f"100 MB, HSTCP / {p}", bound, NAMES[p]) for p in (TCPW, FAST)),
@@ -221,17 +219,17 @@ def w9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 LOSING = 240
-"""Packets of queue that every start overflows (413 and 276 of a window that doubles, or grows by half, go into the queue)."""
+"""Queue limit, packets, that every start overflows: a doubling window queues 413 packets, one that grows by half 276."""
 
 
 def overflown(tables: Tables, *, protocol: str) -> Sequence[Evidence]:
-    """W7 and W8 behind a queue that starts overflow, nothing else changed: times no shorter than the slides'."""
+    """W7 and W8 behind a queue that starts overflow, with no other change: times no shorter than the slides'."""
     label = f"100 MB, {protocol}, queue of {LOSING}, mean of a group"
     return [mean_time(means(tables, protocol, queue=LOSING), EVERY_S, label, at_least(_within(protocol).low))]
 
 
 def in_order(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """W9 behind that queue: those that halve, and the two that the slides call fast beside."""
+    """W9 behind that queue: the protocols that halve, with the two that the slides call fast for context."""
     m = {p: mean_over_runs(means(tables, p, queue=LOSING)) for p in PROTOCOLS}
     beside = [_ratio(m[HSTCP], m[p], f"HSTCP / {p}", Bound(), "") for p in (TCPW, FAST)]
     return [

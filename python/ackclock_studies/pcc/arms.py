@@ -18,23 +18,23 @@ from ackclock.study import Plan, Reading, Tables
 PACKET_BYTES = 1500
 
 JITTER = "1 ms"
-"""Jitter of the links from the senders, where several flows meet: a tick of the kernel's clock at 1000 Hz, which
-testbeds of the time had in senders and emulated links. Flows with perfect clocks lock in step (see `convergence`).
+"""Jitter of the links from the senders in scenarios with several flows: one tick of a 1000 Hz kernel clock, as in senders and emulated
+links of testbeds at that time. Flows with perfect clocks lock in step (see `convergence`).
 """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arm:
-    """A protocol with its settings, and its look in figures.
+    """A protocol with its settings and its style in figures.
 
     Parameters
     ----------
     name
-        In tables and legends.
+        Name in tables and legends.
     flow
         Keys of a group of flows.
     payload
-        Bytes of a full packet of 1500 that are data.
+        Data bytes of a full packet of 1500 bytes.
     """
 
     name: str
@@ -54,16 +54,16 @@ class Arm:
         return str(self.flow["congestion_control"])
 
     def carried(self, rate_bps: float) -> float:
-        """Goodput that a link can carry, bit/s."""
+        """Goodput that a link can carry with this protocol, bit/s."""
         return rate_bps * self.payload / PACKET_BYTES
 
     def look(self) -> dict[str, Any]:
-        """Keywords of matplotlib."""
+        """Keyword arguments for matplotlib."""
         return {"color": OKABE_ITO[self.colour], "marker": self.marker, "ls": self.dash, "label": self.name}
 
 
 def pcc(name: str, controller: str, colour: str, marker: str, dash: str = "-", **options: Any) -> Arm:
-    """A form of PCC."""
+    """Return an arm of PCC."""
     flow: dict[str, Any] = {"congestion_control": controller}
     if options:
         flow["congestion_control_options"] = options
@@ -71,7 +71,7 @@ def pcc(name: str, controller: str, colour: str, marker: str, dash: str = "-", *
 
 
 def tcp(name: str, controller: str, colour: str, marker: str, dash: str = "-", **stack: Any) -> Arm:
-    """A controller of TCP."""
+    """Return an arm with a TCP controller."""
     flow: dict[str, Any] = {"congestion_control": controller}
     if stack:
         flow["stack"] = stack
@@ -79,12 +79,13 @@ def tcp(name: str, controller: str, colour: str, marker: str, dash: str = "-", *
 
 
 PCC = pcc("PCC (each packet)", "pcc-allegro-modong", "blue", "o")
-"""With the constants of its authors' code of that time, with which the paper's numbers were measured; a report for each packet, which repeats
-what earlier ones said."""
+"""PCC with the constants of the authors' code of that time, which the paper's numbers come from; a report for each packet, which repeats
+the content of earlier reports.
+"""
 REPORTS = pcc("PCC (every 20)", "pcc-allegro-modong", "black", "h", "-.", feedback=20, feedback_repeats=False)
-"""PCC with the receiver of that code: a report every 20 packets, so that a lost report makes 20 packets look lost."""
+"""PCC with the receiver of that code: a report every 20 packets, so that one lost report makes 20 packets look lost."""
 PRINTED = pcc("PCC as printed", "pcc-allegro", "sky", "s", "--")
-"""With those that the paper prints."""
+"""PCC with the constants printed in the paper."""
 CUBIC = tcp("CUBIC", "cubic", "orange", "^")
 ILLINOIS = tcp("Illinois", "illinois", "vermilion", "v")
 HYBLA = tcp("Hybla", "hybla", "green", "D")
@@ -119,7 +120,7 @@ _STACKS: dict[str, dict[str, Any]] = {
 
 
 def as_read(scenario: Scenario, arm: Arm, option: str) -> Scenario:
-    """A scenario with one TCP flow under an option of `HOSTS`; PCC's stay as they are, but for the place of the losses."""
+    """A scenario of one TCP flow under an option of `HOSTS`. For PCC only the position of the losses changes."""
     made = scenario.to_dict()
     network = made["network"]
     if option == "loss behind the queue":
@@ -143,20 +144,21 @@ def varying(scenario: Scenario) -> Scenario:
 JITTERED = tcp("Illinois, 5 ms of jitter", "illinois", "vermilion", "x", ":")
 PROMPT = tcp("Illinois, each segment acknowledged", "illinois", "vermilion", "+", ":", delayed_ack=False)
 BOTH = tcp("Illinois, 5 ms of jitter, each segment acknowledged", "illinois", "vermilion", "1", ":", delayed_ack=False)
-"""For the causes of P3 and P7. Illinois grows the faster, the smaller the queueing delay is beside the greatest that it has seen. On a path without any
-noise that is nothing beside the 40 ms of a delayed ACK."""
+"""Arms for the causes of P3 and P7. Illinois grows faster the smaller the queueing delay is relative to the maximum it has seen. On a path
+without noise the queueing delay is negligible against the 40 ms of a delayed ACK.
+"""
 NOISES = {JITTERED: True, PROMPT: False, BOTH: True}
 """Arm -> whether its path varies."""
 
 
 def illinois(plan: Plan) -> int:
-    """Runs of Illinois where its causes are asked for: cheap, and far apart."""
+    """Runs of Illinois for the test of its causes: they are cheap, and their results spread widely."""
     return plan.count(quick=16, paper=32)
 
 
 def excess(tables: Tables, table: str, arm: Arm, times: float, **keys: Any) -> Estimate:
-    """Share of Illinois's excess over the paper's that is left in an arm, paired by seed. The paper's is PCC's goodput
-    here over the paper's ratio.
+    """Share of Illinois's excess over the paper's goodput that remains in an arm, paired by seed. The paper's goodput is PCC's here divided
+    by the paper's ratio.
     """
     asked = mean(tables, table, "goodput_bps", arm=PCC.name, **keys).value / times
     with_it, without = (pick(tables, table, "goodput_bps", arm=a.name, **keys) - asked for a in (arm, ILLINOIS))
@@ -164,7 +166,7 @@ def excess(tables: Tables, table: str, arm: Arm, times: float, **keys: Any) -> E
 
 
 def only(table: pl.DataFrame, keys: Mapping[str, Any]) -> pl.DataFrame:
-    """Rows whose columns have these values."""
+    """Rows with these values in the given columns."""
     return table.filter(*[pl.col(name) == value for name, value in keys.items()])
 
 
@@ -179,7 +181,7 @@ def mean(tables: Tables, table: str, column: str, factor: float = 1.0, **keys: A
 
 
 def index(values: Array) -> Estimate:
-    """Mean of Jain's index over runs, with an interval that ends below one: symmetric on the scale of the logarithm of what is missing to one."""
+    """Mean of Jain's index over runs, with an interval that stays below one: symmetric in the logarithm of the distance from one."""
     missing = ratio(1 - values, np.ones_like(values))
     return Estimate(
         value=1 - missing.value, low=max(1 - missing.high, 0), high=1 - missing.low, level=0.95, n=missing.n
@@ -187,15 +189,13 @@ def index(values: Array) -> Estimate:
 
 
 def times(tables: Tables, table: str, column: str, first: Arm, second: Arm, **keys: Any) -> Estimate:
-    """Ratio of the means of the first and the second arm; paired by seed if both have the same runs, which met the same
-    draws.
-    """
+    """Ratio of the means of the first and the second arm, paired by seed if both have the same runs, which share their random draws."""
     a, b = (pick(tables, table, column, arm=arm.name, **keys) for arm in (first, second))
     return ratio(a, b) if a.size == b.size else quotient(mean_over_runs(a), mean_over_runs(b))
 
 
 def values(tables: Tables, table: str, key: str) -> list[Any]:
-    """Different values of a column, in order."""
+    """Distinct values of a column, in order."""
     return sorted(tables[table][key].unique().to_list())
 
 
@@ -208,14 +208,14 @@ def summary(table: pl.DataFrame, by: Sequence[str], column: str) -> pl.DataFrame
 
 
 def ticks(axis: Any, at: Sequence[float]) -> None:
-    """Plain numbers on a logarithmic axis."""
+    """Format numbers on a logarithmic axis without exponents."""
     axis.set_ticks(at)
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter("")
 
 
 def curves(ax: Any, found: pl.DataFrame, arms: Sequence[Arm], x: str, y: str) -> None:
-    """Means as a line for each arm; the shade spans minimum and maximum."""
+    """Draw the means as a line for each arm, with a shade from minimum to maximum."""
     for arm in arms:
         own = found.filter(pl.col("arm") == arm.name).sort(x)
         if not own.height:

@@ -1,4 +1,4 @@
-"""A sender whose pacing wakes late, as the blog supposed: the batches that it sends, what a buffer loses of them, and four such flows (C21, C22)."""
+"""A sender whose pacing wakes up late, as the blog supposed: its batches, the losses of a buffer, and four such flows (C21, C22)."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ from ackclock_studies.pcc.sharing import (
 from ackclock_studies.pcc.testbed import BARE, CUBIC, MODELS, PACED, PACED_LONG, PACED_SHORT, PCC
 
 HELD_MBPS = 50
-"""Fixed rate of a sender, half of the link's: then losses come from the times of packets, not from their number."""
+"""Fixed rate of a sender, half of the link's: losses then result from the timing of packets, not from their number."""
 
 SIZES = (6, 20, 50, 100, 275)
 SHALLOW = (6, 20)
-"""Buffers that are smaller than a batch: 50 Mb/s are 42 packets in 10 ms."""
+"""Buffers smaller than a batch: 50 Mb/s are 42 packets in 10 ms."""
 
 PERIODS = {BARE: 0, PACED_SHORT: 4, PACED: 10, PACED_LONG: 20}
-"""Model -> how far apart its wake-ups are, ms; all on bare metal's link."""
+"""Model -> interval between wake-ups, ms; all on the bare-metal link."""
 
 LIMIT = 250
-"""Packets of buffer where four flows share: the publication's."""
+"""Buffer that the four flows share, packets: the publication's."""
 
 
 def held(model: str, packets: int) -> Scenario:
-    """Return one PCC flow at a constant rate: it begins there, may not exceed it, and has no reason to fall below it,
-    because its utility is the delivered data.
+    """Return one PCC flow at a constant rate. It starts at that rate, may not exceed it, and has no reason to fall below it, because its
+    utility is the delivered data.
     """
     written = testbed.shallow(model, PCC, packets, 20.0).to_dict()
     options = {"utility": "loss-resilient", "start_rate_mbps": HELD_MBPS, "max_rate_mbps": HELD_MBPS}
@@ -63,7 +63,7 @@ def held(model: str, packets: int) -> Scenario:
 
 
 def run(plan: Plan) -> Data:
-    """One flow at a constant rate behind several buffers; and four flows together. Exact pacing, and pacing that wakes late.
+    """One flow at a constant rate behind several buffers, and four flows together, with exact pacing and with pacing that wakes up late.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def _shares(tables: Tables, model: str, controller: str, column: str) -> Array:
 
 
 def c21(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Batches, and the losses of a buffer at the same rate."""
+    """Batches, and the losses in a buffer at the same rate."""
     longer = _held(tables, PACED, SIZES[-1], "burst") - _held(tables, BARE, SIZES[-1], "burst")
     found = [
         Evidence.of(
@@ -146,7 +146,7 @@ def c21(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 @in_enough_runs("batches.shares")
 def c22(tables: Tables) -> Sequence[Evidence]:
-    """Four flows whose pacing wakes late, against CUBIC's on the same link."""
+    """Four flows whose pacing wakes up late, compared with CUBIC on the same link."""
     found = []
     for model, period in _periods(tables).items():
         who = f"pacing every {period} ms" if period else "exact pacing"
@@ -171,7 +171,7 @@ def c22(tables: Tables) -> Sequence[Evidence]:
 
 @in_enough_runs("batches.shares")
 def exact_pacing(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Loss of both effects when pacing is exact: CUBIC's index less PCC's, PCC's deviation less CUBIC's."""
+    """Absence of both effects with exact pacing: CUBIC's index minus PCC's, and PCC's deviation minus CUBIC's."""
     found = []
     for column, sign, name, unit in (
         ("jain", 1, "index, CUBIC less PCC", ""),
@@ -183,7 +183,7 @@ def exact_pacing(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def figure(tables: Tables) -> Figure:
-    """Lost at a constant rate against the buffer; index and deviation of four flows, run by run."""
+    """Loss at a constant rate against the buffer; index and deviation of four flows, run by run."""
     lost, shares = tables["batches.held"], tables["batches.shares"]
     known = _periods(tables)
     looks = dict(zip(PERIODS, zip(("black", "green", "vermilion", "purple"), "osDv", strict=True), strict=True))
@@ -233,7 +233,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {
         "PCC held at 50 Mb/s, pacing every 10 ms, 20 packets": held(PACED, 20),
         "PCC, four flows, pacing every 10 ms": abreast(PCC, LIMIT, host=MODELS[PACED]),

@@ -1,7 +1,8 @@
-"""Links and hosts crossed: what each pair does to PCC and to CUBIC, which of them show what the blog saw, and which cannot be told apart (N1).
+"""Every combination of links and hosts: its effect on PCC and CUBIC, whether it shows the blog's observations, and which combinations
+cannot be told apart (N1).
 
-A model of hosts is held against exact hosts on the same link, and every pair against the testbed's link with exact hosts, which is
-what the blog compared.
+A host model is compared with exact hosts on the same link. Every combination is also compared with exact hosts on the testbed's link, which
+is the blog's comparison.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ LINKS = (BARE, IDEAL, MININET)
 EXACT = "exact"
 LATE_4, LATE_10, LATE_20 = (f"pacing every {period} ms" for period in (4, 10, 20))
 LINE = "pacing every 7.5 ms"
-"""Delays as long as netem's delay line: each then passes one buffer in that time."""
+"""Wake-up intervals as long as netem's delay line: each releases one buffer's worth of packets."""
 LIGHT, XEN, MICRO = "5 ms off / 100 ms", "30 ms off / 30 ms", "270 ms off / 30 ms"
 TWO, ONE = "2 processors", "1 processor"
 
@@ -51,11 +52,12 @@ HOSTS: dict[str, tuple[Mapping[str, Any], bool]] = {
     TWO: ({"cores": 2, **SPINS, **COST}, True),
     ONE: ({"cores": 1, **SPINS, **COST}, True),
 }
-"""Settings, and whether sender and receiver are on the one machine. The presets with stalls are those of rented machines of the time, one of
-them under Xen's credit scheduler."""
+"""Host -> settings, and whether sender and receiver share one machine. The presets with stalls are rented machines of that time, one of
+them under Xen's credit scheduler.
+"""
 
 PACING = (LATE_4, LINE, LATE_10, LATE_20)
-"""Hosts that change nothing for TCP, which is not paced: CUBIC's runs are those of exact hosts."""
+"""Hosts that do not affect TCP, which is not paced: CUBIC's runs there are those of exact hosts."""
 
 FEW = (EXACT, LINE, LATE_10, XEN)
 """Hosts at quick scale."""
@@ -68,7 +70,7 @@ LENGTH_S = 30.0
 
 
 def model(link: str, host: str) -> Model:
-    """A pair of a link and a host."""
+    """A combination of a link and a host."""
     settings, both = HOSTS[host]
     if link == MININET:
         return testbed.mininet(settings, both=both)
@@ -125,7 +127,7 @@ def _reduce(controller: str) -> Any:
 
 
 def shares(tables: Tables, link: str, host: str, controller: str) -> dict[int, float]:
-    """Share of the link by size, percent, mean over runs."""
+    """Share of the link by buffer size, percent, mean over runs."""
     host = EXACT if controller == CUBIC and host in PACING else host
     t = tables["crossed.flows"].filter(
         (pl.col("link") == link) & (pl.col("host") == host) & (pl.col("cc") == controller)
@@ -143,9 +145,7 @@ CLEAR, LITTLE = hypotheses.CLEAR, hypotheses.LITTLE
 
 
 def prints(tables: Tables) -> pl.DataFrame:
-    """Observations of each pair: PCC's shares, CUBIC's loss against the testbed, and which of the blog's three
-    observations it shows.
-    """
+    """Observations of each combination: PCC's shares, CUBIC's loss compared with the testbed, and which of the blog's three observations hold."""
     base = {controller: shares(tables, BARE, EXACT, controller) for controller in (PCC, CUBIC)}
     rows = []
     for link in LINKS:
@@ -170,7 +170,7 @@ def prints(tables: Tables) -> pl.DataFrame:
 
 
 def alike(tables: Tables, link: str, host: str) -> list[str]:
-    """Pairs whose PCC has the same share as this one's at every size, within 10 points."""
+    """Combinations in which PCC's share at every size is within 10 points of this one's."""
     t = prints(tables)
     values = t.select(f"pcc_{q}" for q in SIZES).to_numpy()
     names = [(r["link"], r["host"]) for r in t.iter_rows(named=True)]
@@ -183,7 +183,7 @@ def alike(tables: Tables, link: str, host: str) -> list[str]:
 
 
 def n1(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """PCC's throughput behind netem with exact hosts, minus that with late pacing on the testbed's link."""
+    """PCC's throughput behind netem with exact hosts, minus its throughput with late pacing on the testbed's link."""
     netem, late = ([_pcc(tables, *pair, q) for q in SIZES] for pair in COMPARED)
     return [
         Evidence.of(
@@ -201,7 +201,7 @@ def _pcc(tables: Tables, link: str, host: str, packets: int, column: str = "shar
 
 
 def figure(tables: Tables) -> Figure:
-    """Points that each host takes on each link, against exact hosts on the same link."""
+    """Percentage points that each host costs on each link, compared with exact hosts on the same link."""
     rows = []
     for link in LINKS:
         for controller in (PCC, CUBIC):
@@ -247,7 +247,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def fingerprints(tables: Tables) -> Table:
-    """The pairs that show PCC's ramp and its recovery, and further observations of each."""
+    """The combinations that show PCC's ramp and its recovery, and further observations of each."""
     t = prints(tables)
     shown = t.filter(pl.col("worse_shallow") & pl.col("recovers"))
     rows: list[tuple[TableCell | str, ...]] = [
@@ -271,7 +271,7 @@ def fingerprints(tables: Tables) -> Table:
 
 
 def told(tables: Tables) -> str:
-    """Summary of the table in words."""
+    """Summary of the table in a sentence."""
     t = prints(tables).filter(pl.col("worse_shallow") & pl.col("recovers"))
     three = [f"{r['link']}, {r['host']}" for r in t.filter(pl.col("cubic_same")).iter_rows(named=True)]
     return (
@@ -287,7 +287,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {
         "PCC on bare metal's link, pacing every 10 ms, 20 packets": scenario(BARE, LATE_10, PCC, 20),
         "CUBIC on Mininet's link, host off for 30 ms, 20 packets": scenario(MININET, XEN, CUBIC, 20),

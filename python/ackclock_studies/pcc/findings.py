@@ -1,4 +1,4 @@
-"""Findings that a reader should take home, from the numbers of a run."""
+"""Main findings, from the numbers of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ackclock_studies.pcc.testbed import BARE, CUBIC, MININET, PACED, PCC
 
 
 def findings(result: StudyResult) -> Sequence[str]:
-    """Sentences to take home, from this run's numbers."""
+    """Main findings as sentences, from this run's numbers."""
     t = result.tables
     return [
         "Why did PCC fall behind in virtual machines? " + hypotheses.in_short(t),

@@ -1,8 +1,8 @@
-"""H0 to H7 against each other: which of them gives what was seen in virtual machines?
+"""H0 to H7 against each other: which of them reproduce the observations from virtual machines?
 
-Seen were three things: the shallower the buffer, the more is missing (C2, C3); nothing is missing behind the deepest one (C4);
-CUBIC is as before (C5). A hypothesis is judged by these three, over all sizes that were run. A link is held against the testbed's, a
-host against exact hosts on its own link: else it would be blamed for what the link does.
+There are three observations: the shallower the buffer, the larger PCC's deficit (C2, C3); no deficit behind the deepest buffer (C4); CUBIC
+is unaffected (C5). A hypothesis is judged by these three, over all sizes that were run. A link is compared with the testbed's, and a host
+with exact hosts on its own link, so that effects of the link are not attributed to the host.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ackclock_studies.pcc import sweep
 from ackclock_studies.pcc.testbed import BARE, CUBIC, CUT, ENVIRONMENTS, LABEL, MININET, MODELS, NEAR, NEWER, PACED, PCC
 
 SHALLOW, DEEP = (5, 20), (100, 275)
-"""Sizes that count as shallow and as deep, packets, both included."""
+"""Buffer sizes that count as shallow and as deep, packets, both ends included."""
 CLEAR, LITTLE = 10.0, 5.0
-"""Points that count as missing, and as not missing: those of C2 and C4."""
+"""Deficits, in points, that count as present and as absent: those of C2 and C4."""
 
 
 def gaps(tables: Tables) -> pl.DataFrame:
-    """Points missing under each model at each size that it was run at. Links are held against the testbed's, hosts
-    against exact ones on the same link.
+    """Deficit in points under each model at each size it was run with. Links are compared with the testbed's link, hosts with exact hosts
+    on the same link.
     """
     found = sweep.means(tables).select("model", "cc", "buffer", "share")
     base = found.rename({"model": "base"})
@@ -45,7 +45,7 @@ def gaps(tables: Tables) -> pl.DataFrame:
 
 
 def judged(tables: Tables) -> pl.DataFrame:
-    """Per model, which of the three observations its means give."""
+    """Table of models, with the observations that their means reproduce."""
     rows = []
     for (model,), own in gaps(tables).filter(pl.col("buffer") >= SHALLOW[0]).group_by("model", maintain_order=True):
 
@@ -69,16 +69,14 @@ def judged(tables: Tables) -> pl.DataFrame:
 
 
 def overstated(tables: Tables) -> tuple[float, float]:
-    """H6: excess of sent packets over delivered ones, PCC on bare metal: mean and maximum over sizes, percent."""
+    """H6: packets sent in excess of those delivered, PCC on bare metal: mean and maximum over sizes, percent."""
     t = sweep.means(tables).filter((pl.col("model") == BARE) & (pl.col("cc") == PCC))
     more = 100 * (t["sent_mbps"].to_numpy() * 1456 / 1500 / t["goodput_mbps"].to_numpy() - 1)
     return float(np.mean(more)), float(np.max(more))
 
 
 def answer(tables: Tables) -> Sequence[Block]:
-    """The study's open question from this run's numbers: the hypotheses that reproduce the observations, and the
-    deviation of each.
-    """
+    """Answer to the study's open question from this run's numbers: the hypotheses that reproduce the observations, and the deviation of each."""
     table = judged(tables)
     three = pl.col("worse_shallow") & pl.col("recovers") & pl.col("cubic_same")
     two = pl.col("worse_shallow") & pl.col("recovers") & ~pl.col("cubic_same")
@@ -140,7 +138,7 @@ def why(tables: Tables) -> str:
 
 
 def figure(tables: Tables) -> Figure:
-    """Points missing at each size, a row for each model."""
+    """Deficit in points at each size, a row for each model."""
     table = gaps(tables).filter(pl.col("model") != CUT)
 
     def draw() -> Any:

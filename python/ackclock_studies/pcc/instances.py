@@ -1,7 +1,7 @@
 """Machines and scripts as the publication describes them (C7, C8, C16).
 
-The instances are modelled after what their names say: an m3-medium has one processor, a t2-medium two that are shared with other machines, a micro a
-tenth of one. What else was on them is not described.
+The instances are modelled after their names: an m3-medium has one processor, a t2-medium two processors shared with other machines, a micro
+a tenth of one. The other load on them is not described.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MACHINES: dict[str, Mapping[str, Any]] = {
     BUSY: {"preset": "xen-shared", "cores": 2, **SPINS, **COST},
     MICRO: {"preset": "micro", "cores": 1, **SPINS, **COST},
 }
-"""All on Mininet's link. A packet costs what was fitted to C13, whose machine was an m3-medium."""
+"""Machines, all on Mininet's link. The cost of a packet was fitted to C13, whose machine was an m3-medium."""
 
 NEIGHBOUR = Reading(
     name="neighbour",
@@ -54,9 +54,9 @@ AS_READ = {"light": T2, "busy": BUSY}
 
 SIZES = (6, 10, 20, 50, 275)
 SHALLOW = (6, 10, 20, 50)
-"""Sizes at which C2 is judged."""
+"""Buffer sizes at which C2 is judged."""
 FLOWS = 3
-"""From which on the smallest instances crashed, after 30 s."""
+"""Number of flows from which on the smallest instances crashed, after 30 s."""
 
 
 def alone(machine: str, packets: int) -> Scenario:
@@ -65,7 +65,7 @@ def alone(machine: str, packets: int) -> Scenario:
 
 
 def several(machine: str) -> Scenario:
-    """Return three flows at once behind 250 packets, 30 s."""
+    """Return three simultaneous flows behind 250 packets, 30 s."""
     written = testbed.wishbone(testbed.mininet(MACHINES[machine], both=True), PCC, 30, flows=FLOWS).to_dict()
     flows = [{k: v for k, v in flow.items() if k not in ("start", "stop")} for flow in written["flows"]]
     return Scenario.from_dict({**written, "duration": "30 s", "flows": flows})
@@ -115,7 +115,7 @@ def run(plan: Plan) -> Data:
 
 
 def pick(tables: Tables, machine: str, packets: int | None) -> Array:
-    """Shares, percent, one value per seed; None: of three flows together."""
+    """Shares, percent, one value per seed; `None` selects the runs of three flows."""
     table = tables["instances.several" if packets is None else "instances.flows"]
     own = table.filter(pl.col("machine") == machine)
     own = own if packets is None else own.filter(pl.col("buffer") == packets)
@@ -123,7 +123,7 @@ def pick(tables: Tables, machine: str, packets: int | None) -> Array:
 
 
 def c7(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The dedicated machine below the shared one."""
+    """Deficit of the dedicated machine below the shared one."""
     other = AS_READ[NEIGHBOUR.of(tables)]
     return [
         Evidence.of(
@@ -175,7 +175,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {f"PCC on a {machine}, 20 packets": alone(machine, 20) for machine in (M3, T2)}
 
 

@@ -1,6 +1,5 @@
-"""The sweep and the four flows on the real kernel: CUBIC is Linux's own, PCC's datagrams cross the kernel's queues, and
-Mininet's link is built of the kernel's parts as Mininet builds it. These
-runs test the hypothesis about netem's limit (H3) with the real netem.
+"""The sweep and the four flows on the real kernel. CUBIC is Linux's own, PCC's datagrams cross the kernel's queues, and Mininet's link is
+built from the same kernel components as in Mininet. These runs test the hypothesis about netem's limit (H3) with the real netem.
 """
 
 from __future__ import annotations
@@ -48,26 +47,28 @@ from ackclock_studies.pcc.testbed import (
 
 ROUTER, MININET, MININET_CUT = "queue of a router", "Mininet's link", "Mininet's link, no offload"
 ARMS = {ROUTER: IDEAL, MININET: testbed.MININET, MININET_CUT: CUT}
-"""By name: the model of the study. With offload TCP's packets of several segments cross the link whole."""
+"""Name -> model of the study. With offload, TCP packets of several segments cross the link as one."""
 
 SIZES = (5, 10, 20, 50, 100, 275)
 SECONDS = 10
 SEEDS = 3
 UNIT_S = 20
-"""Distance of the flows' starts, half of the time for which they are compared; the publication's stretch is 500 s."""
+"""Interval between the flows' starts, half of the time over which they are compared; the publication's is 500 s."""
 FLOWS = (2, 4)
 STARTS = 6
-"""Runs of CUBIC, which draws nothing: the later flows begin 7.3 ms later in each. PCC draws, and takes far longer here: fewer."""
+"""Runs of CUBIC, which is deterministic: the later flows start 7.3 ms later in each. PCC draws random numbers, and its runs take much
+longer here, so it gets fewer.
+"""
 FEW_STARTS = 2
 
 
 def shallow(arm: str, controller: str, packets: int) -> Scenario:
-    """Return one flow over the link of the sweep; hosts are perfect."""
+    """Return one flow over the link of the sweep, on perfect hosts."""
     return testbed.shallow(ARMS[arm], controller, packets, SECONDS)
 
 
 def several(controller: str, flows: int, start: int = 0) -> Scenario:
-    """Flows that come one after another over Mininet's link with a limit of 250 packets, 30 ms; the access links are left out."""
+    """Flows that start one after another over Mininet's link with a limit of 250 packets, 30 ms, without the access links."""
     flow = testbed.sender(controller) | ({"stack": {"tso": True}} if controller == CUBIC else {})
     return Scenario.from_dict(
         {
@@ -89,7 +90,7 @@ def several(controller: str, flows: int, start: int = 0) -> Scenario:
 
 
 def _arms(controller: str) -> Sequence[str]:
-    """PCC's datagrams are never joined."""
+    """Links that a controller runs on. The one without offload is TCP's only: PCC's datagrams are never aggregated."""
     return (ROUTER, MININET) if controller == PCC else tuple(ARMS)
 
 
@@ -188,7 +189,7 @@ def ceiling(packets: int) -> float:
 
 
 def c2(tables: Tables) -> Sequence[Evidence]:
-    """Deficit of PCC at shallow buffers."""
+    """PCC's deficit at shallow buffers."""
     return [
         Evidence.of(
             mean_over_runs(gap(tables, PCC, q)), f"{q} packets: below a router's queue", at_least(10), unit="points"
@@ -224,7 +225,7 @@ def c5(tables: Tables) -> Sequence[Evidence]:
 
 
 def c5_deep(tables: Tables) -> Sequence[Evidence]:
-    """Deficit of CUBIC at the buffers where PCC still has one."""
+    """CUBIC's deficit at the buffers where PCC still has one."""
     return [
         Evidence.of(mean_over_runs(gap(tables, CUBIC, 50)), "50 packets: CUBIC below a router's queue", at_most(5), unit="points"),
         Evidence.of(mean_over_runs(gap(tables, PCC, 50)), "50 packets: PCC below a router's queue", at_least(10), unit="points"),
@@ -245,7 +246,7 @@ def spared(tables: Tables) -> Sequence[Evidence]:
 
 
 def capped(tables: Tables) -> Sequence[Evidence]:
-    """Limit over delay."""
+    """Ratio of the goodput to the rate of netem's limit over its delay."""
     return [
         Evidence.of(
             mean_over_runs(pick(tables, MININET, PCC, q, "goodput_mbps") / ceiling(q)),
@@ -257,7 +258,7 @@ def capped(tables: Tables) -> Sequence[Evidence]:
 
 
 def c10(tables: Tables) -> Sequence[Evidence]:
-    """Jain's index."""
+    """Jain's index of the flows."""
     return [
         Evidence.of(mean_over_runs(of_several(tables, PCC, n, "jain")), f"PCC, {n} flows: index", at_least(0.97)) for n in FLOWS
     ]  # fmt: skip

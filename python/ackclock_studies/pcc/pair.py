@@ -1,8 +1,8 @@
-"""Two flows, the second one late: how fast do they share, and what decides it?
+"""Two flows, the second one late: how fast do they converge, and which factor decides?
 
-Behind a full drop-tail queue it is the timing of departures that decides who loses. A sender with a perfect clock takes each place
-that becomes free just before any other sender can, so that a late flow, with its few packets, loses many times the share that the
-first one does, and reads the loss as its own doing. (Phase effects: S. Floyd, V. Jacobson, 1992.)
+Behind a full drop-tail queue the timing of departures decides which flow loses packets. A sender with a perfect clock takes each free place
+just before any other sender can. A late flow with few packets then has a loss rate many times that of the first flow, and attributes the
+loss to its own rate. (Phase effects: S. Floyd, V. Jacobson, 1992.)
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ EXACT, SOME, MUCH, CLOCKED = (
 AS_PRINTED, TCP = "bare metal, as printed", "bare metal, CUBIC"
 BARE_CLOCK = "bare metal, sender's clock"
 SOON = (TCP, BARE_CLOCK, CLOCKED)
-"""Environments whose flows are equal long before `SOON_S`."""
+"""Environments whose flows reach equal shares long before `SOON_S`."""
 TWO = "Mininet, 2 processors"
 """The blog's other picture of two flows, on an m3-large."""
 
@@ -61,32 +61,32 @@ KINDS: dict[str, tuple[str, str | Model, str]] = {
     MUCH: (PCC, testbed.IDEAL, "1 ms"),
     CLOCKED: (PCC, Model(host=CLOCK, both=True), "0 s"),
 }
-"""Controller, environment, greatest delay of packets on their way to the bottleneck (0.12 ms: the time of one packet there)."""
+"""Kind -> controller, environment, maximum random delay on the way to the bottleneck (0.12 ms: one packet's serialisation time there)."""
 
 KEYS = {BARE: "bare", TCP: "cubic", BARE_CLOCK: "clock", MININET: "mininet", TWO: "two", EXACT: "exact"}
-"""Environments with a name in notes; the others have fewer seeds."""
+"""Environments that notes refer to -> their names; the others have fewer seeds."""
 FEW = (BARE, TCP, BARE_CLOCK, TWO)
-"""At quick scale the last one runs once, for a picture: C23 is not judged on fewer than `LEAST_RUNS`."""
+"""Kinds at quick scale. The last one runs once, for a picture: C23 needs at least `LEAST_RUNS` runs."""
 
 NEAR, HELD_S = 0.1, 5
-"""Convergence: both flows within this share of half of their total, averaged over this many seconds."""
+"""Convergence criterion: both flows within this fraction of half their total, averaged over this many seconds."""
 
 EARLY_S = 25
-"""Losses are compared in the time in which the second flow is small, in runs of their own: what is recorded of each monitor interval
-would take gigabytes in the long ones."""
+"""Losses are compared while the second flow is small, in separate runs: the record of each monitor interval would take gigabytes in the long runs."""
 
 
 FEWEST = 6
-"""Runs of the kinds on which claims rest, at quick scale: a median has no interval with fewer."""
+"""Runs at quick scale of the kinds that claims rest on: a median of fewer has no interval."""
 
 JOINS_S, WATCHED_S, SOON_S = 50, 200, 60
-"""The second flow begins when the first has long had the link; its share is watched for so long, and `SOON_S` where flows are equal within seconds. In
-the publication these are 500 s each; where
-both were run the times are alike (4 runs: 58 to 169 s after 500 s, 12 runs: 61 to more than 250 s after 50 s)."""
+"""The second flow starts at `JOINS_S`, when the first has long used the whole link. Its share is observed for `WATCHED_S`, or for `SOON_S`
+where the flows are equal within seconds. In the publication both times are 500 s. Convergence times are similar where both lengths were
+run (4 runs: 58 to 169 s after 500 s, 12 runs: 61 to more than 250 s after 50 s).
+"""
 
 
 def run(plan: Plan) -> Data:
-    """The publication's second scenario, with less time alone: the second flow begins at 50 s, and both are watched for 200 s.
+    """The publication's second scenario, with a shorter time alone: the second flow starts at 50 s, and both are observed for 200 s.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def _long(kinds: Kinds, seeds: int) -> list[Cell]:
 
 
 def watched(kind: str) -> int:
-    """Duration of both flows together, seconds."""
+    """Time for which both flows are active, s."""
     return SOON_S if kind in SOON else WATCHED_S
 
 
@@ -162,13 +162,13 @@ def _early(kinds: Kinds, seeds: int) -> list[Cell]:
 
 
 def early(controller: str, model: str | Model, jitter: str) -> Scenario:
-    """The beginning, with a row for each monitor interval."""
+    """Monitor intervals at the beginning, one row each."""
     scenario = testbed.wishbone(model, controller, EARLY_S, flows=2, jitter=jitter)
     return scenario.set("record.controller", "all").set("duration", f"{2 * EARLY_S} s")
 
 
 def losses(batch: Batch) -> pl.DataFrame:
-    """Losses of both flows while both are there, percent."""
+    """Losses of both flows while both are active, percent."""
     own = batch.intervals.filter(pl.col("start_s") >= EARLY_S)
     by_flow = own.group_by("seed", "flow").agg(loss=100 * pl.col("lost").sum() / pl.col("sent").sum())
     wide = by_flow.pivot(on="flow", index="seed", values="loss").sort("seed")
@@ -176,12 +176,12 @@ def losses(batch: Batch) -> pl.DataFrame:
 
 
 def together(batch: Batch, seed: int, watched_s: int) -> Any:
-    """Goodput of both flows while both are there, Mb/s, a row per second."""
+    """Goodput of both flows while both are active, Mb/s, a row per second."""
     return testbed.series(batch.goodput.filter(pl.col("seed") == seed), 2, JOINS_S + watched_s)[JOINS_S:]
 
 
 def converged_after(found: Any) -> int | None:
-    """Seconds until both flows are near their share and stay there for a while."""
+    """Seconds until both flows are near their fair share and stay there."""
     kernel = np.ones(HELD_S) / HELD_S
     first, late = (np.convolve(found[:, flow], kernel, mode="valid") for flow in (0, 1))
     total = first + late
@@ -190,7 +190,7 @@ def converged_after(found: Any) -> int | None:
 
 
 def runs(batch: Batch, *, watched_s: int) -> pl.DataFrame:
-    """Numbers of each run."""
+    """Measured values of each run."""
     rows = []
     for seed in batch.seeds:
         found = together(batch, seed, watched_s)
@@ -207,7 +207,7 @@ def runs(batch: Batch, *, watched_s: int) -> pl.DataFrame:
 
 
 def first_series(batch: Batch, *, watched_s: int) -> pl.DataFrame:
-    """Goodput of the first run while both flows are there."""
+    """Goodput in the first run while both flows are active."""
     found = together(batch, batch.seeds[0], watched_s)
     return pl.DataFrame({"t_s": np.arange(1.0, watched_s + 1), "first_mbps": found[:, 0], "late_mbps": found[:, 1]})
 
@@ -223,7 +223,7 @@ SHOWN = (BARE, BARE_CLOCK, TWO, TCP)
 
 
 def figure(tables: Tables) -> Figure:
-    """Both flows' throughput over time."""
+    """Throughput of both flows over time."""
     table = tables["pair.series"]
 
     def draw() -> Any:
@@ -252,7 +252,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def c9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Two flows: how soon are they equal?"""
+    """Two flows: time to equal shares."""
     return [
         Evidence.reached(
             pick(tables, kind, "seconds"),
@@ -267,13 +267,13 @@ def c9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c9_clocked(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Seconds until equal shares with senders that wake at a kernel's clock."""
+    """Seconds to equal shares with senders that wake up at a kernel's clock."""
     cap = float(watched(BARE_CLOCK))
     return [Evidence.reached(pick(tables, BARE_CLOCK, "seconds"), cap, f"{BARE_CLOCK}: equal after", bound)]
 
 
 def c9_steady(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Steadiness of both flows after that time."""
+    """Steadiness of both flows in the second half of their time together."""
     return [
         Evidence.of(
             mean_over_runs(pick(tables, kind, "sd_mbps")), f"{kind}: deviation", bound, unit="Mb/s", weighs=kind == BARE,
@@ -284,7 +284,7 @@ def c9_steady(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c23(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Two flows on two processors: how much more they vary than on bare metal."""
+    """Two flows on two processors: their excess variation over bare metal."""
     two, bare, tcp = (pick(tables, kind, "sd_mbps") for kind in (TWO, BARE, TCP))
     found = [
         Evidence.of(
@@ -303,7 +303,7 @@ def _run(tables: Tables) -> list[str]:
 
 
 def pair_table(tables: Tables) -> Table:
-    """Time until both have their share, and the flow that lost."""
+    """Time to fair shares, and the flow that lost packets."""
     rows: list[tuple[TableCell | str, ...]] = []
     for kind in _run(tables):
         sd, *lost = (mean_over_runs(pick(tables, kind, column)) for column in ("sd_mbps", "loss_first", "loss_late"))

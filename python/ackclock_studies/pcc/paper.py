@@ -1,4 +1,4 @@
-"""The experiments of the paper itself (NSDI 2015): one module each, put together here for the study."""
+"""The experiments of the paper itself (NSDI 2015), one module each, combined here for the study."""
 
 from __future__ import annotations
 

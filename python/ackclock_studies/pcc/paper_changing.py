@@ -30,13 +30,13 @@ from ackclock_studies.pcc.arms import BOTH, CUBIC, ILLINOIS, PCC, PRINTED, Arm
 
 ARMS = (PCC, PRINTED, CUBIC, ILLINOIS)
 TIMES = {CUBIC: 14, ILLINOIS: 5.6}
-"""Ratios of PCC's goodput to each other's in the paper."""
+"""Ratios of PCC's goodput to that of each other protocol in the paper."""
 EVERY_S = 5
 RATE_MBPS, RTT_MS, LOSS_PERCENT = (10.0, 100.0), (10.0, 100.0), (0.0, 1.0)
-"""Minimum and maximum; uniform between."""
+"""Minimum and maximum of uniform distributions."""
 
 BUFFER = 250
-"""Buffer, packets: a bandwidth-delay product of the means."""
+"""Buffer, packets: one bandwidth-delay product of the means."""
 
 
 def draws(number: int, count: int) -> pl.DataFrame:
@@ -51,18 +51,18 @@ def draws(number: int, count: int) -> pl.DataFrame:
     unit = rng.random((count, 3))
     low, high = np.array([RATE_MBPS, RTT_MS, LOSS_PERCENT]).T
     table = pl.DataFrame(low + (high - low) * unit, schema=["rate_mbps", "rtt_ms", "loss_percent"])
-    # as the scenario writes them
+    # rounded as in the scenario
     table = table.select(pl.all().round(3))
     return table.select((pl.int_range(pl.len()) * float(EVERY_S)).alias("t_s"), pl.all())
 
 
 def optimum_mbps(drawn: pl.DataFrame, arm: Arm) -> float:
-    """Goodput of a flow that always fills the link: loss occurs before the queue and need not cost anything."""
+    """Goodput of a flow that always fills the link: losses occur before the queue and need not reduce it."""
     return arm.carried(float(drawn["rate_mbps"].to_numpy().mean()))
 
 
 def scenario(arm: Arm, number: int, intervals: int) -> Scenario:
-    """Return one flow alone; all of the RTT is on the forward link."""
+    """Return one flow alone, with the whole RTT on the forward link."""
     steps = [
         {
             "at": f"{r['t_s']:g} s",
@@ -157,7 +157,7 @@ def near_optimal(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def over_tcp(tables: Tables, *, much: bool) -> Sequence[Evidence]:
-    """PCC's goodput over that of CUBIC and of Illinois."""
+    """Ratios of PCC's goodput to that of CUBIC and of Illinois."""
     return [
         Evidence.of(
             arms.times(tables, TABLE, "mbps", PCC, other),
@@ -170,9 +170,9 @@ def over_tcp(tables: Tables, *, much: bool) -> Sequence[Evidence]:
 
 
 def where_round_trips_vary(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of Illinois's excess that is left, over the same drawn networks."""
+    """Share of Illinois's excess that remains, over the same drawn networks."""
     own = {arm: arms.pick(tables, TABLE, "mbps", arm=arm.name) for arm in (PCC, ILLINOIS, BOTH)}
-    asked = own[PCC] / TIMES[ILLINOIS]  # network by network: all protocols met the same
+    asked = own[PCC] / TIMES[ILLINOIS]  # paired by network: all protocols ran over the same ones
     left = ratio(own[BOTH] - asked, own[ILLINOIS] - asked)
     return [
         Evidence.of(left, "of its excess over the paper's, what is left", bound, factor=100, unit="%", key="left"),
@@ -218,7 +218,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {"PCC in a changing network (its first 50 s)": scenario(PCC, 1, 10)}
 
 

@@ -1,5 +1,5 @@
-"""Convergence against stability (NSDI 2015, section 4.2.2): a second flow joins; how long until it has its share, and how
-steady is it then? The knobs are the length of an interval, the size of a trial, and the number of pairs of trials.
+"""Convergence against stability (NSDI 2015, section 4.2.2): the time until a second flow has its fair share, and its steadiness from then
+on. The knobs are the length of an interval, the size of a trial, and the number of pairs of trials.
 """
 
 from __future__ import annotations
@@ -67,16 +67,16 @@ COARSE, COARSER = (
 LOCKED = replace(PCC, name="PCC, perfect clocks", colour="black", marker="X")
 ARMS = (PCC, ONE_PAIR, PRINTED, PRINTED_ONE_PAIR, LONG, MIDDLE, SHORT, COARSE, COARSER, CUBIC, NEWRENO, LOCKED)
 FEW = (PCC, ONE_PAIR, CUBIC)
-"""One trial of each at quick scale, for pictures."""
+"""Arms with one trial each at quick scale, for pictures."""
 MANY_TRIALS = (PCC, ONE_PAIR, CUBIC)
 LIMIT_S, WATCHED_S, PICTURED_S = 60, 60, 30
-"""Time limit for convergence, and time for which a flow is then observed; at quick scale, where no claim is judged."""
+"""Time limit for convergence, and observation time after it; observation time at quick scale, where no claim is judged."""
 LEAST_TRIALS = 6
-"""Values with which a claim is judged."""
+"""Trials that a claim needs."""
 
 
 def scenario(arm: Arm, limit_s: int, then_s: int) -> Scenario:
-    """Two flows over 100 Mb/s and 30 ms, 250 packets; time enough to converge for `limit_s` and to be watched for `then_s`."""
+    """Two flows over 100 Mb/s and 30 ms, 250 packets, with `limit_s` to converge and `then_s` of observation."""
     jitter = "0 ms" if arm is LOCKED else JITTER
     return Scenario.from_dict(
         {
@@ -99,12 +99,12 @@ def scenario(arm: Arm, limit_s: int, then_s: int) -> Scenario:
 
 
 def converged(share: Array, hold: int = HOLD_S, within: float = WITHIN) -> int | None:
-    """First second from which on a flow has its fair share for `hold` seconds.
+    """First second from which on a flow keeps its fair share for `hold` seconds.
 
     Parameters
     ----------
     share
-        Goodput of each second over the fair share.
+        Ratio of each second's goodput to the fair share.
     """
     fine = np.abs(share - 1) <= within
     for t in range(share.size - hold + 1):
@@ -114,7 +114,7 @@ def converged(share: Array, hold: int = HOLD_S, within: float = WITHIN) -> int |
 
 
 def measured(share: Array, limit_s: int, then_s: int) -> dict[str, Any]:
-    """Convergence, and steadiness from then on.
+    """Convergence time, and steadiness after it.
 
     Returns
     -------
@@ -132,7 +132,7 @@ NEEDS = {"goodput": ("flow", "t_s", "goodput_bps")}
 
 
 def run(plan: Plan) -> Data:
-    """Every setting; 15 trials of PCC with two pairs and with one and of CUBIC, 6 of the others. One of each at quick scale.
+    """Every setting: 15 trials of CUBIC and of PCC with one pair and with two, 6 trials of the others. Quick scale runs one trial of each.
 
     Returns
     -------
@@ -191,7 +191,7 @@ asked = asked_where(enough)
 
 
 def both_converged(tables: Tables, one: Arm, other: Arm) -> tuple[Array, Array]:
-    """Deviations of the seeds with which the trials of two settings converged, pair by pair."""
+    """Deviations in the seeds in which the trials of both settings converged, pair by pair."""
     a, b = (arms.only(tables[TABLE], {"arm": arm.name}).select("seed", "sd").drop_nulls() for arm in (one, other))
     both = a.join(b, on="seed", suffix="_other").sort("seed")
     return both["sd"].to_numpy().astype(np.float64), both["sd_other"].to_numpy().astype(np.float64)
@@ -199,7 +199,7 @@ def both_converged(tables: Tables, one: Arm, other: Arm) -> tuple[Array, Array]:
 
 @asked
 def pairs_help(tables: Tables, *, much: bool) -> Sequence[Evidence]:
-    """Two pairs against one, pair by pair of trials with the same seed."""
+    """Two pairs against one, paired by seed."""
     found = []
     for two, one in ((PCC, ONE_PAIR), (PRINTED, PRINTED_ONE_PAIR)):
         if len(there(tables, two, one)) < 2:
@@ -224,7 +224,7 @@ def pairs_help(tables: Tables, *, much: bool) -> Sequence[Evidence]:
 
 @asked
 def knobs_trade(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Shorter intervals are faster, larger trials less steady. Measured at paper scale only."""
+    """Shorter intervals converge faster, larger trials are less steady. Measured at paper scale only."""
     if len(there(tables, LONG, SHORT, COARSER)) < 3:
         nothing = Evidence(label="settings of the knobs", value=math.nan, low=math.nan, high=math.nan, bound=bound)
         return [nothing]
@@ -310,7 +310,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {"PCC, a second flow joins": scenario(PCC, 60, 60)}
 
 

@@ -30,11 +30,12 @@ BETWEEN = (PCC, PRINTED, CUBIC, ILLINOIS)
 RTTS_MS = (9, 28, 47)
 BETWEEN_BPS = 800e6
 BETWEEN_BUFFER = 50
-"""Packets. The publication's bandwidth was reserved by a rate limiter; its buffer is not known."""
+"""Buffer, packets. The publication's bandwidth was reserved by a rate limiter whose buffer is unknown."""
 
 PROMPT = pcc("PCC as printed, reports at once", "pcc-allegro", "green", "D", feedback_flush_ms=0)
-"""The authors' receiver for incast reports each packet by itself. Others hold reports back for up to 10 ms, a hundred RTTs here, and
-the sender waits as long before it takes silence for loss."""
+"""Reports per packet, as from the authors' receiver for incast. Other receivers hold reports back for up to 10 ms, a hundred RTTs here, and
+the sender waits as long before it treats silence as loss.
+"""
 
 INCAST = pcc(
     "PCC's incast sender",
@@ -45,8 +46,7 @@ INCAST = pcc(
     utility="incast",
     feedback_flush_ms=0,
 )
-"""The authors' incast ran a sender of its own (cc_incast.h of their code): it starts at 143 Mb/s, doubles with each result, and judges by
-T - 20 x L."""
+"""Incast sender of the authors (cc_incast.h of their code): it starts at 143 Mb/s, doubles with each result, and its utility is T - 20 x L."""
 
 SLOW_START = pcc(
     "PCC's incast sender from 2 Mb/s",
@@ -58,7 +58,7 @@ SLOW_START = pcc(
     utility="incast",
     feedback_flush_ms=0,
 )
-"""Incast sender with the start of the general sender."""
+"""Incast sender with the starting rate of the general sender."""
 
 WITHIN = (INCAST, SLOW_START, PROMPT, PRINTED, PCC, CUBIC, NEWRENO)
 BLOCKS_KIB = (64, 128, 256)
@@ -68,11 +68,11 @@ WITHIN_BPS = 1e9
 WITHIN_BUFFER_KIB = 64
 MANY = 10
 SMALLER_KIB = 32
-"""For the cause of P17: a switch with too little room for the first windows of ten TCP senders."""
+"""Switch buffer for the cause of P17: too small for the first windows of ten TCP senders."""
 
 
 def incast_seeds(plan: Plan, arm: Arm, senders: int) -> int:
-    """Runs of incast: with ten senders TCP collapses in some runs and not in others, so that P17 takes many; a run has a few hundred packets."""
+    """Runs of incast. With ten senders TCP collapses in some runs only, so P17 needs many; a run has a few hundred packets."""
     many = senders == MANY and arm in (INCAST, CUBIC)
     return plan.count(quick=96 if many else 6, paper=200 if many else 20)
 
@@ -97,9 +97,7 @@ def between(arm: Arm, rtt_ms: int) -> Scenario:
 
 
 def incast(arm: Arm, senders: int, block_kib: int, *, buffer_kib: int = WITHIN_BUFFER_KIB) -> Scenario:
-    """Return senders that each send a block, all within some microseconds, through a switch with this much room for the
-    port.
-    """
+    """Return senders that each send one block, all within a few microseconds, through a switch with this buffer at the port."""
     return Scenario.from_dict(
         {
             "name": f"incast, {senders} times {block_kib} KiB, {arm.name}",
@@ -184,7 +182,7 @@ def run(plan: Plan) -> Data:
 
 
 def all_blocks(flows: pl.DataFrame) -> pl.DataFrame:
-    """Goodput of all blocks together; nothing if one did not arrive within the run."""
+    """Goodput of all blocks together; empty if a block did not arrive within the run."""
     end = (pl.col("start_s") + pl.col("completion_s")).max()
     most = pl.col("arm").replace_strict({arm.name: arm.carried(WITHIN_BPS) / 1e6 for arm in WITHIN})
     return (
@@ -204,7 +202,7 @@ BETWEEN_TABLE, INCAST_TABLE, SMALLER_TABLE = "datacentres.between", "datacentres
 
 
 def fills_reserved(tables: Tables, *, much: bool) -> Sequence[Evidence]:
-    """PCC between data centres; over Illinois and CUBIC."""
+    """PCC between data centres; its ratios to Illinois and CUBIC."""
     found = []
     for rtt in arms.values(tables, BETWEEN_TABLE, "rtt_ms"):
         found.append(
@@ -251,7 +249,7 @@ def incast_goodput(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def incast_over_tcp(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The incast sender over TCP; the general sender and the printed form for comparison."""
+    """Ratio of the incast sender to TCP; the general sender and the printed form for comparison."""
     found = []
     for arm in (INCAST, PCC, PROMPT):
         for n in _many(tables):
@@ -270,7 +268,7 @@ def incast_over_tcp(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def left_of_the_start(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Percentage of the share that is left when the same sender starts at the general one's 2 Mb/s."""
+    """Percentage of the share that remains when the same sender starts at the general sender's 2 Mb/s."""
     return [
         Evidence.of(
             arms.times(tables, INCAST_TABLE, "share", SLOW_START, INCAST, senders=n, block_kib=block),
@@ -285,7 +283,7 @@ def left_of_the_start(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def through_a_smaller_switch(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Ten senders over TCP where the switch has half the room."""
+    """Ratio of ten senders to TCP with half the switch buffer."""
     return [
         Evidence.of(
             arms.times(tables, SMALLER_TABLE, "mbps", INCAST, CUBIC, block_kib=block),
@@ -299,7 +297,7 @@ def through_a_smaller_switch(tables: Tables, bound: Bound) -> Sequence[Evidence]
 
 
 def figure(tables: Tables) -> Figure:
-    """Goodput against the number of senders; and between data centres."""
+    """Goodput against the number of senders, and between data centres."""
     within = arms.summary(tables[INCAST_TABLE], ("arm", "block_kib", "senders"), "mbps")
     apart = arms.summary(tables[BETWEEN_TABLE], ("arm", "rtt_ms"), "mbps")
 
@@ -342,7 +340,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {
         "PCC between data centres, 28 ms": between(PCC, 28),
         "PCC's incast sender, 33 senders of 256 KiB": incast(INCAST, 33, 256),

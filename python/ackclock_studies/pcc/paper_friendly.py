@@ -1,5 +1,5 @@
-"""TCP friendliness (NSDI 2015, section 4.3.1): one ordinary TCP flow against PCC flows, or against as many bundles of ten
-TCP flows each, which is what the selfish do without PCC.
+"""TCP friendliness (NSDI 2015, section 4.3.1): one ordinary TCP flow against PCC flows, or against the same number of bundles of ten TCP
+flows each, the selfish alternative to PCC.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SELFISH = (1, 2, 4)
 
 
 def scenario(arm: Arm, rate: int, rtt_ms: int, selfish: int, duration_s: int) -> Scenario:
-    """Flow 0 is the ordinary one; a buffer of one bandwidth-delay product."""
+    """Scenario with the ordinary flow as flow 0, the selfish senders, and a buffer of one bandwidth-delay product."""
     buffer = round(rate * 1e6 * rtt_ms * 1e-3 / 8 / PACKET_BYTES)
     count = selfish * (BUNDLED if arm is BUNDLE else 1)
     return Scenario.from_dict(
@@ -99,7 +99,7 @@ TABLE = "friendly.ordinary"
 
 
 def like_ten(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The ordinary flow against PCC over against bundles."""
+    """Ratio of the ordinary flow's goodput against PCC to that against bundles."""
     return [
         Evidence.of(
             arms.times(tables, TABLE, "mbps", arm, BUNDLE, path=path, selfish=n),
@@ -116,7 +116,7 @@ def like_ten(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def unfriendly(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of the ordinary flow beside one PCC flow."""
+    """Share of the ordinary flow when it competes with one PCC flow."""
     return [
         Evidence.of(
             arms.mean(tables, TABLE, "share", 100, arm=arm.name, path=path, selfish=1),
@@ -165,7 +165,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {"An ordinary flow against two of PCC": scenario(PCC, 30, 20, 2, 40)}
 
 

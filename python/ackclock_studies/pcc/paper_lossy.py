@@ -34,19 +34,17 @@ AHEAD = pcc("PCC, started at half the rate", "pcc-allegro-modong", "green", "D",
 """Differs from `PCC` in its starting rate only, to test whether the start is the cause."""
 
 LONGER = pcc("PCC, intervals of 6 RTTs", "pcc-allegro-modong", "purple", "v", ":", interval_rtts=6)
-"""Differs from `PCC` in the length of its intervals only, which gives a trial more packets: a test of the cause of P5. It runs
-only at 2 % loss.
-"""
+"""Differs from `PCC` in the length of its intervals only, which gives a trial more packets: a test of the cause of P5. It runs only at 2 % loss."""
 
 LOSSES = (0.0, 0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0)
 """Losses in each direction, percent."""
 
 UNCERTAIN = (0.5, 0.7, 1.0, 2.0)
-"""Losses, percent, at which some runs of PCC gain speed and others do not. A claim is about them."""
+"""Losses, percent, at which only some runs of PCC gain speed. A claim is about them."""
 
 
 def seeds_of(plan: Plan, arm: Arm, percent: float) -> int:
-    """Runs under light loss: many if runs are of two kinds and the claim concerns them, few if they are only shown."""
+    """Runs under light loss: many where runs fall into two kinds that a claim is about, few where they are only shown."""
     if arm in (ILLINOIS, JITTERED) and percent in GROWS:
         return arms.illinois(plan)
     if arm is PCC and percent in UNCERTAIN:
@@ -69,7 +67,7 @@ RESILIENT_AHEAD = pcc(
     utility="loss-resilient",
     start_rate_mbps=50,
 )
-"""For the reason: without the authors' fall back to the measured throughput above 200 Mb/s."""
+"""Arm for the reason: without the authors' fallback to the measured throughput above 200 Mb/s."""
 
 RESILIENTS = (RESILIENT, RESILIENT_AHEAD)
 HEAVY = (10.0, 20.0, 30.0, 40.0, 50.0)
@@ -77,7 +75,7 @@ HEAVY_FEW = (10.0, 50.0)
 
 
 def scenario(arm: Arm, percent: float, *, backwards: bool, duration_s: int) -> Scenario:
-    """Return one flow alone; a buffer of one bandwidth-delay product."""
+    """Return one flow alone, with a buffer of one bandwidth-delay product."""
     loss = {"kind": "bernoulli", "p": f"{percent:g} %"}
     way = {"rate": "100 Mbit/s", "delay": "15 ms"}
     return Scenario.from_dict(
@@ -98,7 +96,7 @@ GROWS = {0.7: 10, 2.0: 16}
 
 
 def made(arm: Arm, percent: float, *, backwards: bool) -> Scenario:
-    """Return the loss as it is run."""
+    """Return the scenario to run: that of `scenario`, with a varying round trip for the jittered arm."""
     written = scenario(arm, percent, backwards=backwards, duration_s=40)
     return arms.varying(written) if arm is JITTERED else written
 
@@ -161,12 +159,12 @@ def to_one_percent(tables: Tables) -> Sequence[Evidence]:
 
 
 def at_two_percent(tables: Tables) -> Sequence[Evidence]:
-    """Mean at 2 %, and with another start."""
+    """Mean share at 2 %, and with another start."""
     return [_share(tables, arm, 2.0, 74) for arm in (PCC, REPORTS, PRINTED, AHEAD)]
 
 
 def get_going(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of runs that get going at 2 %."""
+    """Share of runs that gain speed at 2 %."""
     found = []
     for arm in (PCC, REPORTS, PRINTED, AHEAD):
         share = arms.pick(tables, TABLE, "share", kind="light", arm=arm.name, loss=2.0)
@@ -186,7 +184,7 @@ def get_going(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def with_longer(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Intervals that hold more packets: do runs get going?"""
+    """Share of runs that gain speed with intervals that contain more packets."""
     share = arms.pick(tables, TABLE, "share", kind="light", arm=LONGER.name, loss=2.0)
     going = proportion_interval(int((share >= 0.74).sum()), share.size)
     label = f"{LONGER.name}, 2 %: runs with 74 % or more"
@@ -217,7 +215,7 @@ def over_illinois(tables: Tables, *, much: bool) -> Sequence[Evidence]:
 
 
 def with_jitter(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of Illinois's excess that is left where the round trip varies by itself."""
+    """Share of Illinois's excess that remains on a path whose round trip varies."""
     found = []
     for p, times in GROWS.items():
         left = arms.excess(tables, TABLE, JITTERED, times, kind="light", loss=p)
@@ -285,7 +283,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {
         "PCC, 2 % of loss both ways": scenario(PCC, 2.0, backwards=True, duration_s=40),
         "PCC, loss-resilient, 50 % of loss": scenario(RESILIENT, 50.0, backwards=False, duration_s=40),

@@ -1,6 +1,4 @@
-"""Power (NSDI 2015, section 4.4.1): throughput over delay where each flow has a queue of its own, with CoDel or deep and
-without.
-"""
+"""Power (NSDI 2015, section 4.4.1): throughput over delay with a separate queue for each flow, with CoDel or deep and without."""
 
 from __future__ import annotations
 
@@ -40,17 +38,17 @@ CAPPED = pcc(
     utility="latency-paper",
     max_rate_mbps=CEILING_MBPS,
 )
-"""For the cause of P23: a fortieth below the share, so that the queue cannot stand; nothing else differs."""
+"""Arm for the cause of P23: limited to a fortieth below the share, so that no queue can stand, and otherwise equal."""
 TRIALS = (
     pcc("latency utility of the paper, trials and steps of 10 %", "pcc-allegro-modong", "orange", "v", utility="latency-paper", epsilon_min=0.1, epsilon_max=0.1, step=0.1),
     pcc("latency utility of the paper, intervals of 3 RTTs", "pcc-allegro-modong", "orange", "<", utility="latency-paper", interval_rtts=3),
 )  # fmt: skip
-"""Trials of other settings that might empty the queue, too."""
+"""Arms with other settings that might also empty the queue."""
 ARMS = (SHIPPED, PAPER, PCC, CUBIC)
 DEEP, CODEL = "deep queues", "CoDel"
 
 QUEUES: dict[str, dict[str, str]] = {
-    # a target that is never missed
+    # target so high that CoDel never drops
     DEEP: {"kind": "fq-codel", "limit": "1000 packets", "target": "100 s", "interval": "1000 s"},
     CODEL: {"kind": "fq-codel", "limit": "1000 packets"},
 }
@@ -59,7 +57,7 @@ FLOWS = 2
 
 
 def scenario(arm: Arm, queue: str, duration_s: int) -> Scenario:
-    """Two flows of a kind over 40 Mb/s and 20 ms, a queue for each."""
+    """Two flows of one kind over 40 Mb/s and 20 ms, with a queue for each."""
     return Scenario.from_dict(
         {
             "name": f"power, {arm.name}, {queue}",
@@ -116,9 +114,7 @@ def power(tables: Tables, arm: Arm, queue: str) -> Array:
 
 
 def without_a_standing_queue(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Power of a sender held just below its share, so that no queue can stand; larger trials and shorter intervals
-    beside.
-    """
+    """Power of a sender limited to just below its share, so that no queue can stand; larger trials and shorter intervals for context."""
     base = power(tables, CUBIC, CODEL)
     found = []
     for arm in (CAPPED, *TRIALS):
@@ -204,7 +200,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {"PCC's latency utility, deep queues": scenario(PAPER, DEEP, 60)}
 
 

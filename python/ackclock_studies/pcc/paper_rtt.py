@@ -1,4 +1,4 @@
-"""RTT unfairness (NSDI 2015, section 4.1.5): a short flow of 10 ms against one of 20 to 100 ms that is there before it."""
+"""RTT unfairness (NSDI 2015, section 4.1.5): a flow with a short RTT of 10 ms against an earlier one of 20 to 100 ms."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ START_S = 5
 
 
 def scenario(arm: Arm, long_ms: int, both_s: int) -> Scenario:
-    """100 Mb/s with the short flow's bandwidth-delay product as buffer; flow 0 is the long one."""
+    """100 Mb/s, with the short flow's bandwidth-delay product as buffer; flow 0 is the long one."""
 
     def access(rtt_ms: int) -> dict[str, str]:
         return {"rate": "1 Gbit/s", "delay": f"{rtt_ms / 2 - 1.5:g} ms", "jitter": JITTER}
@@ -68,7 +68,7 @@ def run(plan: Plan) -> Data:
     Returns
     -------
     Data
-        `rtt.ratio`: arm, long_ms, seed, long_mbps, short_mbps (while both are there), ratio.
+        `rtt.ratio`: arm, long_ms, seed, long_mbps, short_mbps (while both are active), ratio.
     """
     quick = plan.scale == "quick"
     seeds = plan.count(quick=3, paper=6)
@@ -89,7 +89,7 @@ def run(plan: Plan) -> Data:
 
 
 def ratios(goodput: pl.DataFrame) -> pl.DataFrame:
-    """Goodput of both flows while both are there, and long over short."""
+    """Goodput of both flows while both are active, and the ratio of long to short."""
     mbps = pl.col("goodput_bps") / 1e6
     return (
         goodput.filter(pl.col("t_s") > START_S)
@@ -124,7 +124,7 @@ def near_one(tables: Tables) -> Sequence[Evidence]:
 
 
 def falls(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """TCP at 20 ms less at 100 ms."""
+    """TCP's ratio at 20 ms minus that at 100 ms."""
     return [
         Evidence.of(
             minus(*(arms.mean(tables, TABLE, "ratio", arm=arm.name, long_ms=ms) for ms in (LONG_MS[0], LONG_MS[-1]))),
@@ -174,7 +174,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {"PCC, 100 ms against 10 ms": scenario(PCC, 100, 100)}
 
 

@@ -33,11 +33,11 @@ BUFFERS = (1_500, 3_000, 7_500, 15_000, 30_000, 75_000, 150_000, 375_000, 1_000_
 """Buffers, bytes."""
 
 ASKED = (7_500, 1_000_000)
-"""Buffers that claims name; no others are run at quick scale."""
+"""Buffers that claims name, the only ones at quick scale."""
 
 DURATION_S = 100
 START_S = 20
-"""Seconds that count as start where the start is left out."""
+"""Length of the start-up, s, in measurements that exclude it."""
 
 
 def scenario(arm: Arm, buffer: int) -> Scenario:
@@ -62,7 +62,7 @@ def scenario(arm: Arm, buffer: int) -> Scenario:
 
 
 def made(arm: Arm, buffer: int) -> Scenario:
-    """Return the buffer as it is run."""
+    """Return the scenario to run: that of `scenario`, with a varying round trip for the arms in `NOISES` that ask for it."""
     written = scenario(arm, buffer)
     return arms.varying(written) if NOISES.get(arm) else written
 
@@ -111,7 +111,7 @@ def run(plan: Plan) -> Data:
 TABLE = "satellite.flows"
 DEEP = BUFFERS[-1]
 TIMES = 54
-"""Ratio of PCC's goodput to Illinois' at that buffer, in the paper."""
+"""Ratio of PCC's goodput to Illinois' at the deepest buffer, in the paper."""
 
 
 def fills_behind_five_packets(tables: Tables) -> Sequence[Evidence]:
@@ -166,7 +166,7 @@ def beats_illinois(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def where_round_trips_vary(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Remaining share of Illinois's excess; also with each of the two changes alone."""
+    """Share of Illinois's excess that remains; also with each of the two changes alone."""
     found = []
     for arm in NOISES:
         left = arms.excess(tables, TABLE, arm, TIMES, buffer=DEEP)
@@ -207,7 +207,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """One scenario as written."""
+    """One exported scenario, by name."""
     return {"PCC over a satellite, 7.5 kB": scenario(PCC, 7_500)}
 
 

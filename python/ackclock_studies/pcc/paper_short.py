@@ -30,11 +30,11 @@ RATE_BPS = 15e6
 FLOW_BYTES = 100_000
 FLOWS = 500
 LOADS = (5, 15, 25, 35, 45, 55, 65, 75)
-"""Percent: packets of all flows, each sent once, relative to the link's capacity."""
+"""Loads, percent: packets of all flows, each counted once, relative to the link's capacity."""
 
 FEW = (5, 45, 75)
 SILENT = pcc("PCC, sends nothing twice unasked", "pcc-allegro-modong", "green", "D", ":", fills_up=False)
-"""The authors' sender sends data again that is not acknowledged rather than idle: at the end of each flow, for an RTT."""
+"""Arm without needless retransmissions. The authors' sender retransmits unacknowledged data rather than idle: at the end of each flow, for one RTT."""
 
 TCP10 = tcp("TCP, 10 segments at first", "cubic", "orange", "^")
 TCP1 = tcp("TCP, 1 segment at first", "cubic", "purple", "P", "--", initial_window=1)
@@ -43,7 +43,7 @@ RTT_S = 0.060
 
 
 def scenario(arm: Arm, load: int) -> Scenario:
-    """500 flows, a Poisson process; the buffer is a bandwidth-delay product."""
+    """500 flows of a Poisson process; the buffer is one bandwidth-delay product."""
     packets = -(-FLOW_BYTES // arm.payload)
     mean_s = packets * PACKET_BYTES * 8 / RATE_BPS / (load / 100)
     # far beyond the last start: twenty standard deviations of it, and a minute for the last flows
@@ -101,7 +101,7 @@ def run(plan: Plan) -> Data:
 
 
 def completion(flows: pl.DataFrame) -> pl.DataFrame:
-    """Numbers of each run."""
+    """Measured values of each run."""
     t = pl.col("completion_s")
     return flows.group_by("arm", "load", "seed", maintain_order=True).agg(
         t.median().alias("median_s"),
@@ -123,7 +123,7 @@ def _slower(tables: Tables, arm: Arm, base: Arm, load: int, column: str, *, weig
 
 
 def median_is_tcps(tables: Tables) -> Sequence[Evidence]:
-    """Median completion at every load."""
+    """Median completion time at every load."""
     return [
         _slower(tables, arm, base, load, "median_s", weighs=arm is PCC and base is TCP10)
         for arm in (PCC, SILENT, PRINTED)
@@ -133,7 +133,7 @@ def median_is_tcps(tables: Tables) -> Sequence[Evidence]:
 
 
 def tail_is_tcps(tables: Tables) -> Sequence[Evidence]:
-    """95th percentile at every load."""
+    """95th percentile of completion times at every load."""
     return [
         _slower(tables, arm, TCP10, load, "p95_s", weighs=arm is PCC)
         for arm in (PCC, SILENT, PRINTED)
@@ -142,17 +142,17 @@ def tail_is_tcps(tables: Tables) -> Sequence[Evidence]:
 
 
 LIGHT, HEAVY = 5, (45, 75)
-"""Loads at which the two causes are tested: flows hardly meet, and flows share the link."""
+"""Loads at which the two causes are tested: flows hardly overlap, and flows share the link."""
 
 
 def against_one_segment(tables: Tables, bound: Bound, *, column: str) -> Sequence[Evidence]:
-    """PCC against TCP that begins with one segment, where flows hardly meet."""
+    """PCC against TCP with an initial window of one segment, at a load where flows hardly overlap."""
     ratio = quotient(*(arms.mean(tables, TABLE, column, arm=a.name, load=LIGHT) for a in (PCC, TCP1)))
     return [Evidence.of(ratio, f"load {LIGHT} %: {PCC.name} over {TCP1.name}", bound, unit="times")]
 
 
 def without_copies(tables: Tables, bound: Bound, *, column: str) -> Sequence[Evidence]:
-    """PCC against itself without the copies, where flows share the link."""
+    """PCC against itself without the copies, at a load where flows share the link."""
     return [
         Evidence.of(
             quotient(*(arms.mean(tables, TABLE, column, arm=a.name, load=load) for a in (PCC, SILENT))),
@@ -194,7 +194,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {"PCC, short flows at 45 %": scenario(PCC, 45)}
 
 

@@ -1,10 +1,10 @@
-"""Four flows on machines with few processors: what takes fairness from PCC, one cause at a time (C12 to C14).
+"""Four flows on machines with few processors: the causes of PCC's unfairness, one at a time (C12 to C14).
 
-What a busy machine does to a sender that spins was measured on a real one: four senders of UDP at 25 Mb/s each, which spin until
-their next departure, and their four receivers, on loopback and two processors that others used, too (8 s, Linux). The senders were
-without a processor for 53 to 59 % of the time, 1.0 ms in the median and 2.4 ms on average, one time in a hundred 26 to 40 ms; between
-two such stalls they had 0.5 ms in the median and 1.4 ms on average. Of the rate asked for they reached 41 to 46 %. The coefficient of variation of
-the gaps between departures was 3.0 to 3.3.
+The effect of a busy machine on a spinning sender was measured on a real one, on loopback (8 s, Linux): four UDP senders at 25 Mb/s each,
+which spin until their next departure, and their four receivers, on two processors that other programs also used. The senders were without a
+processor for 53 to 59 % of the time. A stall lasted 1.0 ms in the median, 2.4 ms on average and 26 to 40 ms at the 99th percentile; between
+two stalls they ran for 0.5 ms in the median and 1.4 ms on average. They reached 41 to 46 % of the requested rate. The coefficient of
+variation of the gaps between departures was 3.0 to 3.3.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ BUSY: dict[str, Any] = {
     "catch_up": "none",
     "receives_on": True,
 }
-"""Lognormal distributions with the medians and means that were measured."""
+"""Lognormal distributions with the measured medians and means."""
 
 ENOUGH = "processors enough"
 TWO, ONE = testbed.LARGE, testbed.MEDIUM
@@ -72,10 +72,10 @@ HOSTS: dict[str, Model] = {
     SLACK: mininet({"tick": "50 us"}),
     BATCHED: mininet({"receive_interval": "1 ms"}, both=True),
 }
-"""All on Mininet's link, so that nothing but the host differs from `ENOUGH`."""
+"""Hosts, all on Mininet's link, so that they differ from `ENOUGH` in the host only."""
 
 FEW = (TWO, ONE, TURNS, STOLEN, MADE_UP)
-"""Numbers at quick scale, at which one run of each makes a picture and no claim is judged."""
+"""Hosts at quick scale, where one run of each makes a picture and no claim is judged."""
 
 asked = in_enough_runs("processors.shares")
 
@@ -103,12 +103,12 @@ AS_READ = {
     "timer slack": SLACK,
     "receivers": BATCHED,
 }
-"""Reading -> host that models two processors."""
+"""Reading -> host model with two processors."""
 
 
 def run(plan: Plan) -> Data:
-    """Four flows that begin 5 s apart, together for 200 s (50 s at quick scale), on every host with few processors. With processors enough they are the runs of experiment
-    `depth`, seed by seed, PCC's and CUBIC's.
+    """Four flows that start 5 s apart, together for 200 s (50 s at quick scale), on every host with few processors. The runs with enough
+    processors are those of experiment `depth`, seed by seed, for PCC and CUBIC.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def run(plan: Plan) -> Data:
 
 
 def pick(tables: Tables, host: str, column: str, controller: str = PCC) -> Array:
-    """A column, one value per seed; with processors enough that of `depth`, in the seeds that ran on the other hosts."""
+    """A column, one value per seed; with enough processors that of `depth`, in the seeds that also ran on the other hosts."""
     table = tables["processors.shares"]
     if host == ENOUGH:
         return depth(tables, controller, LIMIT, column)[: table["seed"].n_unique()]
@@ -149,7 +149,7 @@ def _two(tables: Tables) -> str:
 
 
 def less_fair(tables: Tables, host: str) -> Estimate:
-    """Index with processors enough, less that on a host; paired by seed."""
+    """Index with enough processors minus that on a host; paired by seed."""
     return mean_over_runs(pick(tables, ENOUGH, "jain") - pick(tables, host, "jain"))
 
 
@@ -159,7 +159,7 @@ STEADIER = above(0, margin=0.1)
 
 @asked
 def c12(tables: Tables) -> Sequence[Evidence]:
-    """Two processors: between."""
+    """Two processors: still fairer and steadier than CUBIC, but less steady than with enough processors."""
     host = _two(tables)
     index, sd = ([pick(tables, host, column), pick(tables, ENOUGH, column, CUBIC)] for column in ("jain", "sd_mbps"))
     more = sd[0] - pick(tables, ENOUGH, "sd_mbps")
@@ -180,7 +180,7 @@ def c13(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 @asked
 def c13_total(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The share of 30 % of the link."""
+    """Share of 30 % of the link."""
     label = "total of four flows, of 100 Mb/s (fitted by the cost)"
     return [Evidence.of(mean_over_runs(pick(tables, ONE, "total_mbps")), label, bound, unit="%", key="total")]
 
@@ -190,7 +190,7 @@ LESS_FAIR = above(0, margin=0.01)
 
 @asked
 def c14(tables: Tables) -> Sequence[Evidence]:
-    """Fewer processors, less fairness; the effect of each other model of a busy machine is also shown."""
+    """Fewer processors, less fairness; the effect of each other model of a busy machine for context."""
     main = TAKEN.of(tables) == TAKEN.main
     weighing = (TWO, ONE) if main else (_two(tables),)
     found = [
@@ -215,14 +215,14 @@ _KEYS = {TURNS: "turns", STOLEN: "stolen", MADE_UP: "made_up", MEASURED: "measur
 
 @asked
 def without_cost(tables: Tables) -> Sequence[Evidence]:
-    """Two processors whose packets cost nothing: the order is the publication's."""
+    """Two processors without a cost per packet: the order is the publication's."""
     more = mean_over_runs(pick(tables, TWO, "jain") - pick(tables, TURNS, "jain"))
     return [Evidence.of(more, "index on 2 processors, with the cost less without", LESS_FAIR, key="cost")]
 
 
 @asked
 def made_up(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Unfairness that remains if stalls of the same length are made up for."""
+    """Unfairness that remains if the sender catches up after stalls of the same length."""
     lost, back = (pick(tables, ENOUGH, "jain") - pick(tables, host, "jain") for host in (STOLEN, MADE_UP))
     return [
         Evidence.of(mean_over_runs(lost), "stalls that are lost: index, enough less", LESS_FAIR, key="lost"),
@@ -272,7 +272,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {f"PCC, four flows, {host}": abreast(PCC, LIMIT, host=HOSTS[host]) for host in (TWO, STOLEN, MEASURED)}
 
 

@@ -1,7 +1,7 @@
 """The sweep against an independent implementation: a prototype's table of goodput over capacity, cell by cell.
 
-The prototype is packet-level as well: one flow, tail drop, perfect reports for each packet, no retransmissions, 30 s, two seeds. Where
-its stalls are long and seldom, two seeds of 30 s hold few of them.
+The prototype is also packet-level: one flow, tail drop, perfect reports for each packet, no retransmissions, 30 s, two seeds. Its long,
+rare stalls occur only a few times in two seeds of 30 s.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ackclock_studies.pcc import sweep
 from ackclock_studies.pcc.testbed import IDEAL, LONG, MININET, NO_CATCH_UP, OFTEN, PCC, RARE, TENTH, TESTBED
 
 WITHIN = 0.08
-"""Required agreement."""
+"""Agreement required between the two."""
 
 SIZES = (5, 10, 20, 30, 50, 60, 100, 150, 275)
 FOUND: dict[str, tuple[float, ...]] = {
@@ -31,11 +31,11 @@ FOUND: dict[str, tuple[float, ...]] = {
 """Goodput over capacity by size."""
 CLOCK_SIZES = (1, 2, 3, 4, 6, 10, 15)
 CLOCK = (0.23, 0.35, 0.46, 0.58, 0.81, 0.98, 0.98)
-"""Goodput over capacity with a clock of 1 ms, by `CLOCK_SIZES`."""
+"""Goodput over capacity with a 1 ms clock, by `CLOCK_SIZES`."""
 
 
 def cells(tables: Tables) -> pl.DataFrame:
-    """Every cell that both have: model, buffer, ours, theirs, difference."""
+    """Cells present in both tables: model, buffer, ours, theirs, difference."""
     theirs = [(model, q, x) for model, row in FOUND.items() for q, x in zip(SIZES, row, strict=True)]
     theirs += [(TESTBED, q, x) for q, x in zip(CLOCK_SIZES, CLOCK, strict=True)]
     table = pl.DataFrame(theirs, schema={"model": pl.String, "buffer": pl.Int64, "theirs": pl.Float64}, orient="row")

@@ -1,6 +1,6 @@
 """Every sentence and figure of the blog, with its outcome.
 
-The papers' sentences are the claims themselves, which follow.
+The papers' sentences are the claims themselves, which follow them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Four flows that come and go: Jain's index and standard deviation by number of active flows, and against the buffer.
+"""Four flows that come and go: Jain's index and standard deviation by number of active flows, and by buffer size.
 
 Length: two experiments with five claims on the same two numbers.
 """
@@ -54,12 +54,10 @@ RUNS = ((BARE, PCC), (BARE, CUBIC), (MININET, PCC), (MININET, CUBIC))
 """Environment and protocol."""
 
 STRETCHES = 6
-"""Each begins when a flow begins or ends. A seventh, in which the last flow is alone, is left out: no claim asks of one flow."""
+"""Stretches, each from one start or end of a flow to the next. A seventh, with the last flow alone, is left out: no claim concerns a single flow."""
 
 STRETCH_S, SHORT_S = 500, 10
-"""Lengths of stretches: the publication's, and that of quick scale, for pictures. No claim is judged on another length
-than its own.
-"""
+"""Lengths of stretches: the publication's, and quick scale's, for pictures. A claim is judged at its own length only."""
 
 NOISE = Reading(
     name="noise",
@@ -75,20 +73,20 @@ FEW_LIMITS = (250, 500)
 """Sizes at quick scale."""
 TOGETHER_S, APART_S = 200, 5
 PICTURED_S = 50
-"""Together at quick scale, which makes pictures: no claim is asked of four flows that have less than `TOGETHER_S`."""
+"""Time together at quick scale, for pictures: no claim is judged on four flows that share less than `TOGETHER_S`."""
 
 EXACT, CLOCKED = "exact", "clock of 1 ms"
 DEPARTURES: dict[str, Model] = {EXACT: testbed.WISHBONE[MININET], CLOCKED: testbed.mininet(testbed.CLOCK)}
-"""When paced senders leave, on Mininet's link: for the cause of C18. TCP is not paced, and runs with exact hosts alone."""
+"""Departure models of paced senders on Mininet's link, for the cause of C18. TCP is not paced and runs with exact hosts only."""
 
 
 def active(stretch: int) -> list[int]:
-    """Flows that are active in a stretch, 0 to 6."""
+    """Flows that are active in a stretch, by number from 0 to 6."""
     return [i for i in range(FLOWS) if i <= stretch < i + 4]
 
 
 def run(plan: Plan) -> Data:
-    """PCC and CUBIC on bare metal and in Mininet; stretches of 500 s, or of 10 s at quick scale, where no claim is asked of them.
+    """PCC and CUBIC on bare metal and in Mininet; stretches of 500 s, or of 10 s at quick scale, where no claim is judged.
 
     Returns
     -------
@@ -114,13 +112,13 @@ def run(plan: Plan) -> Data:
 
 
 def come_and_go(model: str | Model, controller: str, unit: int, *, jitter: str = "0 s") -> Scenario:
-    """Flow i begins at i stretches and writes for four."""
+    """Scenario in which flow i starts after i stretches and writes for four."""
     made = testbed.wishbone(model, controller, unit, jitter=jitter)
     return made.set("duration", f"{STRETCHES * unit} s")
 
 
 def run_depth(plan: Plan) -> Data:
-    """Four flows that begin 5 s apart in Mininet, behind several limits; 200 s together, or 50 s and one run of each at quick scale.
+    """Four flows that start 5 s apart in Mininet, behind several limits; 200 s together, or 50 s and one run of each at quick scale.
 
     Returns
     -------
@@ -148,7 +146,7 @@ def together_s(plan: Plan) -> int:
 
 
 def abreast(controller: str, limit: int, *, host: str | Model = MININET, together_s: int = TOGETHER_S) -> Scenario:
-    """Four flows behind a limit, the last from 15 s on; they write to the end."""
+    """Four flows behind a limit, the last from 15 s on; all write to the end."""
     written = testbed.wishbone(host, controller, APART_S, limit=limit)
     length = (FLOWS - 1) * APART_S + together_s
     flows = [{k: v for k, v in flow.items() if k != "stop"} for flow in written.to_dict()["flows"]]
@@ -156,7 +154,7 @@ def abreast(controller: str, limit: int, *, host: str | Model = MININET, togethe
 
 
 def shares_together(batch: Batch, *, together_s: int = TOGETHER_S) -> pl.DataFrame:
-    """Numbers of each run, of the time in which all flows are there."""
+    """Measured values of each run, over the time in which all flows are active."""
     begin = (FLOWS - 1) * APART_S
     rows = []
     for seed in batch.seeds:
@@ -176,7 +174,7 @@ def numbers(own: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float]:
 
 
 def all_windows(batch: Batch, *, unit: int) -> pl.DataFrame:
-    """Numbers of each window of each run."""
+    """Measured values of each window of each run."""
     rows = [
         {"seed": seed, **row}
         for seed in batch.seeds
@@ -186,7 +184,7 @@ def all_windows(batch: Batch, *, unit: int) -> pl.DataFrame:
 
 
 def first_series(batch: Batch, *, unit: int) -> pl.DataFrame:
-    """Goodput of each flow and second in the first run."""
+    """Goodput of each flow, second by second, in the first run."""
     found = testbed.series(batch.goodput.filter(pl.col("seed") == batch.seeds[0]), FLOWS, STRETCHES * unit)
     t = np.arange(1.0, STRETCHES * unit + 1)
     return pl.concat(
@@ -198,7 +196,7 @@ def first_series(batch: Batch, *, unit: int) -> pl.DataFrame:
 
 
 def windows(found: np.ndarray[Any, np.dtype[np.float64]], unit: int) -> list[dict[str, Any]]:
-    """Numbers of each window of a run, whose rows are seconds and whose columns are flows."""
+    """Measured values of each window of a run, given a row per second and a column per flow."""
     rows = []
     length = unit // WINDOWS
     for start in range(0, STRETCHES * unit, length):
@@ -208,16 +206,14 @@ def windows(found: np.ndarray[Any, np.dtype[np.float64]], unit: int) -> list[dic
 
 
 def pick(tables: Tables, host: str, controller: str, flows: int | None, column: str) -> Array:
-    """Mean over the windows with this many active flows, one value per seed; None: with two or more, the course of the
-    experiment.
-    """
+    """Mean over the windows with this many active flows, one value per seed; `None`: with two or more flows, the whole course of the experiment."""
     active = pl.col("flows") >= 2 if flows is None else pl.col("flows") == flows
     t = tables["sharing.windows"].filter((pl.col("host") == host) & (pl.col("cc") == controller) & active)
     return t.group_by("seed").agg(pl.col(column).mean()).sort("seed")[column].to_numpy().astype(np.float64)
 
 
 def asked_where(enough: Callable[[Tables], bool]) -> Callable[[Measure[P]], Measure[P]]:
-    """A measurement that is skipped on insufficient tables."""
+    """Wrap a measurement so that it is skipped if its tables are insufficient."""
 
     def wrap(measure: Measure[P]) -> Measure[P]:
         @wraps(measure)
@@ -231,12 +227,12 @@ def asked_where(enough: Callable[[Tables], bool]) -> Callable[[Measure[P]], Meas
 
 
 def at_length(measure: Measure[P]) -> Measure[P]:
-    """A measurement over windows of 100 s, which is skipped on the short stretches of quick scale."""
+    """Wrap a measurement over windows of 100 s so that it is skipped on the short stretches of quick scale."""
     return asked_where(lambda tables: tables["sharing.series"]["t_s"].max() == STRETCHES * STRETCH_S)(measure)
 
 
 LEAST_RUNS = 6
-"""Runs of four flows together that a claim needs. Quick scale has one run of each kind, for pictures."""
+"""Runs of four flows that a claim needs. Quick scale has one run of each kind, for pictures."""
 
 
 def enough(tables: Tables, table: str) -> bool:
@@ -245,12 +241,12 @@ def enough(tables: Tables, table: str) -> bool:
 
 
 def in_enough_runs(table: str) -> Callable[[Measure[P]], Measure[P]]:
-    """A measurement that is skipped on fewer or shorter runs of four flows."""
+    """Wrap a measurement so that it is skipped on fewer or shorter runs of four flows."""
     return asked_where(lambda tables: enough(tables, table))
 
 
 def not_asked(found: Sequence[Evidence]) -> list[Evidence]:
-    """Evidence in place of numbers that would answer another question."""
+    """Empty evidence, in place of numbers that would answer another question."""
     nothing = math.nan
     return [
         replace(e, label=f"{e.label} (not asked at this scale)", value=nothing, low=nothing, high=nothing, seeds=0)
@@ -380,7 +376,7 @@ def _index(tables: Tables, host: str, n: int, bound: Any, *, key: str = "", weig
 
 
 def _over_cubic(tables: Tables, host: str, column: str, *, key: str = "") -> list[Evidence]:
-    """PCC against CUBIC, both in an environment, over the course of the experiment and by number of flows: index higher, or deviation lower."""
+    """PCC against CUBIC in one environment, over the whole experiment and by number of flows: higher index, or lower deviation."""
     sign, name, unit, bound = (
         (1, "index, PCC less CUBIC", "", FAIRER)
         if column == "jain"
@@ -428,7 +424,7 @@ def c11(tables: Tables) -> Sequence[Evidence]:
 
 @at_length
 def c11_significantly(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Half of CUBIC's unfairness and deviation."""
+    """At most half of CUBIC's unfairness and deviation."""
     found = []
     for n in (None, 2, 3, 4):
         for column, name in (("jain", "1 less index"), ("sd_mbps", "deviation")):
@@ -443,7 +439,7 @@ def c11_significantly(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 @in_enough_runs("depth.shares")
 def c18(tables: Tables) -> Sequence[Evidence]:
-    """Jain's index against the buffer: fairness needs one that is big enough."""
+    """Jain's index against the buffer: fairness needs a large enough buffer."""
     found = []
     for limit in sorted(tables["depth.shares"]["limit"].unique()):
         p, c = (depth(tables, cc, limit, "jain") for cc in (PCC, CUBIC))
@@ -461,7 +457,7 @@ def c18(tables: Tables) -> Sequence[Evidence]:
 
 @in_enough_runs("depth.shares")
 def c18_clocked(tables: Tables) -> Sequence[Evidence]:
-    """Index with senders that wake at a kernel's clock: PCC against CUBIC, and against itself with exact departures."""
+    """Index with senders that wake up at a kernel's clock: PCC against CUBIC, and against itself with exact departures."""
     found = []
     for limit in FEW_LIMITS:
         late = depth(tables, PCC, limit, "jain", hosts=CLOCKED)
@@ -504,7 +500,7 @@ def f6_steadier(tables: Tables) -> Sequence[Evidence]:
 
 
 def sharing_table(tables: Tables) -> Table:
-    """Index, deviation, total."""
+    """Table of index, deviation and total."""
     rows: list[tuple[TableCell | str, ...]] = []
     for host, controller in RUNS:
         for n in (2, 3, 4):
@@ -538,7 +534,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {
         "PCC, four flows in Mininet": come_and_go(MININET, PCC, STRETCH_S),
         "CUBIC, four flows on bare metal": come_and_go(BARE, CUBIC, STRETCH_S),

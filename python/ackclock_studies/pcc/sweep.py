@@ -110,22 +110,22 @@ FORM = Reading(
 ASKED = (NEAR, STALLED, LATE, CORE, testbed.PACED)
 """Models on which claims rest, besides the links."""
 SEVERAL = (*ENVIRONMENTS, *ASKED, NEWER)
-"""Models that run under several seeds."""
+"""Models that run with several seeds."""
 CAUSED = (10, 20, 50)
-"""Sizes of the cause of C2, whose link is run at no other."""
+"""Sizes for the cause of C2, the only ones its link is run at."""
 NEEDED = {PCC: (4, 6, 8), CUBIC: (30, 40, 50)}
-"""Sizes of the cause of F1: around the smallest size with which each protocol has 90 % of the link."""
+"""Sizes for the cause of F1: around the smallest size at which each protocol reaches 90 % of the link."""
 FEWEST, FEWER = (20, 275), (6, 10, 20, 50, 100, 275)
-"""Sizes of the others, at quick scale and at paper scale."""
+"""Sizes of the other models, at quick scale and at paper scale."""
 BETWEEN = (6, 10, 20, 50, 100, 275)
 """Sizes of `ASKED` at quick scale."""
 
 
 def run(plan: Plan) -> Data:
-    """One flow, alone, 60 s with start-up. Models on which no claim rests run once at each size.
+    """One flow alone, 60 s with start-up. Models that no claim rests on run once at each size.
 
-    Where nothing is left to chance one run stands for all seeds, and where two models are the same to a protocol
-    (`testbed.TWINS`) one of them is run. Readings other than the main one leave out models on which no claim rests.
+    A deterministic run stands for all seeds. Where two models are equal for a protocol (`testbed.TWINS`), only one of them is run. Readings
+    other than the main one leave out models that no claim rests on.
 
     Returns
     -------
@@ -179,7 +179,7 @@ def _sizes(
 
 
 def shares(batch: Batch, *, payload: int, duration_s: float) -> pl.DataFrame:
-    """Columns that are kept of a cell's runs."""
+    """Columns kept from the runs of a cell."""
     return batch.flows.select(
         "seed",
         (pl.col("goodput_bps") / (RATE_BPS * payload / PACKET_BYTES)).alias("share"),
@@ -190,7 +190,7 @@ def shares(batch: Batch, *, payload: int, duration_s: float) -> pl.DataFrame:
 
 
 def spread(rows: pl.DataFrame, seeds: int) -> pl.DataFrame:
-    """A row for each seed where one run stands for all, as nothing is left to chance, and the rows of models that are the same to a protocol."""
+    """Rows completed: a deterministic run repeated for every seed, and the runs of twin models under both names."""
     exact = [name for name, model in MODELS.items() if not model.draws]
     few = (pl.col("cc") == CUBIC) & pl.col("model").is_in(exact)
     once = rows.filter(few)
@@ -225,7 +225,7 @@ def models(tables: Tables) -> list[str]:
 
 
 def gap(tables: Tables, model: str, controller: str, packets: int, *, base: str = BARE) -> Estimate:
-    """Points of the link's capacity by which a model falls short of bare metal; positive is worse."""
+    """Points of the link's capacity by which a model falls short of bare metal; positive means less than bare metal."""
     here, there = (pick(tables, name, controller, packets) for name in (base, model))
     runs = min(here.size, there.size)
     return mean_over_runs(
@@ -234,7 +234,7 @@ def gap(tables: Tables, model: str, controller: str, packets: int, *, base: str 
 
 
 def chance(model: str, controller: str) -> bool:
-    """Whether runs of a controller in a model differ from seed to seed: PCC draws, and so do hosts that stall."""
+    """Whether runs of a controller in a model differ between seeds: PCC draws random numbers, and so do hosts that stall."""
     return controller == PCC or MODELS[TWINS.get((model, controller), model)].draws
 
 
@@ -256,7 +256,7 @@ def means(tables: Tables) -> pl.DataFrame:
 
 
 PUBLISHED = {PCC: ((1, 0.25), (6, 0.9)), CUBIC: ((6, 0.02),)}
-"""Packets and share of the link, figure 7 of the paper as known from memory."""
+"""Points of figure 7 of the paper as (packets, share of the link), from memory."""
 
 PANELS = ((BARE, "bare metal (dummynet, exact hosts)"), (MININET, "virtual machine (Mininet's link)"))
 LOOKS: dict[str, dict[str, Any]] = {
@@ -266,13 +266,13 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 
 SPOKEN_OF = 20
-"""Packets of the buffer that the headline speaks of."""
+"""Buffer in the headline, packets."""
 TICKS = (1, 2, 6, 20, 50, 100, 200)
-"""Packets; the axis has kB."""
+"""Axis ticks, packets; the axis shows kB."""
 
 
 def figure(tables: Tables) -> Figure:
-    """Goodput against the buffer as the publication draws it: a panel for each environment, PCC and CUBIC in it."""
+    """Goodput against the buffer as in the publication: a panel for each environment, with PCC and CUBIC."""
     table = means(tables)
 
     def draw() -> Any:
@@ -335,7 +335,7 @@ def _ratio(tables: Tables, q: int, model: str = BARE) -> Estimate:
 
 
 def needed(tables: Tables, controller: str, model: str = BARE, share: float = 0.9) -> Array:
-    """The smallest buffer, packets, from which on a protocol has this share of the link; one value per seed, infinite if none."""
+    """The smallest buffer, packets, from which on a protocol keeps this share of the link; one value per seed, infinite if none."""
     known = [q for q in sizes(tables, model) if pick(tables, model, controller, q).size]
     table = np.array([pick(tables, model, controller, q) for q in known])
     enough = np.logical_and.accumulate((table >= share)[::-1], axis=0)[::-1]
@@ -348,7 +348,7 @@ def f1(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def f1_much(tables: Tables) -> Sequence[Evidence]:
-    """Ratio of the buffers that either needs."""
+    """Ratio of the buffers that the two need."""
     p, c = needed(tables, PCC), needed(tables, CUBIC)
     whole = sizes(tables)[-1]
     return [
@@ -482,7 +482,7 @@ def c2_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def without_delay_line(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of the deficit in Mininet that remains when nothing is in flight behind netem."""
+    """Share of the deficit in Mininet that remains without packets in flight behind netem."""
     return [
         Evidence.of(
             ratio(*(pick(tables, BARE, PCC, q) - pick(tables, model, PCC, q) for model in (NEAR, MININET))),
@@ -509,7 +509,7 @@ def without_offload(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def left(tables: Tables, q: int) -> Estimate:
-    """PCC's goodput in a virtual machine over that on bare metal."""
+    """Ratio of PCC's goodput in a virtual machine to that on bare metal."""
     return quotient(*(mean_over_runs(pick(tables, model, PCC, q)) for model in (_machine(tables), BARE)))
 
 
@@ -588,7 +588,7 @@ def c6_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c17(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Points that stay missing in Mininet with exact pacing."""
+    """Points of deficit that remain in Mininet with exact pacing."""
     return [
         Evidence.of(
             gap(tables, model, PCC, q),
@@ -618,12 +618,12 @@ def c17_some(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c15(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """PCC over CUBIC on bare metal, for context."""
+    """Ratio of PCC to CUBIC on bare metal, for context."""
     return [Evidence.of(_ratio(tables, 10), "10 packets: PCC over CUBIC", bound, unit="times", weighs=False)]
 
 
 def c19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Round-trip time that the buffer which each needs for 90 % adds, on bare metal."""
+    """Round-trip time added on bare metal by the buffer that each needs for 90 %."""
     found = {}
     for controller in (PCC, CUBIC):
         size = float(np.median(needed(tables, controller)))
@@ -673,7 +673,7 @@ def c20(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def sweep_table(tables: Tables) -> Table:
-    """Goodput, and sent data."""
+    """Goodput and sent data."""
     rows: list[tuple[TableCell | str, ...]] = []
     table = means(tables).filter(pl.col("buffer").is_in([6, 20, 50, 275]))
     for r in table.sort("buffer", maintain_order=True).iter_rows(named=True):
@@ -700,7 +700,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {
         "PCC on bare metal, 6 packets": testbed.shallow(BARE, PCC, 6, 60),
         "CUBIC on bare metal, 6 packets": testbed.shallow(BARE, CUBIC, 6, 60),

@@ -1,4 +1,4 @@
-"""Scenarios of the study: the link, the hosts' noise by hypothesis, the flows."""
+"""Scenarios of the study: the link, the imperfections of hosts by hypothesis, the flows."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from ackclock.errors import InputError
 from ackclock.scenario import Scenario
 
 PCC, PRINTED, CUBIC = "pcc-allegro-modong", "pcc-allegro", "cubic"
-"""PCC: the constants of the authors' code, which the publication ran; the printed form is a reading."""
+"""Controllers. PCC has the constants of the authors' code, which the publication ran; the printed form is a reading."""
 LABEL = {PCC: "PCC (every 20)", PRINTED: "PCC as printed (every 20)", CUBIC: "CUBIC"}
-"""PCC reports every 20 packets here; the arms of the paper's experiments have a name for each way to report."""
+"""Labels. PCC reports every 20 packets here; the arms of the paper's experiments name each report mode."""
 RATE_BPS = 100e6
 PACKET_BYTES = 1500
 PAYLOAD = {PCC: 1456, PRINTED: 1456, CUBIC: 1448}
-"""Payload of a full packet, bytes: the most that a link can carry is this share of its rate."""
+"""Payload of a full packet, bytes: its ratio to the packet size bounds the goodput of a link."""
 
 SHALLOW = (1, 2, 3, 4, 6, 8)
-"""Sizes besides those of the script: where PCC's paper places its own points."""
+"""Sizes in addition to the script's: those of the points in PCC's paper."""
 SIZES = (*range(5, 50, 5), *range(50, 200, 10), 200, 225, 250, 275)
 """The 28 sizes of the publication's script, packets."""
 FEW = (1, 6, 10, 20, 50, 60, 100, 275)
-"""Sizes at quick scale: those that claims name, and some between."""
+"""Sizes at quick scale: those that claims name, and some in between."""
 COARSE = (5, 6, 10, 15, 20, 30, 50, 60, 100, 150, 275)
 """Sizes at which the hypotheses on hosts are run."""
 
 CLOCK = {"tick": "1 ms"}
-"""Hosts with a kernel's clock of 1000 Hz, at which paced senders wake."""
+"""Hosts with a 1000 Hz kernel clock, at which paced senders wake up."""
 SPINS: dict[str, Any] = {"busy_wait": True, "catch_up": "none"}
-"""PCC's sender spins, and takes the next departure from the actual one: lateness is lost."""
+"""PCC's sender spins, and schedules the next departure from the actual one: it never catches up after a delay."""
 COST = {"send_cost": "100 us", "receive_cost": "100 us"}
-"""Processor time of a packet at each end. Fitted to one number of the publication: four flows on one core get 30 % of 100 Mb/s."""
+"""Processor time per packet at each end. Fitted to one number of the publication: four flows on one core get 30 % of 100 Mb/s."""
 
 IDEAL, BARE, MININET, CUT = "a router's queue", "bare metal", "Mininet", "Mininet, no offload"
 NEAR = "Mininet, no delay line"
@@ -46,7 +46,7 @@ TESTBED = "H0: sender's clock"
 OFTEN, RARE, LONG = "H1: 5 ms / 20 ms", "H1: 5 ms / 100 ms", "H1: 30 ms / 100 ms"
 TENTH, NO_CATCH_UP = "H1: 10 ms / 100 ms", "H2: 10 ms / 100 ms"
 PACED, PACED_SHORT, PACED_LONG = "H7: pacing every 10 ms", "H7: pacing every 4 ms", "H7: pacing every 20 ms"
-"""The publication's own words: the sender's pacing wakes late and sends a batch; TCP, which is not paced, does not notice."""
+"""The publication's own explanation: the sender's pacing wakes up late and sends a batch; TCP, which is not paced, is unaffected."""
 ONE_CORE, COSTLY, MACHINE = "H4: single core", "H4: single core, 100 us", "H5: whole machine"
 
 TICK_8_0, TICK_8_1, FINE_8_0, SENDER = "1 ms, to 8.0", "1 ms, from 8.1", "0.1 ms, to 8.0", "sender's clock"
@@ -55,15 +55,15 @@ PIPES: dict[str, dict[str, Any]] = {
     TICK_8_1: {"kind": "dummynet", "tick": "1 ms", "keeps_credit": True},
     FINE_8_0: {"kind": "dummynet", "tick": "100 us"},
 }
-"""Settings that dummynet may have had on the testbed's bridge: its tick, and its generation by FreeBSD's version."""
+"""Settings that dummynet may have had on the testbed's bridge: its tick, and its behaviour by FreeBSD version."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Model:
     """Imperfections of the hosts (`both`: sender and receiver are one machine) and of the link.
 
-    `offload`: TCP hands over packets of several segments, which hosts and netem handle as one. `framing`: what links
-    charge for each packet besides. `near`: the bottleneck has no delay of its own, the access link has all of it.
+    `offload`: TCP hands over packets of several segments, which hosts and netem handle as one. `framing`: overhead that links charge per
+    packet. `near`: the bottleneck has no delay; the access link has all of it.
     """
 
     host: Mapping[str, Any] = field(default_factory=dict)
@@ -76,14 +76,14 @@ class Model:
 
     @property
     def link(self) -> str:
-        """Name of the same link with exact hosts, with which a model of hosts is compared."""
+        """Name of the same link with exact hosts, the reference for a model of hosts."""
         if self.capacity:
             return BARE
         return MININET if self.queue == "netem-limit" else IDEAL
 
     @property
     def draws(self) -> bool:
-        """Whether anything is left to chance besides PCC's own draws."""
+        """Whether a model is random beyond PCC's own draws."""
         return "gate" in self.host
 
     def way(self, delay: str) -> dict[str, Any]:
@@ -106,19 +106,19 @@ def stalls(off_ms: int, on_ms: int, catch_up: str, *, receives_on: bool = True) 
 
 
 def bare(pipe: str = TICK_8_0, *, whole: bool = False) -> Model:
-    """Return the testbed: exact hosts, with dummynet between them; `whole`: the card does not cut up TCP's packets."""
+    """Return the testbed: exact hosts with dummynet between them. With `whole` the card does not split TCP's packets."""
     if pipe == SENDER:
         return Model(host={**CLOCK, "catch_up": "full"}, offload=whole)
     return Model(capacity=PIPES[pipe], offload=whole)
 
 
 def mininet(host: Mapping[str, Any] | None = None, *, both: bool = False, offload: bool = True) -> Model:
-    """Mininet's link: HTB, which charges Ethernet's header, above a netem with the delay and the limit."""
+    """Mininet's link: HTB, which charges the Ethernet header, above a netem with the delay and the limit."""
     return Model(host=host or {}, both=both, queue="netem-limit", offload=offload, framing="14 bytes")
 
 
 def late(period_ms: int) -> Model:
-    """Bare metal, but paced senders wake at a slow clock and make up for it by a batch."""
+    """Bare metal, but paced senders wake up at a slow clock and catch up with a batch."""
     return Model(capacity=PIPES[TICK_8_0], host={"tick": f"{period_ms} ms", "catch_up": "full"})
 
 
@@ -147,10 +147,10 @@ MODELS: dict[str, Model] = {
     COSTLY: Model(host={"cores": 1, **SPINS, **COST}, both=True, offload=True),
     MACHINE: Model(host={**stalls(5, 100, "full", receives_on=False), "emulates_links": True}, both=True),
 }
-"""By name. "5 ms / 100 ms": off 5 ms, on 100 ms on average. H1 makes lateness up in full, H2 not at all."""
+"""Models by name. "5 ms / 100 ms": off for 5 ms, on for 100 ms on average. H1 catches up in full, H2 not at all."""
 
 ENVIRONMENTS = (BARE, MININET, IDEAL, CUT)
-"""Links with exact hosts: they are run at every size, the others at some."""
+"""Links with exact hosts, run at every size; the other models run at some."""
 
 TWINS: dict[tuple[str, str], str] = {
     (TESTBED, CUBIC): IDEAL,
@@ -162,11 +162,11 @@ TWINS: dict[tuple[str, str], str] = {
     (LATE, CUBIC): STALLED,
     (CUT, PCC): MININET,
 }
-"""Runs that would be those of another model, packet for packet: CUBIC is not paced, PCC has no segmentation offload."""
+"""Model and controller -> the model whose runs are equal packet for packet: CUBIC is not paced, PCC has no segmentation offload."""
 
 
 def hosted(model: Model) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """The `hosts` table of a model, and the keys with which flows name it."""
+    """The `hosts` table of a model, and the flow keys that refer to it."""
     if not model.host:
         return [], {}
     keys = {"host": "vm", "peer_host": "vm"} if model.both else {"host": "vm"}
@@ -174,11 +174,11 @@ def hosted(model: Model) -> tuple[list[dict[str, Any]], dict[str, str]]:
 
 
 EVERY = 20
-"""Packets of a report, in the code that the publication ran."""
+"""Packets per report in the code that the publication ran."""
 
 
 def sender(controller: str, every: int = EVERY) -> dict[str, Any]:
-    """The keys of a flow that name its protocol. PCC reports every 20 packets and says nothing twice, as the code that the publication ran."""
+    """Flow keys that select a protocol. As in the code that the publication ran, PCC reports every 20 packets and never repeats a report."""
     flow: dict[str, Any] = {"congestion_control": controller}
     if controller != CUBIC:
         flow["congestion_control_options"] = {"feedback": every, **({} if every == 1 else {"feedback_repeats": False})}
@@ -220,7 +220,7 @@ WISHBONE: dict[str, Model] = {
     MEDIUM: mininet({"cores": 1, **SPINS, **COST}, both=True),
     IDEAL: Model(),
 }
-"""Environments of several flows. Mininet itself has processors enough for all; with fewer, all ends share them."""
+"""Environments with several flows. Mininet has enough processors for all; the models with fewer share them among all ends."""
 
 
 def wishbone(
@@ -232,10 +232,10 @@ def wishbone(
     jitter: str = "0 s",
     limit: int = 250,
 ) -> Scenario:
-    """Pairs of hosts, 30 ms, 250 packets; flow i starts at i units and writes for as many units as there are flows.
+    """Pairs of hosts, 30 ms, 250 packets; flow i starts after i units and writes for as many units as there are flows.
 
-    The publication's unit is 500 s. `jitter`: greatest random delay on the links from the senders. Behind the bottleneck there are
-    always up to 10 us, so that seeds differ where nothing else is drawn.
+    The publication's unit is 500 s. `jitter`: maximum random delay on the links from the senders. Links behind the bottleneck always have
+    up to 10 us, so that seeds differ even without other randomness.
     """
     m = WISHBONE[model] if isinstance(model, str) else model
     hosts, keys = hosted(m)
@@ -267,7 +267,7 @@ def series(goodput: pl.DataFrame, flows: int, length_s: int) -> np.ndarray[Any, 
     Raises
     ------
     InputError
-        If a flow never delivered anything, or the run was cut short: fairness of such a run is not a number.
+        If a flow never delivered any data, or the run was cut short: the fairness of such a run is undefined.
     """
     found = np.zeros((length_s, flows))
     t = np.rint(goodput["t_s"].to_numpy()).astype(int) - 1

@@ -1,6 +1,6 @@
-"""Beyond the publications: PCC's successors, BBRv3 and CUBIC in the paper's own cells, on a path over low satellites, and on a cellular one.
+"""Beyond the publications: PCC's successors, BBRv3 and CUBIC in the paper's own cells, on a low-orbit satellite path, and on a cellular one.
 
-No publication says anything of this table, so there are no claims. The last two paths are synthetic: their numbers are ours.
+No publication covers this table, so there are no claims. The last two paths are synthetic, with numbers of our own.
 """
 
 from __future__ import annotations
@@ -26,17 +26,19 @@ BBR = tcp("BBRv3", "bbr3", "vermilion", "s")
 ARMS = (PCC, VIVACE, PROTEUS, BBR, CUBIC)
 
 LEO_S, LEO = 15, ((100, 20), (60, 32), (140, 24), (80, 40), (120, 28))
-"""A low satellite hands over every 15 s; then rate (Mb/s) and round trip (ms) are others. The 15 s are those of Starlink (from memory), the steps ours."""
+"""Rate (Mb/s) and round trip (ms) of a low-orbit satellite path, which change with a handover every 15 s. The 15 s are Starlink's (from
+memory), the steps are ours.
+"""
 CELLULAR: dict[str, Any] = {
     "kind": "random",
     "every": "50 ms",
     "rate": {"kind": "lognormal", "median": "60 Mbit/s", "sigma": 0.6},
 }
-"""The rate of a cell whose channel fades: drawn anew every 50 ms, 72 Mb/s on average. Not a recorded trace."""
+"""Rate of a cell with a fading channel: drawn anew every 50 ms, 72 Mb/s on average. Not a recorded trace."""
 
 
 def leo(arm: Arm) -> Scenario:
-    """Return one flow, 75 s, a buffer of 300 packets."""
+    """Return one flow, 75 s, behind a buffer of 300 packets."""
     (rate, rtt), *later = LEO
     steps = [
         {"at": f"{LEO_S * (i + 1)} s", "rate": f"{r} Mbit/s", "delay": f"{d / 2:g} ms"}
@@ -52,7 +54,7 @@ def leo(arm: Arm) -> Scenario:
 
 
 def cellular(arm: Arm) -> Scenario:
-    """Return one flow, 60 s, a deep buffer as in cellular networks."""
+    """Return one flow, 60 s, behind a deep buffer as in cellular networks."""
     bottleneck = {
         "rate": "60 Mbit/s",
         "delay": "15 ms",
@@ -90,18 +92,18 @@ PLACES: dict[str, tuple[Any, float]] = {
     "low satellites": (leo, 1e6 * float(np.mean([rate for rate, _ in LEO]))),
     "cellular": (cellular, 1e6 * 60 * float(np.exp(0.5 * 0.6**2))),
 }
-"""Name -> scenario of an arm, and the mean rate of the link, bit/s."""
+"""Place -> scenario of an arm, and the mean rate of the link, bit/s."""
 FEW = ("6 packets", "1 % of loss", "low satellites")
 """Places at quick scale."""
 
 
 def run(plan: Plan) -> Data:
-    """Every protocol in every place, alone; in some of them at quick scale.
+    """Every protocol alone in every place; at quick scale in some places.
 
     Returns
     -------
     Data
-        `today.flows`: place, arm, seed, share (of what the link carries on average), queue_ms (mean round trip above the least).
+        `today.flows`: place, arm, seed, share (of what the link carries on average), queue_ms (mean round trip minus the minimum).
     """
     cells = [
         Cell(
@@ -204,7 +206,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {"BBRv3 over low satellites": leo(BBR), "Vivace on a cellular link": cellular(VIVACE)}
 
 

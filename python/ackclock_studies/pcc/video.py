@@ -38,12 +38,12 @@ RULES: dict[str, dict[str, Any]] = {FESTIVE: {"kind": "festive"}, RATE_BASED: {"
 LADDER_MBPS = (0.35, 0.6, 1.0, 1.5, 2.0, 3.0)
 CHUNK_S = 4
 SHARE_MBPS = 2.2
-"""The link's rate for each player: between two bitrates, so that equal shares leave something to win by switching."""
+"""Link rate per player: between two bitrates, so that equal shares still allow a gain from switching."""
 
 PLAYERS = (2, 4, 8)
 FEW = 4
 WARM_UP_S = 60
-"""Players fill their buffers and climb the ladder first."""
+"""Initial time that does not count, s: players fill their buffers and climb the ladder."""
 
 METRICS = ("inefficiency", "unfairness", "instability")
 
@@ -64,11 +64,11 @@ def link(players: int) -> dict[str, Any]:
 
 
 LASTS_S = 300
-"""Duration at both scales: half as long would be another question."""
+"""Duration at both scales, s: half of it would ask another question."""
 
 
 def scenario(arm: Arm, rule: str, players: int, duration_s: int) -> Scenario:
-    """Scenario with this number of players; each starts up to 4 s after the one before it."""
+    """Scenario with this number of players; each starts up to 4 s after the previous one."""
     workload = {
         "kind": "video",
         "ladder": [f"{mbps * 1000:g} kbit/s" for mbps in LADDER_MBPS],
@@ -92,7 +92,7 @@ NEEDS = {"chunks": ("flow", "idx", "request_s", "bitrate_bps", "stall_s"), "link
 
 
 def reduce(batch: Batch, *, capacity_bps: float, duration_s: int) -> pl.DataFrame:
-    """The numbers of each run."""
+    """Measured values of each run."""
     lost = dict(dropped(batch.links).iter_rows())
     rows = []
     for (seed,), chunks in batch.chunks.group_by("seed", maintain_order=True):
@@ -102,7 +102,7 @@ def reduce(batch: Batch, *, capacity_bps: float, duration_s: int) -> pl.DataFram
 
 
 def dropped(links: pl.DataFrame) -> pl.DataFrame:
-    """Share of the data packets that the bottleneck dropped: seed, lost."""
+    """Share of the data packets that the bottleneck dropped, with columns seed and lost."""
     lost = pl.col("dropped_queue_data") / pl.col("arrivals_data")
     return links.filter(pl.col("name") == "bottleneck.forward").select("seed", lost.alias("lost"))
 
@@ -165,13 +165,13 @@ def better(tables: Tables, bound: Bound, *, metric: str) -> Sequence[Evidence]:
 
 
 def _paired(first: Array, second: Array) -> Estimate:
-    """The difference, for the seeds that both have."""
+    """Difference of two arms, in the seeds that both have."""
     pairs = min(first.size, second.size)
     return paired_difference(first[:pairs], second[:pairs])
 
 
 def over_pcc(tables: Tables) -> Sequence[Evidence]:
-    """Players over PCC against the same players over CUBIC; and what the bottleneck drops, with silences and without."""
+    """Players over PCC against the same players over CUBIC; and drops at the bottleneck, with idle periods and without."""
     dropped = [
         Evidence.of(
             mean_over_runs(100 * pick(tables, arm, FESTIVE, FEW, "lost")),
@@ -301,7 +301,7 @@ def timeline(tables: Tables) -> Figure:
 
 
 def table(tables: Tables) -> Table:
-    """All numbers."""
+    """Table of all values."""
     found = tables[TABLE]
     rows: list[tuple[TableCell | str, ...]] = []
     for (n, arm, rule), own in found.group_by("players", "arm", "rule", maintain_order=True):
@@ -329,7 +329,7 @@ def table(tables: Tables) -> Table:
 
 
 def answer(tables: Tables) -> str:
-    """Answer that the numbers give, with four players."""
+    """Answer according to the numbers with four players."""
 
     def mean(arm: Arm, rule: str, column: str) -> float:
         return float(pick(tables, arm, rule, FEW, column).mean())
@@ -348,7 +348,7 @@ def answer(tables: Tables) -> str:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {
         "Four FESTIVE players over CUBIC": scenario(CUBIC, FESTIVE, FEW, 300),
         "Four rate-based players over PCC": scenario(PCC, RATE_BASED, FEW, 300),

@@ -29,11 +29,11 @@ from ackclock_studies.pcc.arms import CUBIC, PCC, PRINTED, Arm
 
 FLOWS = 4
 LASTS_S = 180
-"""As long at both scales: PCC's flows are still on their way to fair shares after two minutes, and a shorter run would ask another question."""
+"""Duration at both scales, s: PCC's flows still converge to fair shares after two minutes, so a shorter run would ask another question."""
 
 
 def scenario(arm: Arm, duration_s: int) -> Scenario:
-    """Four flows that always have something to send, on the players' link."""
+    """Four flows that always have data to send, on the players' link."""
     stagger = {"kind": "uniform", "low": "100 ms", "high": "4 s"}
     return Scenario.from_dict(
         {
@@ -47,7 +47,7 @@ def scenario(arm: Arm, duration_s: int) -> Scenario:
 
 
 def toy(bps: Array) -> Array:
-    """Bitrates of players without a buffer: each second the highest below the throughput of the one before.
+    """Bitrates of players without a buffer: each second the highest one below the throughput of the previous second.
 
     Parameters
     ----------
@@ -61,16 +61,16 @@ def toy(bps: Array) -> Array:
 
 
 def measured(mbps: Array, capacity_bps: float, warm_up_s: int) -> dict[str, float]:
-    """The toy players' metrics, and the transport's own numbers.
+    """The toy players' metrics and the transport's own measurements.
 
     Parameters
     ----------
     mbps
         Goodput: a row per second, a column per flow.
     capacity_bps
-        What the link can carry.
+        Capacity of the link.
     warm_up_s
-        Seconds that do not count, at least the horizon of instability.
+        Seconds that do not count, not less than the horizon of instability.
 
     Returns
     -------
@@ -129,14 +129,14 @@ def run(plan: Plan) -> Data:
 
 TABLE = "traces.runs"
 BETTER = above(0, margin=0.02)
-"""Less than this of a share of the link counts as none, as elsewhere."""
+"""Bound for an improvement. Differences below its margin, a share of the link, count as none, as elsewhere."""
 
 
 def steadier(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """The toy players over PCC against those over CUBIC."""
 
     def less(one: Arm, other: Arm, column: str) -> Any:
-        """Difference of two arms, pair by pair of runs with the same starts."""
+        """Difference of two arms, paired by runs with the same starts."""
         a, b = (arms.pick(tables, TABLE, column, arm=arm.name) for arm in (one, other))
         pairs = min(a.size, b.size)
         return paired_difference(a[:pairs], b[:pairs])
@@ -165,7 +165,7 @@ def steadier(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {"Four long flows of PCC on the players' link": scenario(PCC, LASTS_S)}
 
 

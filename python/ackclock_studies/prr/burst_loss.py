@@ -1,4 +1,4 @@
-"""Losses in bursts and short queues: where the rules differ that a deep queue under single losses makes equal (T12, P4, P12).
+"""Losses in bursts, and short queues: differences between the rules that vanish behind a deep queue under single losses (T12, P4, P12).
 
 Length: three ways to lose in bursts, and the claims that are judged with each.
 """
@@ -40,9 +40,9 @@ from ackclock_studies.prr.rules import CRB, PRR, RATE_HALVING, RFC6675, SSRB, la
 RULES = (RATE_HALVING, RFC6675, CRB, SSRB, PRR)
 LOSS = 0.02
 LENGTHS = (1, 3, 8)
-"""Mean packets of a burst of losses; 1: single, independent losses."""
+"""Mean length of a burst of losses, packets; 1: single, independent losses."""
 DEPTHS = (6, 10, 25, 100)
-"""Packets that the bottleneck's queue holds; the path itself holds 10."""
+"""Queue limit of the bottleneck, packets; the path itself holds 10."""
 COLUMNS = ("total_s", "data_retransmissions", "data_rtos", "lost_retransmits")
 
 QUICK: Mapping[tuple[int, int], Mapping[str, int]] = {
@@ -50,7 +50,7 @@ QUICK: Mapping[tuple[int, int], Mapping[str, int]] = {
     (1, 100): dict.fromkeys((RATE_HALVING, RFC6675, CRB, SSRB, PRR), 500),
     (3, 10): dict.fromkeys((RFC6675, PRR), 300),
 }
-"""Length and depth -> rule -> fetches at quick scale, of the cells that claims are judged in. The others, which stand in the figure, have 120."""
+"""(Length, depth) -> rule -> fetches at quick scale, for the cells in which claims are judged. The other cells, shown in the figure, have 120."""
 
 DEPTH = Reading(
     name="depth",
@@ -67,9 +67,7 @@ LENGTH = Reading(
 
 
 def scenario(rule: str, length: int, depth: int, **stack: Any) -> Scenario:
-    """Return one fetch of 750 KB over the bottleneck alone, which loses data in bursts (Gilbert and Elliott's two
-    states).
-    """
+    """Return one fetch of 750 KB over the bottleneck alone, with bursts of data losses (the two states of Gilbert and Elliott)."""
     leave = 1 / length
     loss = {"kind": "gilbert-elliott", "p": LOSS * leave / (1 - LOSS), "r": leave, "applies_to": "data"}
     single = {"kind": "bernoulli", "p": LOSS, "applies_to": "data"}
@@ -93,7 +91,7 @@ def scenario(rule: str, length: int, depth: int, **stack: Any) -> Scenario:
 
 
 def run(plan: Plan) -> Data:
-    """Every rule under every length of burst behind every queue, paired by common random numbers.
+    """Every rule under every burst length behind every queue, paired by common random numbers.
 
     Returns
     -------
@@ -116,11 +114,11 @@ def run(plan: Plan) -> Data:
 
 
 PACKET_MS = 10
-"""A packet on the bottleneck: a burst of n packets passes in n times as long."""
+"""Serialisation time of a packet on the bottleneck, ms: a burst of n packets lasts n times as long."""
 
 
 def passing(rule: str, length: int, depth: int) -> Scenario:
-    """One fetch over a bottleneck that loses everything for a while, 2 % of the time: a burst is over while the sender waits, as on a real link."""
+    """One fetch over a bottleneck that loses everything for short periods, 2 % of the time. As on a real link, a burst can end while the sender waits."""
     made = scenario(rule, length, depth).to_dict()
     made["name"] = f"{rule}, bursts of {length} that pass, queue of {depth}"
     bottleneck = made["network"]["bottleneck"]
@@ -135,7 +133,7 @@ def passing(rule: str, length: int, depth: int) -> Scenario:
 
 
 def run_passing(plan: Plan) -> Data:
-    """Every rule under bursts that pass in time, behind every queue, paired by common random numbers.
+    """Every rule under bursts that end with time, behind every queue, paired by common random numbers.
 
     Returns
     -------
@@ -158,11 +156,11 @@ def run_passing(plan: Plan) -> Data:
 
 
 NO_OVERSHOOT = 14
-"""Segments at which slow start ends in the arm without an overshoot: above the 10 that the path holds, below the 20 with its queue."""
+"""Initial ssthresh in the arm without overshoot, segments: above the 10 that the path holds, below the 20 with its queue."""
 
 
 def run_calm(plan: Plan) -> Data:
-    """The cell of single losses and a queue of one bandwidth-delay product again, without the overshoot of slow start.
+    """The cell of single losses and a queue of one bandwidth-delay product, repeated without the overshoot of slow start.
 
     Returns
     -------
@@ -183,16 +181,16 @@ def run_calm(plan: Plan) -> Data:
 
 
 SPARED = 400
-"""Fetches at quick scale whose retransmissions are spared."""
+"""Fetches at quick scale whose retransmissions are never lost."""
 AS_DRAWN, HARMLESS = "as drawn", "harmless"
 ROW, LAST = 3, 20
-"""Bounds of harmless losses: at most `ROW` in a row, and none among the `LAST` last segments."""
+"""Limits of harmless losses: at most `ROW` in a row, and none among the last `LAST` segments."""
 
 
 def spared(rule: str, draw: int, losses: str = AS_DRAWN) -> Scenario:
-    """Bursts of 3 behind 10 packets, as `scenario`, but of first transmissions alone: what is sent again is not lost at random.
+    """Bursts of 3 behind 10 packets, as in `scenario`, but for first transmissions only: retransmissions are not lost at random.
 
-    Harmless losses are as many, in more bursts, and take neither the end of the response nor all that is in flight.
+    Harmless losses have the same number, in more bursts, and never include the end of the response or everything in flight.
     """
     rng = np.random.Generator(np.random.PCG64((2011, draw)))
     segments = math.ceil(LARGE / 1448)
@@ -211,7 +209,7 @@ def spared(rule: str, draw: int, losses: str = AS_DRAWN) -> Scenario:
 
 
 def run_spared(plan: Plan) -> Data:
-    """Bursts of losses that spare what is sent again, drawn beforehand, so that both rules meet the very same.
+    """Bursts of losses that spare retransmissions, drawn beforehand so that both rules face identical ones.
 
     Returns
     -------
@@ -239,8 +237,8 @@ def _percent_left(with_it: Array, without: Array) -> Array:
 
 
 def harmless(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of the timeouts after bursts that is left under either rule if no burst takes all that is in flight; beside
-    it, if only retransmissions are spared.
+    """Share of the timeouts after bursts that remains under either rule if no burst removes everything in flight. For context, the share if
+    only retransmissions are spared.
     """
     found = []
     for rule, key in ((RFC6675, "rfc6675"), (PRR, "prr")):
@@ -276,9 +274,9 @@ def harmless(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 def pairs(
     tables: Tables, column: str, first: str, second: str, length: int, depth: int, *, per_packet: bool = False
 ) -> tuple[Array, Array]:
-    """Values of two rules for the same seeds (the first, if one has fewer); of times, those of the fetches that ended under both.
+    """Values of two rules for the same seeds (the first ones, if one has fewer); for times, only fetches that completed under both.
 
-    Bursts pass in time, unless `per_packet`: there a burst goes on until as many packets have come, however long the sender waits.
+    Bursts end with time unless `per_packet` is set: then a burst lasts until enough packets have arrived, however long the sender waits.
     """
     table = "bursts.fetches" if length == 1 or per_packet else "passing.fetches"
     own = tables[table].filter((pl.col("length") == length) & (pl.col("depth") == depth)).sort("seed")
@@ -293,7 +291,7 @@ def _both(own: pl.DataFrame, column: str, first: str, second: str) -> tuple[Arra
 
 
 def endless(tables: Tables, length: int, depth: int, key: str) -> list[Evidence]:
-    """Fetches that had not ended after an hour, of which no time is known and that no mean holds."""
+    """Fetches that had not completed after an hour. Their time is unknown, and no mean includes them."""
     own = tables["bursts.fetches"].filter((pl.col("length") == length) & (pl.col("depth") == depth))
     return [
         Evidence(
@@ -323,7 +321,7 @@ def name(length: int, depth: int) -> str:
 
 
 def chosen(tables: Tables) -> tuple[int, int]:
-    """Burst and depth of this reading."""
+    """Burst length and queue depth of this reading."""
     return int(LENGTH.of(tables).split()[0]), int(DEPTH.of(tables).split()[0])
 
 
@@ -344,7 +342,7 @@ def _of_6675(tables: Tables, column: str, what: str, bound: Bound, cell: tuple[i
 
 
 def p4(tables: Tables) -> Sequence[Evidence]:
-    """Retransmissions of RFC 6675, and those that are lost again, less those of PRR: over the population of paths, and cell by cell."""
+    """Retransmissions of RFC 6675, and lost retransmissions, minus those of PRR: over the population of paths, and cell by cell."""
     cell = chosen(tables)
     return [
         *paths.on_paths(tables, "retransmissions", above(0, margin=0.5), weighs=True),
@@ -367,7 +365,7 @@ def _beside(found: Sequence[Evidence]) -> list[Evidence]:
 
 
 def overshoot(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The cell's difference without the overshoot, and the part that remains."""
+    """The cell's difference without the overshoot, and the share that remains."""
     other, base = pairs(tables, "data_retransmissions", RFC6675, prr(tables), 1, 10)
     without = _both(tables["calm.fetches"].sort("seed"), "data_retransmissions", RFC6675, prr(tables))
     text = f"{name(1, 10)}: more retransmissions"
@@ -386,7 +384,7 @@ def overshoot(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 BURSTS = tuple((n, d) for n in LENGTHS[1:] for d in DEPTHS)
-"""Cells with bursts: mean packets of a burst, and of the queue."""
+"""Cells with bursts: mean length of a burst and depth of the queue, packets."""
 
 
 def _cell(length: int, depth: int) -> dict[str, object]:
@@ -396,8 +394,8 @@ def _cell(length: int, depth: int) -> dict[str, object]:
 def _over_bursts(
     tables: Tables, column: str, first: str, second: str, what: str, bound: Bound, key: str
 ) -> list[Evidence]:
-    """Excess of a rule over another under bursts: every cell with bursts that pass weighs; those that go on per packet
-    stand beside.
+    """Excess of a rule over another under bursts: every cell with bursts that end with time weighs; cells with bursts counted in packets
+    are shown for context.
     """
     return [
         Evidence.of(
@@ -421,7 +419,7 @@ def p12(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def t12(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Time of rate halving beyond PRR's under bursts of losses."""
+    """Time of rate halving in excess of PRR's under bursts of losses."""
     text = f"more time with rate halving than with {label(prr(tables))}"
     return [
         *_over_bursts(tables, "total_s", RATE_HALVING, prr(tables), text, bound, "gain"),
@@ -430,8 +428,8 @@ def t12(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def p27(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Retransmissions that rules which do not grow below ssthresh save against PRR behind a queue of one
-    bandwidth-delay product, single losses and bursts.
+    """Retransmissions saved by rules that do not grow below ssthresh, compared with PRR, behind a queue of one bandwidth-delay product,
+    under single losses and bursts.
     """
     return [
         Evidence.of(
@@ -448,7 +446,7 @@ def p27(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def _corrected(e: Estimate, among: int) -> Estimate:
-    """The interval as one of several that are all right together at 95 %."""
+    """Widen an interval so that several such intervals are all right together at 95 %."""
     factor = wider(among, e.n)
     return Estimate(
         value=e.value, low=e.value - factor * (e.value - e.low), high=e.value + factor * (e.high - e.value), level=e.level, n=e.n
@@ -456,7 +454,7 @@ def _corrected(e: Estimate, among: int) -> Estimate:
 
 
 def figure(tables: Tables) -> Figure:
-    """Latency, timeouts and retransmissions of each rule against PRR, by length of burst and depth of queue."""
+    """Latency, timeouts and retransmissions of each rule relative to PRR, by burst length and queue depth."""
     shown = tuple(rule for rule in RULES if rule not in (PRR, SSRB))
     columns = {
         "total_s": "mean latency",

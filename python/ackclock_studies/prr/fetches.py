@@ -1,4 +1,4 @@
-"""Fetches on the lossy path, each rule on the same sender: the runs behind the claims about latency, timeouts and recoveries."""
+"""Fetches on the lossy path, each rule on an otherwise equal sender: the runs for the claims about latency, timeouts and recoveries."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ FETCHES = {"fetches": FETCH_COLUMNS}
 NEEDS = {"fetches": FETCH_COLUMNS, "recoveries": RECOVERY_COLUMNS}
 
 
-# Numbers of fetches that the small differences of claims P3 to P5 need; the publication had 100 or 1000 of each. Cells
-# that are pooled (P3, P11) stand in the same proportion at both scales. One segment needs few: no rule can act on it.
+# Numbers of fetches that the small differences of claims P3 to P5 need; the publication had 100 or 1000 of each. Pooled cells (P3,
+# P11) keep the same proportions at both scales. Pages of one segment need few: no rule can act on them.
 _QUICK = {768: 500, 7_680: 3_000, 76_800: 6_000, 768_000: 600}
 _PAPER = {768: 20_000, 7_680: 20_000, 76_800: 40_000, 768_000: 4_000}
 _BESIDE = 3
-"""Divisor at quick scale of the number of fetches, for arms that no claim uses."""
+"""Divisor of the number of fetches at quick scale, for arms that no claim uses."""
 _READINGS = {768: 500, 7_680: 500, 76_800: 2_000, 768_000: 300}
 HALF = "β 0.5"
 """Arm with the multiplicative decrease of Reno."""
@@ -76,7 +76,7 @@ HALF = "β 0.5"
 HALF_ARM = f"{PRR}, {HALF}"
 DECIDING = (RATE_HALVING, RFC6675, PRR)
 ASKED = (*DECIDING, CRB, SSRB)
-"""Rules that claims ask about; the other ones are in figures only."""
+"""Rules that claims are about; the others appear only in figures."""
 
 QUEUE = Reading(
     name="queue",
@@ -114,7 +114,7 @@ def way(plan: Plan) -> dict[str, Any]:
 
 
 def run(plan: Plan) -> Data:
-    """Each rule on the same sender, paired by common random numbers: same seed, same losses until the arms differ.
+    """Each rule on an otherwise equal sender, paired by common random numbers: same seed, same losses until the arms differ.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def run(plan: Plan) -> Data:
         for loss in path.LOSSES:
             stream = f"latency {page} {loss}"
             arms = {rule: path.host(recovery=rule) for rule in (ASKED if plan.reading else RULES)}
-            recoveries = (page, loss) == (MIDDLE, LOW)  # the cell that P1 and P2 ask about
+            recoveries = (page, loss) == (MIDDLE, LOW)  # the cell that P1 and P2 are about
             if recoveries:
                 arms[HALF_ARM] = path.host(recovery=PRR, beta=0.5)
             for arm, sender in arms.items():
@@ -149,7 +149,7 @@ def fetch_cell(
     needs: Mapping[str, Sequence[str]] = FETCHES,
     **way: Any,
 ) -> Cell:
-    """A cell: one page under one loss with one sender, as many fetches as seeds."""
+    """A cell: one page under one loss rate with one sender, with one fetch per seed."""
     scenario = path.fetch(page, loss, sender, name=f"{arm}, {page} bytes, {path.percent(loss)}", **way)
     keys = {"arm": arm, "page": page, "loss": loss}
     return Cell(scenario=scenario, keys=keys, stream=stream, seeds=seeds, needs=needs)
@@ -171,7 +171,7 @@ def paired(
     *,
     hit: bool | None = True,
 ) -> tuple[Array, Array]:
-    """Values of two arms for the same seeds: the first ones, if an arm has fewer.
+    """Values of two arms for the same seeds; the first ones, if an arm has fewer.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def paired(
     first, second
         Arms.
     column
-        What to compare.
+        Column to compare.
     hit
         True: only seeds in which either arm retransmitted data; False: only those in which neither did; None: all.
     """
@@ -198,7 +198,7 @@ def paired(
 
 
 def latencies(table: pl.DataFrame, arm: str, page: int, loss: float, *, hit: bool | None = None) -> Array:
-    """Total latency of the fetches of one cell, s; those with, without or regardless of a data retransmission."""
+    """Total latency of the fetches of one cell, s; `hit` keeps those with or without a data retransmission, `None` keeps all."""
     kept = cell(table, arm, page, loss).filter(pl.col("total_s").is_not_null())
     if hit is not None:
         kept = kept.filter((pl.col("data_retransmissions") > 0) == hit)
@@ -206,7 +206,7 @@ def latencies(table: pl.DataFrame, arm: str, page: int, loss: float, *, hit: boo
 
 
 def summary(tables: Tables) -> pl.DataFrame:
-    """One row per cell and arm: shares and mean latencies by what happened to the fetch."""
+    """One row per cell and arm: shares and mean latencies by outcome of the fetch."""
     t = tables["latency.fetches"]
     syn = (pl.col("syn_retransmissions") + pl.col("synack_retransmissions")) > 0
     hit = pl.col("data_retransmissions") > 0
@@ -230,13 +230,13 @@ def summary(tables: Tables) -> pl.DataFrame:
 
 
 def compared(tables: Tables, page: int, loss: float, first: str, second: str) -> tuple[Array, Array]:
-    """Latencies of two arms for the same seeds, of the fetches that this reading counts."""
+    """Latencies of two arms for the same seeds, restricted to the fetches that this reading counts."""
     hit = True if HIT.of(tables) == HIT.main else None
     return paired(tables["latency.fetches"], page, loss, first, second, hit=hit)
 
 
 def jointly(tables: Tables, page: int, loss: float, arms: Sequence[str]) -> tuple[Array, ...]:
-    """Latencies of several arms for the same seeds, of the fetches that this reading counts under one of them or another."""
+    """Latencies of several arms for the same seeds, restricted to the fetches that this reading counts under at least one of them."""
     rows = [cell(tables["latency.fetches"], arm, page, loss) for arm in arms]
     least = min(one.height for one in rows)
     rows = [one.head(least) for one in rows]
@@ -248,7 +248,7 @@ def jointly(tables: Tables, page: int, loss: float, arms: Sequence[str]) -> tupl
 
 
 def pooled(tables: Tables, first: str, second: str, column: str) -> tuple[Array, Array]:
-    """Values of two arms, of all fetches of every cell in which more than one segment is sent."""
+    """Values of two arms over all fetches of every cell whose page has more than one segment."""
     pairs = [
         paired(tables["latency.fetches"], page, loss, first, second, column, hit=None)
         for page in path.PAGES[1:]

@@ -1,4 +1,4 @@
-"""Findings that a reader should take home, from the numbers of a run."""
+"""Main findings, from the numbers of a run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ackclock_studies.prr.rules import (
 
 
 def findings(result: StudyResult) -> Sequence[str]:
-    """Sentences to take home, from this run's numbers."""
+    """Main findings as sentences, from this run's numbers."""
     t = result.tables
     found = []
     cells = t["tables.cells"]
@@ -78,7 +78,7 @@ ARMS = {
 
 
 def headline(result: StudyResult) -> Headline:
-    """The published comparison taken apart."""
+    """The published comparison broken down into its components."""
     found = result.tables["kernels.bars"].filter(pl.col("loss_per_link") == LOW)
     mean = {(r["page_bytes"], r["kernel"]): r["mean_b_s"] for r in found.iter_rows(named=True)}
     table = pl.DataFrame(
@@ -111,7 +111,7 @@ def headline(result: StudyResult) -> Headline:
         ax.axvline(0, color="#555555", lw=1)
         ax.set_yticks(range(len(PAGES)), [PAGE_LABELS[p] for p in PAGES])
         ax.invert_yaxis()
-        ax.margins(x=0.1)  # room for the numbers beside the longest bars
+        ax.margins(x=0.1)  # space for the numbers next to the longest bars
         ax.set(xlabel='less time for pages "with retransmission" than before (%)', ylabel="page")
         ax.grid(axis="y", visible=False)
         figure.legend(loc="outside lower center", ncols=1)

@@ -1,4 +1,4 @@
-"""PRR on the ideal path: bursts, rebuilding up to ssthresh, exit windows (T2, P7, P8, P14)."""
+"""PRR on the ideal path: bursts, growth back to ssthresh, exit windows (T2, P7, P8, P14)."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def t2(tables: Tables) -> Sequence[Evidence]:
 
 
 def _ends_below(tables: Tables, arm: str) -> int:
-    """Recoveries of the long flow whose cwnd is below ssthresh just before the end."""
+    """Recoveries of the long flow in which cwnd is below ssthresh just before the end."""
     r = tables["traces.long_recoveries"].filter(pl.col("arm") == arm)
     return r.filter(pl.col("cwnd_before_exit") < pl.col("ssthresh")).height
 
 
 def _episode(tables: Tables, pattern: str, rule: str, quantity: str) -> float:
-    """A number of a whole episode; `pattern` begins its name."""
+    """A number of a whole episode; `pattern` is the start of the episode's name."""
     row = tables["tables.episodes"].filter(
         pl.col("pattern").str.starts_with(pattern) & (pl.col("rule") == rule) & (pl.col("quantity") == quantity)
     )
@@ -81,7 +81,7 @@ def _episode(tables: Tables, pattern: str, rule: str, quantity: str) -> float:
 
 
 def p7(tables: Tables) -> Sequence[Evidence]:
-    """Golden numbers of whole episodes that are missed."""
+    """Golden numbers of whole episodes that the computation misses."""
     e = tables["tables.episodes"]
     bulk = e.filter(pl.col("golden").is_not_null())
     missed = bulk.filter(pl.col("golden") != pl.col("computed")).height
@@ -135,7 +135,7 @@ def p14(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def p8(tables: Tables) -> Sequence[Evidence]:
-    """Segments of cwnd that are left at the end of recovery when there is nothing new to send."""
+    """Segments left in cwnd at the end of recovery when no new data is available."""
     e = tables["tables.episodes"].filter(
         pl.col("pattern").str.contains("nothing new") & (pl.col("quantity") == "cwnd_before_exit")
     )
@@ -153,7 +153,7 @@ IDEAL = (RATE_HALVING, RFC6675, CRB, SSRB, RFC9937)
 
 
 def ideal_path(tables: Tables) -> Figure:
-    """Segments in flight after sending, ACK by ACK."""
+    """Segments in flight after each ACK has been answered."""
     acks = tables["tables.acks"].with_columns((pl.col("pipe") + pl.col("sent_segments")).alias("in_flight"))
 
     def draw() -> Any:
@@ -162,7 +162,7 @@ def ideal_path(tables: Tables) -> Figure:
             for i, rule in enumerate(IDEAL):
                 rows = acks.filter((pl.col("rule") == rule) & (pl.col("losses") == losses))
                 s = SERIES[rule]
-                # Lines that coincide are moved apart by a tenth of a segment.
+                # Coinciding lines are moved apart by a tenth of a segment.
                 y = rows["in_flight"].to_numpy() + 0.1 * (i - 2)
                 ax.step(rows["time_rtts"], y, where="post", color=s.colour, ls=s.dash, label=s.label)
             ax.axhline(10, color="#888888", lw=0.8, zorder=1)

@@ -1,8 +1,8 @@
-"""With and without PRR in one Linux kernel: fetches under rate halving, RFC 6675 and PRR, every other part equal, on the
-real kernel and in the simulator.
+"""PRR switched on and off within one Linux kernel: fetches under rate halving, RFC 6675 and PRR with every other part equal, on the real
+kernel and in the simulator.
 
-What the publication's authors tried and could not: they compared two kernels, which differ in more than the rule. Both
-backends meet the same losses, fetch by fetch, and so do the rules; gains are paired.
+The publication's authors tried this without success: they compared two kernels, which differ in more than the rule. Both backends have the
+same losses, fetch by fetch, and so do the rules; gains are paired.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TABLE = "fetches.fetches"
 
 
 def scenario(rule: str, page: int, loss: float) -> Scenario:
-    """Fetches one after another over the path of the publication, under Linux 6 with another rule."""
+    """Fetches one after another over the publication's path, under Linux 6 with another rule."""
     workload = {
         "kind": "fetch",
         "bytes": f"{page} bytes",
@@ -83,7 +83,7 @@ def cell(tables: Tables, rule: str, page: int, loss: float) -> pl.DataFrame:
 
 
 def hit(tables: Tables, page: int, loss: float, rule: str) -> tuple[Array, Array]:
-    """Latencies under rate halving and under the rule, of the fetches in which either retransmitted data."""
+    """Latencies under rate halving and under the rule, for fetches in which either retransmitted data."""
     a, b = cell(tables, RATE_HALVING, page, loss), cell(tables, rule, page, loss)
     both = a.join(b, on=["seed", "idx"], suffix="_other").filter(
         (pl.col("data_retransmissions") + pl.col("data_retransmissions_other") > 0)
@@ -102,7 +102,7 @@ def t3(tables: Tables) -> Sequence[Evidence]:
 
 
 def t5(tables: Tables) -> Sequence[Evidence]:
-    """Rise from 1 % to 3 % without PRR less that with it."""
+    """Rise from 1 % to 3 % without PRR, minus the rise with PRR."""
     found = []
     for page in PAGES:
         old, new = (rise(tables, page, rule) for rule in (RATE_HALVING, PRR))
@@ -112,7 +112,7 @@ def t5(tables: Tables) -> Sequence[Evidence]:
 
 
 def rise(tables: Tables, page: int, rule: str) -> Estimate:
-    """Mean latency of all fetches at 3 % over that at 1 %."""
+    """Ratio of the mean latency of all fetches at 3 % to that at 1 %."""
     seconds = []
     for loss in (HIGH, LOW):
         rows = cell(tables, rule, page, loss).filter(pl.col("done").cast(pl.Boolean))

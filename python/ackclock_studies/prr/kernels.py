@@ -38,7 +38,7 @@ KERNELS: dict[str, dict[str, Any]] = {
     "3.0, initial RTO 1 s": {"profile": "linux-3.0", "initial_rto": "1 s"},
     "3.2, initial RTO 3 s": {"profile": "linux-3.2", "recovery": "prr-linux-3.2", "initial_rto": "3 s"},
 }
-"""The publication's two arms, and each with the other's initial RTO."""
+"""The publication's two arms, and each of them with the other's initial RTO."""
 
 WITHOUT_PRR, WITH_PRR = "3.0", "3.2"
 WITH_PRR_RTO_3 = "3.2, initial RTO 3 s"
@@ -76,7 +76,7 @@ def group_bar(tables: Tables, page: int, first: str, second: str) -> Estimate:
 
 
 def t10(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Fall of the bar when only the initial RTO goes from 3 s to 1 s, and when only the rule changes."""
+    """Reduction of the bar when only the initial RTO changes from 3 s to 1 s, and when only the rule changes."""
     found = []
     for page in PAGES[:3]:
         fall = group_bar(tables, page, WITH_PRR_RTO_3, WITH_PRR)
@@ -94,7 +94,7 @@ def t10(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def _means(tables: Tables, page: int, *arms: str) -> list[tuple[Array, Array]]:
-    """Latencies of all fetches of each arm at 3 % and at 1 %, one for each seed that every one of them has."""
+    """Latencies of all fetches of each arm at 3 % and at 1 %, one for each seed that all of them have."""
     cells = [fetches.cell(tables["kernels.fetches"], arm, page, loss) for arm in arms for loss in (HIGH, LOW)]
     seconds = [c["total_s"].to_numpy().astype(np.float64) for c in cells]
     done = np.all([np.isfinite(x) for x in seconds], axis=0)
@@ -103,13 +103,13 @@ def _means(tables: Tables, page: int, *arms: str) -> list[tuple[Array, Array]]:
 
 
 def rise(high: Array, low: Array) -> Array:
-    """Mean at 3 % over mean at 1 %, along the last axis."""
+    """Ratio of the mean at 3 % to the mean at 1 %, along the last axis."""
     found: Array = high.mean(axis=-1) / low.mean(axis=-1)
     return found
 
 
 def t5(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Rise from 1 % to 3 % without PRR less that with it: kernels as published, and the rule alone."""
+    """Rise from 1 % to 3 % without PRR, minus the rise with PRR: for the published kernels, and for the rule alone."""
     found = []
     for page in PAGES:
         old, new = _means(tables, page, WITHOUT_PRR, WITH_PRR)
@@ -135,7 +135,7 @@ def t5_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def t11(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Part of the difference between the kernels that the initial RTO alone makes."""
+    """Part of the difference between the kernels that is due to the initial RTO alone."""
     found = []
     for page in PAGES:
         old, new, fast = _means(tables, page, WITHOUT_PRR, WITH_PRR, WITHOUT_PRR_RTO_1)
@@ -195,7 +195,7 @@ KERNEL_LABEL = {
 
 
 def bars(tables: Tables) -> Figure:
-    """The publication's latency figure, with the two arms between its arms."""
+    """The publication's latency figure, with the two mixed arms added between its arms."""
     table = tables["kernels.bars"]
 
     groups = (("mean_b_s", '"with retransmission" (s)'), ("mean_a_s", '"almost none" (s)'))
@@ -224,7 +224,7 @@ def bars(tables: Tables) -> Figure:
         return figure
 
     def fall(before: str, after: str) -> str:
-        """Reduction of the bars up to 75 KB at the lower loss from one arm to another."""
+        """Reduction of the bars up to 75 KB at the lower loss rate from one arm to another."""
         found = []
         for page in PAGES[:3]:
             rows = table.filter((pl.col("page_bytes") == page) & (pl.col("loss_per_link") == LOW))
@@ -400,7 +400,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {"fetch as published, kernel 3.0": path.fetch(MIDDLE, LOW, path.host(**KERNELS["3.0"]), name="kernel 3.0")}
 
 

@@ -1,4 +1,4 @@
-"""Fetch latency per rule, everything else equal: what PRR gains (T3, T6, P5, P6, P10)."""
+"""Fetch latency per rule with everything else equal: the gain of PRR (T3, T6, P5, P6, P10)."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def rule_gain(tables: Tables, page: int, loss: float, other: str) -> Estimate:
 def gained(
     tables: Tables, page: int, loss: float, first: str, other: str, label_: str, bound: Bound, **more: Any
 ) -> Evidence:
-    """How much lower the mean latency of a rule is than that of another. Of one segment it is exact: without a second one no duplicate ACK comes,
-    no recovery begins, and there is no chance in what a rule does.
+    """Reduction of the mean latency by a rule relative to another. For a page of one segment it is exact: a single segment causes no
+    duplicate ACK and no recovery, so the rules never act.
     """
     x, y = compared(tables, page, loss, first, other)
     cell = {"page": PAGE_LABELS[page], "loss": f"{100 * loss:g} %"}
@@ -57,7 +57,7 @@ def gained(
 
 
 def _gains(tables: Tables, cells: Sequence[tuple[int, float]], bound: Bound, *, keyed: bool = False) -> list[Evidence]:
-    """Gains of PRR, and of its other form for comparison."""
+    """Gains of PRR, and of its other variant for comparison."""
     found = []
     for rule in (prr(tables), *others(tables)):
         weighs = rule == prr(tables)
@@ -89,7 +89,7 @@ def t3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def t6(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Gain at 3 % minus gain at 1 %, of every page of the figure."""
+    """Gain at 3 % minus gain at 1 %, for every page of the figure."""
     found = []
     for rule in (prr(tables), *others(tables)):
         for page in PAGES:
@@ -106,7 +106,7 @@ def t6(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def p5(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Gain over rate halving in every cell; how it grows with loss and with size stands beside."""
+    """Gain over rate halving in every cell; its growth with loss and size for context."""
     found = _gains(tables, [(page, loss) for page in PAGES for loss in LOSSES], bound, keyed=True)
     rule = prr(tables)
     gains = {(page, loss): rule_gain(tables, page, loss, rule) for page in PAGES[1:] for loss in LOSSES}
@@ -284,7 +284,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {
         "fetch of 75 KB at 1 %, PRR": path.fetch(MIDDLE, LOW, path.host(recovery=PRR), name="fetch"),
     }

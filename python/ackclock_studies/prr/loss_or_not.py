@@ -1,4 +1,4 @@
-"""Fetches with loss against fetches without (T4, T7)."""
+"""Fetches with losses against fetches without (T4, T7)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from ackclock_studies.prr.split import group_a_mean, group_b_mean
 
 
 def t4(tables: Tables) -> Sequence[Evidence]:
-    """The publication's group without losses, on its two kernels; beside it the largest difference over all loss-free fetches with the rule alone changed."""
+    """The publication's group without losses, on its two kernels; for context, the largest difference over all loss-free fetches when only
+    the rule changes.
+    """
     worst = 0.0
     for page in PAGES:
         for loss in LOSSES:
@@ -30,7 +32,7 @@ def t4(tables: Tables) -> Sequence[Evidence]:
             value=1000 * worst,
             bound=exactly(0),
             unit="ms",
-            weighs=False,  # a rule acts in recovery only, so that it cannot be otherwise
+            weighs=False,  # zero by construction: a rule acts in recovery only
         )
     ]
     for page in PAGES:
@@ -46,20 +48,18 @@ def t4(tables: Tables) -> Sequence[Evidence]:
 
 
 def factor(rows: pl.DataFrame) -> Estimate:
-    """Mean latency of fetches with a data retransmission, over that of fetches without any loss."""
+    """Ratio of the mean latency of fetches with a data retransmission to that of fetches without any loss."""
     syn = (rows["syn_retransmissions"] + rows["synack_retransmissions"]).to_numpy() > 0
     hit = rows["data_retransmissions"].to_numpy() > 0
     total = rows["total_s"].to_numpy().astype(np.float64)
     done = np.isfinite(total)
     clean = total[~hit & ~syn & done]
-    # Larger pages have hardly any loss-free fetch: what it would take is exact, and known from T4.
+    # Larger pages have hardly any loss-free fetch: the latency of one is exact, and known from T4.
     return quotient(mean_over_runs(total[hit & done]), mean_over_runs(clean)) if clean.size >= 5 else NOTHING
 
 
 def _factors(tables: Tables, bound: Bound, decides: str) -> list[Evidence]:
-    """Factors in the Web population, in each cell of the testbed, and as the publication sorted fetches; `decides`
-    names what weighs.
-    """
+    """Ratios in the Web population, in each cell of the testbed, and as the publication sorted fetches; `decides` names the one that weighs."""
     web = tables["population.fetches"].filter((pl.col("setting") == "Web") & (pl.col("arm") == PRR))
     asked = [("Web population", "Web", factor(web))]
     for page in PAGES:
@@ -91,7 +91,7 @@ def t7(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def t7_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Length of the additional time."""
+    """Length of the extra time."""
     return _factors(tables, bound, "Web")
 
 

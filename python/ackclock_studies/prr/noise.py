@@ -1,6 +1,4 @@
-"""Noise of the publication's bars with 100 and with 1000 fetches (T8), and possible results of a reader's rerun
-(T9).
-"""
+"""Noise of the publication's bars with 100 and with 1000 fetches (T8), and possible outcomes of a reader's rerun (T9)."""
 
 from __future__ import annotations
 
@@ -43,17 +41,19 @@ HOSTS: dict[str, dict[str, Any]] = {
     "segmentation offload": {"tso": True},
     "both": {"metrics_cache": {}, "tso": True},
 }
-"""Settings that the hosts of the rerun may have had beyond those of the study -> stack settings."""
+"""Additional settings that the hosts of the rerun may have had -> stack settings."""
 
 OWN = "the study's"
-"""Hosts as everywhere in the study. Of 130 reruns one may be seen and a share of 5 % is ruled out; of 20 it is not, though none be seen."""
+"""Hosts of the rest of the study. Even if one of 130 reruns shows the effect, a share of 5 % is ruled out; with 20 reruns not even zero
+would rule it out.
+"""
 
 RERUN = 100
-"""Fetches of one rerun, one after another."""
+"""Fetches of one rerun, made one after another."""
 
 
 def rerun(page: int, host: str) -> Scenario:
-    """A rerun of one bar without PRR, on a host that has more than the study's."""
+    """A rerun of one bar without PRR, on a host with more features than the study's."""
     workload = {"kind": "fetch", "bytes": f"{page} bytes", "count": RERUN, "pause": "1 s"}
     return Scenario.from_dict(
         {
@@ -100,18 +100,19 @@ def near(middle: Array, large: Array) -> NDArray[np.bool_]:
 
 
 def reruns(tables: Tables, arm: str, page: int, loss: float, n: int) -> Array:
-    """The bar of group B in independent repetitions with `n` fetches each; NaN where the group is empty."""
+    """The bar of group B in independent repetitions with `n` fetches each; NaN if the group is empty."""
     total = fetches.latencies(tables["kernels.fetches"], arm, page, loss)
     whole = total.size // n
     return group_b_mean(total[: whole * n].reshape(whole, n)) if whole else np.empty(0)
 
 
 OUTER, INNER = 40, 100
-"""Resamples of all fetches, for the interval, and repetitions drawn from each."""
+"""Resamples of all fetches, for the interval, and the number of repetitions drawn from each."""
 
 
 def spreads(total_s: Array) -> tuple[Estimate, Estimate, Estimate]:
-    """Half-width of the range that holds 95 % of the repetitions of a bar, relative to their mean, percent: with 100 and with 1000 fetches, and the one over the other.
+    """Half-width of the range that contains 95 % of the repetitions of a bar, relative to their mean, percent: with 100 fetches, with 1000
+    fetches, and the ratio of the two.
 
     Parameters
     ----------
@@ -139,7 +140,7 @@ def spreads(total_s: Array) -> tuple[Estimate, Estimate, Estimate]:
     few, many = once(total_s, 4 * INNER)
     with np.errstate(divide="ignore"):
         others = np.log([once(total_s[rng.integers(0, total_s.size, size=total_s.size)], INNER) for _ in range(OUTER)])
-    if not (few > 0 and many > 0 and np.isfinite(others).all()):  # too few fetches to be in a group
+    if not (few > 0 and many > 0 and np.isfinite(others).all()):  # too few fetches for a group
         return NOTHING, NOTHING, NOTHING
 
     def around(value: float, logarithms: Array) -> Estimate:
@@ -156,7 +157,7 @@ def spreads(total_s: Array) -> tuple[Estimate, Estimate, Estimate]:
 FETCHES = (100, 1000)
 """Number of fetches per bar, in the blog's script and in its text."""
 NOISY = 10.0
-"""Percent; the largest effect of PRR that the paper claims."""
+"""Largest effect of PRR that the paper claims, percent."""
 
 
 def _spreads(tables: Tables, page: int) -> tuple[Estimate, Estimate, Estimate]:
@@ -166,7 +167,7 @@ def _spreads(tables: Tables, page: int) -> tuple[Estimate, Estimate, Estimate]:
 
 
 def t8(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Spread of a bar with 100 fetches over that with 1000."""
+    """Ratio of the spread of a bar with 100 fetches to that with 1000."""
     return [
         Evidence.of(
             _spreads(tables, page)[2],
@@ -178,7 +179,7 @@ def t8(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def t8_much(tables: Tables) -> Sequence[Evidence]:
-    """Spread of a bar from repetition to repetition, with 100 and with 1000 fetches."""
+    """Spread of a bar between repetitions, with 100 and with 1000 fetches."""
     both = {page: _spreads(tables, page) for page in PAGES}
     return [
         Evidence.of(
@@ -194,7 +195,7 @@ def t8_much(tables: Tables) -> Sequence[Evidence]:
 
 
 def t9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Chances of the rerun's two oddities with 100 fetches per bar."""
+    """Probability of the rerun's two oddities with 100 fetches per bar."""
     exchanged = {loss: _exchanged(tables, loss) for loss in (LOW, HIGH)}
     n = min(found.size for found in exchanged.values())
     either = np.any([found[:n] for found in exchanged.values()], axis=0)
@@ -239,13 +240,13 @@ def _exchanged(tables: Tables, loss: float) -> NDArray[np.bool_]:
 
 
 def nearly_equal(tables: Tables, host: str) -> NDArray[np.bool_]:
-    """Reruns on these hosts: whether the two bars are nearly equal."""
+    """Reruns on one kind of host: whether the two bars are nearly equal."""
     own = tables["reruns.bars"].filter(pl.col("host") == host).sort("seed")
     return near(*(own.filter(pl.col("page") == page)["bar_s"].to_numpy() for page in PAGES[2:]))
 
 
 def _near_on(tables: Tables, host: str) -> Evidence:
-    """Share of reruns in which the two bars are nearly equal on a host that has more."""
+    """Share of reruns in which the two bars are nearly equal on a host with more features."""
     found = nearly_equal(tables, host)
     return Evidence.of(
         proportion_interval(int(found.sum()), found.size),

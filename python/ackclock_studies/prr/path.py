@@ -1,8 +1,7 @@
 """The path of the CS244'13 experiment, as a scenario: server, 1000 Mbit/s, switch, 1.2 Mbit/s, client.
 
-Sources: repository `gengyl08/cs244_pa3` for all parameters; `mininet/link.py` for what they do: TCLink sets rate, delay,
-loss and queue on both interfaces of a link, so each holds in each direction, for ACKs and SYNs too. netem's limit counts
-the packets in its delay line.
+Sources: repository `gengyl08/cs244_pa3` for all parameters; `mininet/link.py` for their effect: TCLink sets rate, delay, loss and queue on
+both interfaces of a link, so each applies in each direction, also to ACKs and SYNs. netem's limit counts the packets in its delay line.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ DELAY = "25 ms"
 
 
 def percent(loss: float) -> str:
-    """A loss probability in text."""
+    """Format a loss probability as text."""
     return f"{100 * loss:g} %"
 
 
@@ -45,7 +44,7 @@ def network(loss: float = 0.0, *, queue: str = QUEUE, both_ways: bool = True) ->
     queue
         Limit of each queue.
     both_ways
-        Whether the way back loses packets, too.
+        Whether the reverse path also loses packets.
     """
     shared = {"queue": {"kind": "netem-limit", "limit": queue}}
     lossy = {"loss": {"kind": "bernoulli", "p": loss}} if loss else {}
@@ -55,14 +54,14 @@ def network(loss: float = 0.0, *, queue: str = QUEUE, both_ways: bool = True) ->
 
 
 def host(*, profile: str = "linux-3.2", recovery: str | None = None, **stack: Any) -> dict[str, Any]:
-    """A sender of the study: CUBIC, with the recovery rule and single settings of choice.
+    """A sender of the study: CUBIC, with the given recovery rule and settings.
 
     Parameters
     ----------
     profile
         Host profile; "linux-3.2" has initial window 10, initial RTO 1 s, FACK with detection of lost retransmissions.
     recovery
-        Rule, if not the profile's own.
+        Recovery rule, if other than the profile's.
     **stack
         Settings that differ from the profile.
     """
@@ -75,7 +74,7 @@ def host(*, profile: str = "linux-3.2", recovery: str | None = None, **stack: An
 
 
 def fetch(page: int, loss: float, sender: dict[str, Any], *, name: str = "fetch", **path: Any) -> Scenario:
-    """Return one fetch of `page` bytes. The duration only limits endless fetches; `path` goes to `network`."""
+    """Return one fetch of `page` bytes. The duration only bounds fetches that never end; `path` goes into `network`."""
     return Scenario.from_dict(
         {
             "name": name,

@@ -1,8 +1,8 @@
-"""A population of paths: on how many of them the sentences about the rules hold, and which property of a path decides (P4, and
-beside T3, P2, P3, P5, P6, P10 and P11).
+"""A population of paths: the share on which the sentences about the rules hold, and the property of a path that decides (P4; supplements
+T3, P2, P3, P5, P6, P10 and P11).
 
-Rate, round-trip time and loss are distributed as in the study's Web population. No publication gives the queues: they are drawn from
-a quarter of a bandwidth-delay product to eight of them.
+Rate, round-trip time and loss are distributed as in the study's Web population. No publication gives the queues: they are drawn from a
+quarter of a bandwidth-delay product to eight.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ PROPERTIES = (
     ),
 )
 SEED, PATHS = 84, 100
-"""The paths are drawn once, and are the same at every scale: more runs are more fetches of each, for a path's word needs a path's interval."""
+"""Number of paths, drawn once and equal at every scale. A larger scale adds fetches to each path, because a verdict on a path needs an
+interval for that path.
+"""
 FETCHES, PAPER_FETCHES = 40, 400
 
 _ANY = Bound()
@@ -84,7 +86,7 @@ AGAIN = ("total_s", "data_retransmissions", "data_rtos", "lost_retransmits")
 
 
 def drawn(count: int) -> list[dict[str, float]]:
-    """Paths, each with its number, its bandwidth-delay product and its queue in packets."""
+    """Paths with their number, bandwidth-delay product and queue in packets."""
     found = []
     for i, one in enumerate(draw(PROPERTIES, count, SEED)):
         bdp = one["rate"] * 1e6 * one["rtt"] * 1e-3 / 8 / PACKET
@@ -156,7 +158,7 @@ def run(plan: Plan) -> Data:
 
 
 def pairs(tables: Tables, column: str, first: str, second: str) -> pl.DataFrame:
-    """Values of two rules for the same path and seed: columns path, x, y. Of times, those that both rules ended."""
+    """Values of two rules for the same path and seed: columns path, x, y. For times, only fetches that completed under both rules."""
     t = tables["paths.fetches"].select("rule", "path", "seed", column)
     x = t.filter(pl.col("rule") == first).rename({column: "x"}).drop("rule")
     y = t.filter(pl.col("rule") == second).rename({column: "y"}).drop("rule")
@@ -171,7 +173,7 @@ def over_all(tables: Tables, column: str, first: str, second: str) -> tuple[Arra
 
 
 def each(tables: Tables, column: str, first: str, second: str) -> dict[float, Estimate]:
-    """Percent by which the first rule has more than the second, by path: over the fetches of the path, paired."""
+    """Percentage by which the first rule exceeds the second, by path, paired over the fetches of the path."""
     found = {}
     for (path_,), own in (
         pairs(tables, column, first, second).sort("path", "seed").group_by("path", maintain_order=True)
@@ -182,7 +184,7 @@ def each(tables: Tables, column: str, first: str, second: str) -> dict[float, Es
 
 
 def judged(tables: Tables, of: Mapping[float, Estimate], bound: Bound) -> pl.DataFrame:
-    """Paths with their properties, the percent of each, and its way (1, -1, 0, or NaN where its interval does not tell)."""
+    """Paths with their properties, their percentage, and its direction (1, -1, 0, or NaN if the interval does not decide)."""
     own = properties(tables)
     own = own.filter(pl.Series([float(path_) in of for path_ in own["path"]], dtype=pl.Boolean))
     estimates = [of[float(path_)] for path_ in own["path"]]
@@ -196,9 +198,9 @@ def properties(tables: Tables) -> pl.DataFrame:
 
 
 SIMILAR = 3.0
-"""Percent of the time up to which two rules take similarly long, as in P6."""
+"""Percentage of the time within which two rules count as similar, as in P6."""
 SHORT_POINTS = 1.0
-"""Percentage points of recoveries that end below ssthresh: fewer count as none."""
+"""Percentage points of recoveries that end below ssthresh, below which a difference counts as none."""
 
 SENTENCES: Mapping[str, tuple[str, str, str, float, str]] = {
     "retransmissions": ("data_retransmissions", RFC6675, "", 0.5, "RFC 6675 retransmits more than PRR"),
@@ -208,7 +210,7 @@ SENTENCES: Mapping[str, tuple[str, str, str, float, str]] = {
     "longer": ("total_s", RATE_HALVING, "", 0.3, "rate halving takes longer than PRR"),
     "crb": ("total_s", CRB, RFC6675, 0.3, "PRR-CRB takes longer than RFC 6675"),
 }
-"""Key -> column, rule that has more, other rule (empty: PRR), smallest relevant percentage, description."""
+"""Key -> column, rule with the larger value, other rule (empty: PRR), smallest relevant percentage, description."""
 
 
 def table(tables: Tables, key: str) -> pl.DataFrame:
@@ -223,12 +225,12 @@ def _all(tables: Tables, key: str) -> Estimate:
 
 
 def similar(tables: Tables) -> pl.DataFrame:
-    """Paths on which RFC 6675 and PRR take similarly long; -1: they do not."""
+    """Paths with direction 1 if RFC 6675 and PRR take similarly long, and -1 if they do not."""
     return judged(tables, each(tables, "total_s", RFC6675, prr(tables)), same(SIMILAR))
 
 
 def short_ends(tables: Tables) -> pl.DataFrame:
-    """Points by which more recoveries end below ssthresh with rate halving than with PRR, and which way. Paths with recoveries alone."""
+    """Percentage points by which more recoveries end below ssthresh with rate halving than with PRR, and the direction, for paths that have recoveries."""
     of = {}
     rows = tables["paths.ends"].sort("path", "seed")
     for (path_,), own in rows.group_by("path", maintain_order=True):
@@ -244,7 +246,7 @@ ENDS_TEXT = "more recoveries end below ssthresh with rate halving than with PRR"
 
 
 def sentence(tables: Tables, key: str) -> OnPaths:
-    """A sentence over the population."""
+    """Evaluate a sentence over the population."""
     if key == "similar":
         found, text = similar(tables), SIMILAR_TEXT
     elif key == "ends":
@@ -263,7 +265,9 @@ EVERY = ("ends", "timeouts", "retransmissions", "lost", "longer", "similar", "cr
 
 
 def on_paths(tables: Tables, key: str, bound: Bound = _ANY, *, weighs: bool = False) -> list[Evidence]:
-    """The sentence over the population: by how much over all paths, the shares of paths on which it holds, and its reverse, and what explains it."""
+    """Evidence of the sentence over the population: the size of the effect over all paths, the shares of paths on which the sentence and
+    its reverse hold, and the property that explains it.
+    """
     found = sentence(tables, key)
     if key not in SENTENCES:
         return found.evidence()
@@ -375,7 +379,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {"a path of the population, PRR": scenario(PRR, drawn(1)[0])}
 
 

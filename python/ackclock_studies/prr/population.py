@@ -1,6 +1,6 @@
 """The paper's two settings as populations of clients, figures only: Web responses, and long-RTT video.
 
-The distributions are assumptions. What is published: mean response 7.5 kB, 3.1 requests per connection, mean user
+The distributions are assumptions. Published are the mean response 7.5 kB, 3.1 requests per connection, mean user
 bandwidth 1.9 Mbit/s, 2.8 % of segments retransmitted (Web); a long-RTT video service that throttles its writes, with
 about twice the loss. The shapes (lognormal, exponential) and the spreads are ours.
 """
@@ -44,11 +44,11 @@ STACK: dict[str, dict[str, Any]] = {
     DUPACKS: {"detection": "dupthresh"},
     NO_SACK: {"sack": False},
 }
-"""Arms with PRR of Linux 3.2 that differ in something else than the rule."""
+"""Arms with PRR of Linux 3.2 that differ in something other than the rule."""
 
 ARMS = (*RULES, *STACK)
 SHOWN = (CRB, RFC9937, LINUX_6)
-"""Arms in figures that no claim uses."""
+"""Arms that appear only in figures."""
 
 
 def scenario(setting: str, arm: str, clients: int, **changed: Any) -> Scenario:
@@ -70,7 +70,7 @@ def scenario(setting: str, arm: str, clients: int, **changed: Any) -> Scenario:
 
 
 def run(plan: Plan) -> Data:
-    """Each seed is a population of its own; all rules meet the same ones.
+    """Populations of clients, one for each seed; all rules face the same ones.
 
     Returns
     -------

@@ -1,8 +1,8 @@
-"""The ack-by-ack rows as the RFCs print them, and what is known about their slips. Data only.
+"""The ACK-by-ACK rows as printed in the RFCs, and the known errata. Data only.
 
-Sources: RFC 6937 §3.1 (two unnumbered tables), RFC 9937 §8 (Figures 1 and 2) and the IETF-84 slides, whose rows are beside. Column = original segment whose
-arrival triggers the ACK. N new, R retransmission, kR several, "·" nothing. pipe (inflight) is the value after the ACK
-was processed and before anything is sent.
+Sources: RFC 6937 §3.1 (two unnumbered tables), RFC 9937 §8 (Figures 1 and 2) and the IETF-84 slides, whose rows are included. Column =
+original segment whose arrival triggers the ACK. N new, R retransmission, kR several, "·" nothing. pipe (inflight) is the value after the
+ACK was processed and before anything is sent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class PublishedRule:
     rows
         Row name ("cwnd", "pipe", "sent") -> cells.
     remark
-        Why a cell differs from what the algorithm gives; empty where none does.
+        Reason why a cell differs from the algorithm's result; empty if none does.
     """
 
     rule: str
@@ -41,7 +41,7 @@ class PublishedTable:
     place
         RFC and section.
     title
-        What is lost.
+        Description of the losses.
     window, lost, ssthresh, recover_fs
         Arguments of the ideal path; `recover_fs` None means the rule's own.
     first_ack
@@ -222,7 +222,7 @@ TABLES = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SlideRow:
-    """A row of the IETF-84 slides "Algorithm comparisons", as far as their text can be read.
+    """A row of the IETF-84 slides "Algorithm comparisons", as far as it is legible.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ class SlideRow:
     rule, row
         Registry name; row of that table.
     cells
-        In order. The text of the slides has lost the columns, and some cells.
+        Cells in order. The text of the slides lacks the columns, and some cells.
     """
 
     table: PublishedTable
@@ -284,7 +284,7 @@ GENERAL_REMARKS = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Episode:
-    """Behaviour of one rule in one episode on the ideal path; None where it is not asked.
+    """Behaviour of one rule in one episode on the ideal path; `None` where it is not checked.
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ class Episode:
     pipe_at_exit, cwnd_after_exit, cwnd_before_exit
         Segments.
     max_burst, burst_at_entry
-        Most segments sent on one ACK of the episode, and on the entering ACK.
+        Maximum number of segments sent on one ACK of the episode, and number sent on the entering ACK.
     """
 
     rule: str

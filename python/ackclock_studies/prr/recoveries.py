@@ -48,13 +48,13 @@ def _counts(recoveries: pl.DataFrame, below: pl.Expr) -> pl.DataFrame:
 
 
 def share(recoveries: pl.DataFrame, below: pl.Expr) -> Estimate:
-    """Share of recoveries for which something is so; seeds are independent, recoveries of one seed are not."""
+    """Share of recoveries for which `below` holds. Seeds are independent; recoveries of one seed are not."""
     per_seed = _counts(recoveries, below)
     return ratio(*(per_seed[c].to_numpy().astype(np.float64) for c in ("below", "all")))
 
 
 def less(tables: Tables, place: str, first: str, second: str, below: pl.Expr) -> Estimate:
-    """Share with one arm less share with another, seed by seed: both met the same losses and arrivals."""
+    """Difference of the shares with two arms, seed by seed: both have the same losses and arrivals."""
     both = _counts(rows_of(tables, first, place), below).join(
         _counts(rows_of(tables, second, place), below), on="seed", suffix="_2", how="full", coalesce=True
     )
@@ -67,12 +67,12 @@ ENDS_BELOW = pl.col("cwnd_before_exit") < pl.col("ssthresh")
 
 
 def p1(tables: Tables) -> Sequence[Evidence]:
-    """Share of recoveries that start below ssthresh, β 0.7 less β 0.5."""
+    """Share of recoveries that start below ssthresh: difference between β 0.7 and β 0.5."""
     return [_start_apart(tables, place) for place in (CELL, WEB)]
 
 
 def v1(tables: Tables) -> Sequence[Evidence]:
-    """Starts in the video population."""
+    """Starts of recoveries in the video population."""
     return [_start_apart(tables, VIDEO)]
 
 
@@ -88,7 +88,7 @@ def _start_apart(tables: Tables, place: str) -> Evidence:
 
 
 def better_sack(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of recoveries that start below ssthresh, as it is less that with another way to find losses."""
+    """Share of recoveries that start below ssthresh, minus that with another method of loss detection."""
     return [
         Evidence.of(
             less(tables, place, PRR, arm, STARTS_BELOW),
@@ -108,7 +108,7 @@ def better_sack(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def start_quantiles(tables: Tables) -> Sequence[Evidence]:
-    """Quantiles of pipe - ssthresh at the start; no seed prints numbers to hold them against."""
+    """Quantiles of pipe - ssthresh at the start; no source prints numbers to compare with."""
     found = []
     for place, key in ((WEB, "web"), (VIDEO, "video")):
         rows = rows_of(tables, PRR, place)
@@ -128,9 +128,7 @@ def start_quantiles(tables: Tables) -> Sequence[Evidence]:
 
 
 def _left(tables: Tables, arm: str, counted: pl.Expr, what: str, key: str) -> Evidence:
-    """Percentage that responses ten times as long leave of the share of the Web population's recoveries that `counted`
-    selects.
-    """
+    """Percentage of the Web population's share of recoveries selected by `counted` that remains with responses ten times as long."""
     own = _counts(rows_of(tables, arm, WEB), counted)
     with_it = tuple(own[c].to_numpy().astype(np.float64) for c in ("below", "all"))
     without = why.longer(tables, arm, counted)
@@ -181,12 +179,12 @@ def exit_slack(rows: pl.DataFrame) -> Array:
 
 
 def p2(tables: Tables) -> Sequence[Evidence]:
-    """Recoveries that end below ssthresh: rate halving's share less PRR's."""
+    """Recoveries that end below ssthresh: share with rate halving minus share with PRR."""
     return [*_ends_apart(tables, (CELL, WEB)), *paths.on_paths(tables, "ends")]
 
 
 def v2(tables: Tables) -> Sequence[Evidence]:
-    """Ends in the video population."""
+    """Ends of recoveries in the video population."""
     return [e for e in _ends_apart(tables, (VIDEO,)) if e.weighs or e.key.startswith("video")]
 
 
@@ -208,7 +206,7 @@ def _ends_apart(tables: Tables, places: Sequence[str]) -> list[Evidence]:
 
 
 def p2_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Median of cwnd - ssthresh at PRR's end: zero."""
+    """Median of cwnd - ssthresh at the end of PRR's recoveries: zero."""
     found = []
     for place, key in zip(PLACES, ("cell_median", "web_median", "video_median"), strict=True):
         slack = exit_slack(rows_of(tables, prr(tables), place))
@@ -305,7 +303,7 @@ def ends(tables: Tables) -> Figure:
                 rows = table.filter((pl.col("setting") == setting) & (pl.col("arm") == rule))
                 s = SERIES[rule]
                 share = 100 * rows["len"].cum_sum() / max(rows["len"].sum(), 1)
-                # the lower of two coinciding curves is wider, so that it can be seen
+                # the lower of two coinciding curves is wider, so that both are visible
                 wide = 4.5 if rule == RFC6675 else 1.5
                 ax.step(rows["slack"], share, where="post", color=s.colour, ls=s.dash, lw=wide, label=s.label)
             ax.set(
@@ -389,7 +387,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {
         "Web population": pop.scenario("Web", PRR, 500),
         "video population": pop.scenario("video", PRR, 25),

@@ -1,4 +1,4 @@
-"""The ideal path: every rule ACK by ACK, with the rows printed in the RFCs. A computation without chance."""
+"""The ideal path: every rule ACK by ACK, with the rows printed in the RFCs. Fully deterministic."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def ideal(
     window
         cwnd = FlightSize = pipe at the start, segments.
     lost
-        Segments lost, from 0.
+        Numbers of the lost segments, counted from 0.
     ssthresh
         Target window; half of `window` if not given.
     recover_fs
-        PRR's denominator, if not the rule's own.
+        PRR's denominator, if other than the rule's.
     more_data
         Whether there is new data to send.
 
@@ -67,7 +67,7 @@ def ideal(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """A row of a published table and the computed one."""
+    """A row of a published table, and the computed one."""
 
     rule: PublishedRule
     name: str
@@ -112,7 +112,7 @@ class Slide:
 
 
 def slides() -> list[Slide]:
-    """Every row of the slides: whether its cells stand in order in the RFC's row as printed, and as computed here."""
+    """Rows of the slides: whether the cells occur in order in the RFC's row as printed, and as computed here."""
     found = []
     for slide in SLIDE_ROWS:
         own = next(row for row in compare(slide.table) if (row.rule.rule, row.name) == (slide.rule, slide.row))
@@ -204,7 +204,7 @@ def run(plan: Plan) -> Data:
                         "rule": golden.rule,
                         "quantity": field,
                         "golden": None if golden_value is None else float(golden_value),
-                        # Durations are golden to the RTT; a segment more or less in front of the last one is 1/W of it.
+                        # Golden durations have a resolution of one RTT; one segment more or less ahead of the last one changes them by 1/W.
                         "computed": float(round(exact)) if field == "rtts" else exact,
                         "exact": exact,
                     }
@@ -286,7 +286,7 @@ def _wrapped(paragraph: str) -> list[str]:
 
 
 def golden_blocks(table: PublishedTable) -> list[Table | Prose]:
-    """A published table with the computed rows between, and its remarks."""
+    """A published table with the computed rows inserted, and its remarks."""
     rows: list[tuple[TableCell | str, ...]] = []
     remarks: list[str] = []
     compared = list(compare(table))

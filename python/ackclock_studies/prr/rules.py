@@ -1,4 +1,4 @@
-"""The recovery rules that the study compares, and their appearance in every figure."""
+"""The recovery rules that the study compares, and their style in figures."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ LINUX_6 = "prr-linux-6"
 UB = "prr-ub"
 
 PRR = LINUX_32
-"""Rule that the publications mean by PRR: that of the kernel that they measured. It is SSRB of RFC 6937, and sets cwnd
-to ssthresh at the end of recovery, which the RFC leaves open.
+"""Rule that the publications call PRR: that of the kernel that they measured. It is SSRB of RFC 6937, and sets cwnd to ssthresh at the end
+of recovery, a step that the RFC leaves open.
 """
 
 RULES = (RATE_HALVING, RFC6675, CRB, SSRB, LINUX_32, RFC9937, LINUX_6)
@@ -36,12 +36,12 @@ FORM = Reading(
 
 
 def prr(tables: Tables) -> str:
-    """The rule that is meant by PRR in this reading."""
+    """The rule that PRR refers to in this reading."""
     return PRR if FORM.of(tables) == FORM.main else SSRB
 
 
 def others(tables: Tables) -> tuple[str, ...]:
-    """PRR's other form, shown for comparison."""
+    """PRR's other variant, shown for comparison."""
     return (SSRB,) if prr(tables) == PRR else (PRR,)
 
 
@@ -64,13 +64,13 @@ def label(rule: str) -> str:
 
 
 def name_of(arm: str) -> str:
-    """Label of an arm, β included."""
+    """Label of an arm, with its β."""
     rule, _, beta = arm.partition(", ")
     return SERIES[rule].label + (f", {beta}" if beta else "")
 
 
 def share_text(value: Any) -> str:
-    """Percent as titles give them: two significant digits, and 0 below half a hundredth."""
+    """Format a percentage as in titles: two significant digits, and 0 below half a hundredth."""
     value = float(value)
     if not math.isfinite(value):
         return "an unknown part"

@@ -24,7 +24,7 @@ from ackclock_studies.prr.rules import (
 )
 
 SHORT = {2: 2 * 1448, 3: 3 * 1448}
-"""Segments -> bytes of responses that three duplicate ACKs can never repair."""
+"""Segments -> bytes of responses too short for three duplicate ACKs."""
 
 REPAIRS: dict[str, dict[str, Any]] = {
     "neither": {"early_retransmit": "off", "tlp": False},
@@ -52,7 +52,7 @@ def run(plan: Plan) -> Data:
 
 
 def p9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Timeouts of short responses with early retransmit or tail loss probes, against neither."""
+    """Timeouts of short responses with early retransmit or tail loss probes, relative to neither."""
     t = tables["short.fetches"]
     found = []
     for arm in list(REPAIRS)[1:]:

@@ -1,6 +1,6 @@
-"""Sentences of the slides about what a rule sends in a recovery, measured packet by packet, and about where it helps (P17 to P26).
+"""Sentences of the slides about the packets that a rule sends in a recovery, measured packet by packet, and about the cases in which it helps (P17 to P26).
 
-Length: ten sentences, each with a few lines of its own; two files would part the runs from what is asked of them.
+Length: ten sentences, each with a few lines; a second file would separate the runs from their evaluation.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _one(name: str, link: Mapping[str, Any], flow: Mapping[str, Any], lasts: str
 
 
 def standing(rule: str) -> Scenario:
-    """Return two hundred segments at once, of which the first hundred are lost: most of the rest wait in a queue."""
+    """Return two hundred segments at once, the first hundred of which are lost: most of the others wait in a queue."""
     link = {
         "rate": "12 Mbit/s",
         "delay": "10 ms",
@@ -70,7 +70,7 @@ def standing(rule: str) -> Scenario:
     }
     host = path.host(recovery=rule, initial_window=200, initial_receive_window=4000, receive_buffer="16 MB", beta=0.7)
     flow = {**host, "workload": {"kind": "transfer", "bytes": "2 MB"}}
-    # Queues are sampled to the end of the scenario, the transfer lasts 2 s.
+    # Queues are sampled to the end of the scenario, but the transfer lasts 2 s.
     return _one(f"standing queue, {rule}", link, flow, "10 s", trace="flow", queue_interval="1 ms")
 
 
@@ -96,7 +96,7 @@ def shaped(rule: str, beta: float) -> Scenario:
 
 
 def near_end(rule: str, segment: float) -> Scenario:
-    """A response of twenty segments that loses one, and the next response on the same connection."""
+    """A response of twenty segments that loses one of them, and the next response on the same connection."""
     link = {
         "rate": "10 Mbit/s",
         "delay": "50 ms",
@@ -120,7 +120,7 @@ def _recovery(batch: Batch) -> pl.DataFrame:
 
 
 def run(plan: Plan) -> Data:
-    """Each rule once in each case; nothing is random.
+    """Each rule once in each case, without randomness.
 
     Returns
     -------
@@ -174,7 +174,7 @@ def _span(tables: Tables, case: str, rule: str, at: float) -> tuple[float, float
 
 
 STANDING_S = 0.2
-"""Time after the start of recovery that is examined: all rules are still repairing then."""
+"""Duration of the examined stretch after the start of recovery: all rules are still repairing at its end."""
 
 
 def sixths(tables: Tables, rule: str) -> Array:
@@ -208,7 +208,7 @@ def p17(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def p18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Queue at the end of the stretch beyond that of CRB."""
+    """Queue at the end of the stretch in excess of CRB's."""
     base = sixths(tables, CRB)[-1]
     return [
         Evidence(
@@ -223,7 +223,7 @@ def p18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def sent_per_ack(tables: Tables, rule: str, beta: float) -> tuple[float, float]:
-    """Segments sent for each one delivered, in the first half of recovery and in all of it."""
+    """Segments sent per segment delivered, in the first half of recovery and in all of it."""
     start, end = _span(tables, "shaped", rule, beta)
     rows = _rows(tables, "acks", "shaped", rule, beta)
     found = []
@@ -235,7 +235,7 @@ def sent_per_ack(tables: Tables, rule: str, beta: float) -> tuple[float, float]:
 
 
 def p19(tables: Tables) -> Sequence[Evidence]:
-    """Sent per segment delivered in the first half of recovery, less the reduction factor."""
+    """Segments sent per segment delivered in the first half of recovery, minus the reduction factor."""
     found = []
     for rule in SHAPED:
         for beta in BETAS:
@@ -256,7 +256,7 @@ def p19(tables: Tables) -> Sequence[Evidence]:
 
 
 def silence(tables: Tables, rule: str) -> float:
-    """Longest time without a transmission in recovery, in percent of its length, with a factor of 0.5."""
+    """Longest time without a transmission in recovery, as a percentage of its length, with a factor of 0.5."""
     start, end = _span(tables, "shaped", rule, 0.5)
     rows = _rows(tables, "acks", "shaped", rule, 0.5).filter(
         (pl.col("event") == "send") & (pl.col("t_s") >= start) & (pl.col("t_s") <= end)
@@ -266,7 +266,7 @@ def silence(tables: Tables, rule: str) -> float:
 
 
 def p20(tables: Tables) -> Sequence[Evidence]:
-    """Longest silence of each rule: none of PRR, half of the ACKs of RFC 6675."""
+    """Longest silence of each rule: zero with PRR, half of the ACKs with RFC 6675."""
     asked = {PRR: at_most(5), RFC6675: same(5, of=50)}
     return [
         Evidence(
@@ -282,7 +282,7 @@ def p20(tables: Tables) -> Sequence[Evidence]:
 
 
 def response_ms(tables: Tables, rule: str, segment: int, number: int) -> float:
-    """Time from the first segment of a response, the first or the second of the connection, to the ACK of its last."""
+    """Time from the first segment of a response, the first or the second of the connection, to the ACK of its last one."""
     rows = _rows(tables, "acks", "near", rule, segment)
     first = rows.filter((pl.col("event") == "send") & (pl.col("rexmit") == 0)).sort("t_s", maintain_order=True)["t_s"][
         20 * (number - 1)
@@ -292,13 +292,11 @@ def response_ms(tables: Tables, rule: str, segment: int, number: int) -> float:
 
 
 END = 16
-"""Segments from here to the twentieth are the end of a response: its last quarter."""
+"""First segment of the end of a response: its last quarter, up to the twentieth."""
 
 
 def p21(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Time by which either response completes sooner with PRR than with rate halving: the one that loses, and the
-    next.
-    """
+    """Time saved by PRR over rate halving for either response: the one with the loss, and the next."""
     found = []
     for name, segment in NEAR.items():
         for number, response in ((1, "the response itself"), (2, "the next response")):
@@ -330,7 +328,7 @@ def p21(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def p22(_: Tables, bound: Bound) -> Sequence[Evidence]:
-    """ACKs for which PRR-SSRB sends one segment more than was delivered, 90 of 100 lost."""
+    """ACKs to which PRR-SSRB responds with one segment more than was delivered, with 90 of 100 lost."""
     found = []
     for rule, key in ((SSRB, "ssrb"), (PRR, "prr"), (CRB, "crb")):
         rows, _ = ideal(rule, window=100, lost=tuple(range(90)))
@@ -350,12 +348,12 @@ def p22(_: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def run_more(plan: Plan) -> Data:
-    """Fetches under reordering, and without SACK; and a neighbour on the same path.
+    """Fetches under reordering and without SACK, and a competing flow on the same path.
 
     Returns
     -------
     Data
-        `slides.fetches`: case, arm, page, loss, seed and what a fetch met; `slides.flows`: rule, seed, retransmissions of the neighbour.
+        `slides.fetches`: case, arm, page, loss, seed and what a fetch met; `slides.flows`: rule, seed, retransmissions of the competing flow.
     """
     count = plan.count(quick=600, paper=4000)
     beside = plan.count(quick=300, paper=4000)
@@ -395,7 +393,7 @@ def run_more(plan: Plan) -> Data:
 
 
 def neighbour(rule: str) -> Scenario:
-    """A flow with single losses that recovers by a rule, and a neighbour that shares a queue of two bandwidth-delay products."""
+    """A flow with single losses that recovers by a rule, and a competing flow that shares a queue of two bandwidth-delay products."""
     return Scenario.from_dict(
         {
             "name": f"beside {rule}",
@@ -422,7 +420,7 @@ def neighbour(rule: str) -> Scenario:
 
 
 def run_neighbour(plan: Plan) -> Data:
-    """The neighbour's retransmissions.
+    """The competing flow's retransmissions.
 
     Returns
     -------
@@ -455,7 +453,7 @@ def _pair(tables: Tables, case: str, first: str, second: str, column: str, loss:
 
 
 def p23(tables: Tables) -> Sequence[Evidence]:
-    """Excess of RFC 6675 over PRR for delayed packets, and for packets in order."""
+    """Excess of RFC 6675 over PRR for delayed packets and for packets in order."""
     found = []
     for case in LATE:
         for column, what, margin, key in (
@@ -477,7 +475,7 @@ def p23(tables: Tables) -> Sequence[Evidence]:
 
 
 def p24(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Gain over rate halving without SACK; also with it."""
+    """Gain over rate halving without SACK, and with it."""
     found = []
     for loss in LOSSES:
         without = gain(*_pair(tables, "no SACK", RATE_HALVING, PRR, "total_s", loss))
@@ -530,7 +528,7 @@ def p25(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def p26(tables: Tables) -> Sequence[Evidence]:
-    """Effect on the neighbour: more retransmissions, and less data, beside PRR than beside RFC 6675."""
+    """Effect on the competing flow: more retransmissions and less data against PRR than against RFC 6675."""
     t = tables["neighbour.flows"].sort("seed")
     found = []
     for column, what, bound, weighs, key in (
@@ -544,7 +542,7 @@ def p26(tables: Tables) -> Sequence[Evidence]:
 
 
 def figure(tables: Tables) -> Figure:
-    """The queue while each rule recovers."""
+    """The queue during each rule's recovery."""
     rows = []
     for rule in QUEUED:
         start, _ = _span(tables, "standing", rule, 0)
@@ -587,7 +585,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {
         "standing queue, PRR-CRB": standing(CRB),
         "loss of segment 17 of 20, PRR": near_end(PRR, 17),

@@ -9,10 +9,10 @@ from ackclock.judge.estimates import Array
 
 
 def two_sigma(total_s: Array) -> NDArray[np.bool_]:
-    """The publication's "with retransmission": at least two standard deviations above the least.
+    """The publication's "with retransmission": at least two standard deviations above the minimum.
 
-    The script measures from the minimum and with the population's standard deviation (the text says from the average).
-    Works on the last axis.
+    The script measures from the minimum and uses the population's standard deviation (the text says from the average). Works on the last
+    axis.
     """
     least = total_s.min(axis=-1, keepdims=True)
     sigma = total_s.std(axis=-1, keepdims=True)
@@ -21,7 +21,7 @@ def two_sigma(total_s: Array) -> NDArray[np.bool_]:
 
 
 def group_b_mean(total_s: Array) -> Array:
-    """Mean of the publication's group "with retransmission", along the last axis; NaN where it is empty."""
+    """Mean of the publication's group "with retransmission", along the last axis; NaN if it is empty."""
     mask = two_sigma(total_s)
     count = mask.sum(axis=-1)
     total: Array = np.where(mask, total_s, 0.0).sum(axis=-1)

@@ -1,4 +1,4 @@
-"""An application that has nothing to send for a while during recovery, then writes again (P13)."""
+"""An application that pauses during recovery, then writes again (P13)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WRITE_MS = 300
 
 
 def scenario(rule: str) -> Scenario:
-    """20 kB at once, of which the first segment is lost, and 20 kB more in the middle of its repair."""
+    """20 kB at once, with the first segment lost, and 20 kB more in the middle of its repair."""
     return Scenario.from_dict(
         {
             "name": f"stall, {rule}",
@@ -41,7 +41,7 @@ def scenario(rule: str) -> Scenario:
             "flows": [
                 {
                     **path.host(recovery=rule, smss="1000 bytes", initial_window=20),
-                    # 20 kB every 300 ms; only one such write is made
+                    # 20 kB every 300 ms; only one such write takes place
                     "workload": {
                         "kind": "throttled",
                         "rate": f"{20_000 * 8 * 1000 // WRITE_MS} bit/s",
@@ -57,7 +57,7 @@ def scenario(rule: str) -> Scenario:
 
 
 def run(plan: Plan) -> Data:
-    """Each rule once; nothing here is random.
+    """Each rule once, without randomness.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def run(plan: Plan) -> Data:
 
 
 def at_once(tables: Tables, rule: str) -> int:
-    """Segments that leave in the millisecond of the write."""
+    """Segments sent in the millisecond of the write."""
     sent = tables["stall.acks"].filter((pl.col("rule") == rule) & (pl.col("event") == "send"))
     late = sent.filter(pl.col("t_s") >= (WRITE_MS - 1) / 1000)
     return late.filter(pl.col("t_s") <= late["t_s"].min() + 0.001).height  # type: ignore[operator]
@@ -90,7 +90,7 @@ def left(tables: Tables, rule: str) -> int:
 
 
 def p13(tables: Tables) -> Sequence[Evidence]:
-    """Segments sent at once after the stall, and the window at the end."""
+    """Segments sent at once after the pause, and the window at the end."""
     halving = at_once(tables, RATE_HALVING)
     found = [
         Evidence(
@@ -115,7 +115,7 @@ def p13(tables: Tables) -> Sequence[Evidence]:
 
 
 def figure(tables: Tables) -> Figure:
-    """Windows of rate halving and PRR around the stall."""
+    """Windows of rate halving and PRR around the pause."""
     acks = tables["stall.acks"]
 
     def draw() -> Any:
@@ -146,7 +146,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {"a stall during recovery, PRR": scenario(LINUX_32)}
 
 

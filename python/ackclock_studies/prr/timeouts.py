@@ -1,4 +1,4 @@
-"""Timeouts of the rules, against those of PRR (P3, P11)."""
+"""Timeouts of the rules, compared with those of PRR (P3, P11)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POOLED = "all cells of the testbed"
 
 
 def more(tables: Tables, column: str, rule: str, other: str, place: str) -> Estimate:
-    """Excess of events of one rule over another, percent; paired by fetch, or by population."""
+    """Excess of events of one rule over another, percent, paired by fetch or by population."""
     if place == POOLED:
         return percent_more(*fetches.pooled(tables, rule, other, column))
     t = tables["population.fetches"].filter(pl.col("setting") == place)
@@ -33,12 +33,12 @@ def more(tables: Tables, column: str, rule: str, other: str, place: str) -> Esti
 
 
 def cell_more(tables: Tables, column: str, rule: str, other: str, page: int, loss: float) -> Estimate:
-    """Percent more in one cell."""
+    """Excess in one cell, percent."""
     return percent_more(*fetches.paired(tables["latency.fetches"], page, loss, rule, other, column, hit=None))
 
 
 def _timeouts(tables: Tables, rule: str, bound: Bound, decides: Sequence[str]) -> list[Evidence]:
-    """Timeouts of a rule against those of PRR: pooled, in populations, and cell by cell for context."""
+    """Timeouts of a rule relative to those of PRR: pooled, in populations, and cell by cell for context."""
     other = prr(tables)
     found = []
     for place in (POOLED, *SETTINGS):
@@ -63,11 +63,11 @@ def _timeouts(tables: Tables, rule: str, bound: Bound, decides: Sequence[str]) -
 
 
 _SERVERS = (POOLED, "Web")
-"""The servers of the slides carried "mixed services, excluding streaming video"; video has claims of its own."""
+"""Populations that count: the servers of the slides carried "mixed services, excluding streaming video"; video has separate claims."""
 
 
 def p3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Timeouts of rate halving, less those of PRR."""
+    """Timeouts of rate halving minus those of PRR."""
     found = _timeouts(tables, RATE_HALVING, bound, _SERVERS)
     return [*found, *paths.on_paths(tables, "timeouts")]
 
@@ -88,7 +88,7 @@ def p3_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def p11(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Timeouts of RFC 6675, less those of PRR."""
+    """Timeouts of RFC 6675 minus those of PRR."""
     return [*_timeouts(tables, RFC6675, bound, _SERVERS), *paths.on_paths(tables, "timeouts_6675")]
 
 

@@ -35,7 +35,7 @@ LONG = {
 """Arms of the cwnd experiment: one sender, three rules."""
 
 RULES = (*COMPARED, UB)
-"""Rules of the time-sequences: the slides show PRR without a bound, too."""
+"""Rules of the time-sequences: the slides also show PRR without a bound."""
 
 PATTERNS = {"1-4": [(1, 4)], "1-4, 11-16": [(1, 4), (11, 16)]}
 """Segments whose first transmission is dropped, counted from 1."""
@@ -44,7 +44,7 @@ PATTERNS = {"1-4": [(1, 4)], "1-4, 11-16": [(1, 4), (11, 16)]}
 def sequence_scenario(pattern: str, rule: str) -> Scenario:
     """The time-sequence experiment: 20 kB at once, 10 kB after 500 ms.
 
-    An initial window of 20 lets all 20 kB leave at once; the publication's loss patterns presuppose that.
+    An initial window of 20 lets the sender send all 20 kB at once, which the publication's loss patterns presuppose.
     """
     drops: list[dict[str, Any]] = [{"first": first, "last": last} for first, last in PATTERNS[pattern]]
     return Scenario.from_dict(
@@ -64,7 +64,7 @@ def sequence_scenario(pattern: str, rule: str) -> Scenario:
             "flows": [
                 {
                     **path.host(recovery=rule, smss="1000 bytes", initial_window=20),
-                    # 10 kB every 500 ms is 160 kbit/s; only one such write is made
+                    # 10 kB every 500 ms is 160 kbit/s; only one such write takes place
                     "workload": {
                         "kind": "throttled",
                         "rate": "160 kbit/s",
@@ -118,13 +118,13 @@ def run(plan: Plan) -> Data:
 
 
 def sender_trace(acks: pl.DataFrame) -> pl.DataFrame:
-    """The half of the trace that sent the data, if both halves were recorded."""
+    """Events of the end that sent the data, if both ends were recorded."""
     sent = acks.filter(pl.col("event") == "send").group_by("responder").agg(pl.col("len").sum()).sort("len")
     return acks.filter(pl.col("responder") == sent["responder"][-1]) if sent.height else acks
 
 
 def falls(trace: pl.DataFrame) -> pl.DataFrame:
-    """Drop of cwnd on each ACK in recovery, beyond what the ACK newly reports as lost."""
+    """Reduction of cwnd on each ACK in recovery, beyond the segments newly reported lost by the ACK."""
     signed = [pl.col(c).cast(pl.Int64) for c in ("cwnd_before", "cwnd", "newly_lost")]
     return trace.filter((pl.col("event") == "ack") & (pl.col("ca_state") == "Recovery")).select(
         "arm", "t_s", (signed[0] - signed[1] - signed[2]).alias("fall")
@@ -132,7 +132,7 @@ def falls(trace: pl.DataFrame) -> pl.DataFrame:
 
 
 def t1(tables: Tables) -> Sequence[Evidence]:
-    """Largest fall of cwnd on one ACK."""
+    """Largest reduction of cwnd on one ACK."""
     fall = falls(tables["traces.long"])
 
     def largest(arm: str) -> float:
@@ -240,18 +240,18 @@ def _recovery(tables: Tables, arm: str, idx: int) -> dict[str, Any]:
 
 
 def _others(tables: Tables, arm: str, idx: int) -> str:
-    """A sentence on the end of an arm's other recoveries."""
+    """A sentence about the end of an arm's other recoveries."""
     r = _recoveries(tables, arm).with_row_index("k").filter(pl.col("k") != idx)
     at = r.filter(pl.col("cwnd_before_exit") == pl.col("ssthresh")).height
     return f"Of its {r.height} other recoveries {at} end at ssthresh."
 
 
 SHOWN = (RATE_HALVING, RFC6675, UB, SSRB, PRR, RFC9937)
-"""Rules of the time-sequence figures; the interactive ones have all."""
+"""Rules of the time-sequence figures; the interactive figures include all rules."""
 
 
 def next_write(tables: Tables, pattern: str) -> dict[str, int]:
-    """Segments that leave at once when the next 10 kB are written, by rule."""
+    """Segments sent at once when the next 10 kB are written, by rule."""
     t = tables["traces.sequence"].filter(pl.col("pattern") == pattern)
     late = t.filter((pl.col("event") == "send") & (pl.col("len") > 1) & (pl.col("t_s") > 0.45))
     return {
@@ -363,7 +363,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {
         "long flow with PRR": path.long_flow(LONG["with PRR"]),
         "time-sequence, losses 1-4 and 11-16": sequence_scenario("1-4, 11-16", SSRB),

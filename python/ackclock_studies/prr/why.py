@@ -1,4 +1,4 @@
-"""Interventions: the remaining effect of T3, T6, P1, P2, P3, P6 and P10 when its supposed cause is removed."""
+"""Interventions: the effect of T3, T6, P1, P2, P3, P6 and P10 that remains when its supposed cause is removed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIX: Mapping[str, Mapping[str, Any]] = {
     "initial window of 3": {"initial_window": 3},
     "duplicate ACKs instead of FACK": {"detection": "dupthresh"},
 }
-"""Causes beside the first window of ten and FACK that a page of six segments can meet."""
+"""Changes that remove the supposed causes for a page of six segments: the first window of ten, and FACK."""
 
 
 def run_six(plan: Plan) -> Data:
@@ -48,7 +48,7 @@ def run_six(plan: Plan) -> Data:
 
 
 def fits(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Gain for six segments when they do not fit into the first window; also without FACK."""
+    """Gain for a page of six segments that does not fit into the first window; also without FACK."""
     return [
         Evidence.of(
             gain(*paired(own, PAGES[1], HIGH, RATE_HALVING, prr(tables))),
@@ -64,10 +64,10 @@ def fits(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def without_growth(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Part of the gain's growth from 1 to 3 % that CRB has, which does not grow below ssthresh."""
+    """Share of the gain's growth from 1 to 3 % that remains with CRB, which does not grow below ssthresh."""
     found = []
     for page in PAGES[2:]:
-        # fetches are equal under all three rules, so that their common part cancels
+        # equal fetches under all three rules, so that their common part cancels
         rows = {loss: jointly(tables, page, loss, (RATE_HALVING, prr(tables), CRB)) for loss in LOSSES}
         own, bounded = (
             minus(*(gain(rows[loss][0], rows[loss][k], runs=f"{page} {loss}") for loss in (HIGH, LOW))) for k in (1, 2)
@@ -86,7 +86,7 @@ def without_growth(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def grows_without(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """T6's own number with a rule that does not grow below ssthresh: whether the gain still grows from 1 to 3 %."""
+    """T6's number for a rule that does not grow below ssthresh: growth of the gain from 1 to 3 %."""
     return [
         Evidence.of(
             minus(*(gain(*compared(tables, page, loss, RATE_HALVING, CRB)) for loss in (HIGH, LOW))),
@@ -118,7 +118,7 @@ def overflowing(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def in_bursts(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Cost of CRB under bursts of losses, less its cost under single ones."""
+    """Cost of CRB under bursts of losses, minus its cost under single ones."""
     cost = {n: gain(*burst_loss.pairs(tables, "total_s", CRB, RFC6675, n, 100)) for n in (1, 3)}
     return [
         Evidence.of(
@@ -168,14 +168,14 @@ def run_longer(plan: Plan) -> Data:
 
 
 def longer(tables: Tables, arm: str, counted: pl.Expr) -> tuple[Array, Array]:
-    """Recoveries of a rule, with longer responses, for which something is so, and all of them, by seed."""
+    """Recoveries of a rule with longer responses for which `counted` holds, and all of them, by seed."""
     own = tables["longer.recoveries"].filter(arm=arm)
     per = own.group_by("seed").agg(counted.sum().alias("some"), pl.len().alias("all")).sort("seed")
     return per["some"].to_numpy().astype(np.float64), per["all"].to_numpy().astype(np.float64)
 
 
 def more_timeouts(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Timeouts of rate halving beyond those of PRR where responses are ten times as long."""
+    """Timeouts of rate halving in excess of those of PRR with responses ten times as long."""
     per = tables["longer.fetches"].group_by("arm", "seed").agg(pl.col("data_rtos").sum()).sort("seed")
     x, y = (per.filter(arm=arm)["data_rtos"].to_numpy().astype(np.float64) for arm in (RATE_HALVING, PRR))
     return [

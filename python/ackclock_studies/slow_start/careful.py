@@ -1,4 +1,4 @@
-"""Careful Resume's own rules, packet by packet, and the flow that used the path before (S12 to S15)."""
+"""Careful Resume's rules, packet by packet, and the flow that already used the path (S12 to S15)."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from ackclock_studies.slow_start.resume import KNOWN, PATH, RESUME, RTT, SAVED, 
 
 ALONE = "no transfer"
 BEFORE_S, LASTS_S = 15, 26
-"""Lead of the neighbour over the transfer; end of the run."""
+"""Lead of the competing flow over the transfer, and end of the run."""
 AFTER = 10
-"""Round trips after the transfer's start over which the neighbour's throughput is measured."""
+"""Round trips after the transfer's start over which the competing flow's throughput is measured."""
 
 WIDE = {"initial_receive_window": 2000}
 
 
 def beside(place: Place, arm: str, size: str) -> Scenario:
-    """A long CUBIC flow that has the path, and a transfer that starts when it has filled it."""
+    """A long CUBIC flow, and a transfer that starts once that flow has filled the path."""
     rule = SAVED if arm == RESUME else {"kind": arm}
     first = {"congestion_control": "cubic", "name": "neighbour", "workload": {"kind": "bulk"}}
     flows: list[dict[str, Any]] = [first]
@@ -62,9 +62,7 @@ def beside(place: Place, arm: str, size: str) -> Scenario:
 
 
 def _neighbour(batch: Batch) -> pl.DataFrame:
-    """Retransmissions of the neighbour, and its throughput in the ten round trips after each moment at which a transfer
-    may start.
-    """
+    """Retransmissions of the competing flow, and its throughput in the ten round trips after the start of the transfer."""
     flows = batch.flows.filter(pl.col("flow") == 0).select("seed", "retransmissions", "rtos")
     transfer = batch.flows.filter(pl.col("flow") == 1).select("seed", "start_s")
     own = batch.goodput.filter(pl.col("flow") == 0).join(transfer, on="seed")
@@ -74,12 +72,12 @@ def _neighbour(batch: Batch) -> pl.DataFrame:
 
 
 def run(plan: Plan) -> Data:
-    """Effect of a transfer on the flow that had the path.
+    """Effect of a transfer on the flow that used the path before.
 
     Returns
     -------
     Data
-        `beside.runs`: case, size, arm, seed, retransmissions, rtos and goodput_bps (after the transfer's start) of the neighbour.
+        `beside.runs`: case, size, arm, seed, retransmissions, rtos and goodput_bps (after the transfer's start) of the competing flow.
     """
     cells = [
         Cell(
@@ -101,7 +99,7 @@ def run(plan: Plan) -> Data:
 
 
 def s12(tables: Tables) -> Sequence[Evidence]:
-    """The neighbour's throughput and losses beside a resumed transfer, over those beside a classic one."""
+    """Ratio of the competing flow's throughput and losses with a resumed transfer to those with a classic one."""
     found = []
     for case in (SHRUNK, KNOWN):
         for size in SIZES[:2]:
@@ -130,11 +128,11 @@ CASES: Mapping[str, tuple[int, int]] = {
     "below half": (40, RTT),
     "above ten times": (RTT, 9),
 }
-"""Round-trip time of the path and of what was saved, ms."""
+"""Round-trip time of the path, and the saved one, ms."""
 
 
 def alone(rtt: int, saved: int, arm: str) -> Scenario:
-    """Return one transfer, traced, on a path without others."""
+    """Return one transfer, traced, on a path without other flows."""
     rule = (
         {"kind": RESUME, "saved_cwnd": SAVED["saved_cwnd"], "saved_rtt": f"{saved} ms"}
         if arm == RESUME
@@ -159,7 +157,7 @@ def alone(rtt: int, saved: int, arm: str) -> Scenario:
 
 
 def run_rules(plan: Plan) -> Data:
-    """Transfers on paths with the round-trip time that was saved, and with others; nothing is random.
+    """Transfers on paths whose round-trip time equals the saved one, and on others; nothing is random.
 
     Returns
     -------
@@ -192,9 +190,7 @@ def sends(tables: Tables, case: str) -> pl.DataFrame:
 
 
 def jump(tables: Tables, case: str) -> pl.DataFrame:
-    """Segments sent from the jump of cwnd until answers to what was sent before it come back, nearly a round trip
-    later.
-    """
+    """Segments sent from the jump of cwnd to the ACKs of the segments before it, nearly a round trip later."""
     rows = sends(tables, case).with_columns(grew=pl.col("cwnd").cast(pl.Int64).diff().fill_null(0))
     at = rows.filter(pl.col("grew") > 20)
     if not at.height:
@@ -225,7 +221,7 @@ def s13(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def s14(tables: Tables) -> Sequence[Evidence]:
-    """Share of the path's round trip over which the unvalidated segments are spread, and the largest burst among them."""
+    """Fraction of the path's round trip over which the unvalidated segments are spread, and the largest burst among them."""
     found = []
     for case, key in (("as saved", "same"), ("half as long again", "longer")):
         rows = jump(tables, case)
@@ -252,7 +248,7 @@ def s14(tables: Tables) -> Sequence[Evidence]:
 
 
 def s15(tables: Tables) -> Sequence[Evidence]:
-    """Transfers whose round-trip time is not that of what was saved: as with the classic start."""
+    """Transfers whose round-trip time differs from the saved one: equal to the classic start."""
     found = []
     for case, key in (("below half", "short"), ("above ten times", "long"), ("as saved", "same")):
         own, base = (
@@ -271,7 +267,7 @@ def s15(tables: Tables) -> Sequence[Evidence]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {"beside: Careful Resume on a third of the rate": beside(THIRD, RESUME, "1 MB")}
 
 

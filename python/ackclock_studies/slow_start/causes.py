@@ -37,9 +37,9 @@ STARTS: Mapping[str, Any] = {
     HARDLY_GROWS: {"kind": HYSTART_PP, "css_growth_divisor": 1000},
 }
 PATHS = ((10, 20), (10, 100), (100, 20), (100, 100))
-"""Mbit/s and ms, as in the sweep."""
+"""Paths as Mbit/s and ms, as in the sweep."""
 DEEPER, NO_LOSS = 16.0, 1000.0
-"""Bandwidth-delay products of a queue that bears what doubling adds, and of one that nothing fills."""
+"""Queues in bandwidth-delay products: one that absorbs the overshoot of doubling, and one that never fills."""
 BEHIND = f"{SEARCH}, {DEEPER:g} products"
 SEEN = f"{HYSTART_PP}, {ONE_ROUND}, nothing lost"
 QUARTER = 0.25
@@ -53,7 +53,7 @@ def _alone(scenario: Scenario) -> Scenario:
 
 
 def run(plan: Plan) -> Data:
-    """HyStart++ with other slow rounds, limited slow start alone and beside others, SEARCH without the radio link's pauses.
+    """HyStart++ with other slow rounds, limited slow start alone and with competing flows, SEARCH without the radio link's pauses.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def run(plan: Plan) -> Data:
             place = Place(rate=rate, rtt=rtt, queue=queue)
             for what, start in STARTS.items():
                 made = place.scenario(start, ROUND_TRIPS)
-                # the longest path with one product has values near the half on which the claim depends
+                # the longest path with one product gives values near one half, on which the claim depends
                 close = (rate, rtt, queue) == (100, 100, 1.0)
                 cells.append(cell(what, place, made, f"why {rate} {rtt}", 3 * seeds if close else seeds))
     for place in (Place(rate=100, rtt=20, queue=4.0), Place(rate=100, rtt=100, queue=1.0)):
@@ -110,7 +110,7 @@ def run(plan: Plan) -> Data:
 
 
 def near_behind_four(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Ssthresh of SEARCH behind four products."""
+    """Values of ssthresh for SEARCH behind four products."""
     return [
         Evidence.of(
             median(of(tables, "exits.runs", "exit", arm=SEARCH, rate=rate, rtt=rtt, queue=4.0)),
@@ -136,7 +136,7 @@ def clean_behind_sixteen(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def slower_without_loss(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Round trips of limited slow start beyond those of the classic one where nothing is lost."""
+    """Extra round trips of limited slow start over the classic one when nothing is lost."""
     found = []
     for rate, rtt in PATHS:
         limited, classic = (
@@ -156,7 +156,7 @@ def slower_without_loss(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def seen_late(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Window at which a round shows the rise where nothing is lost: that after one slow round, less a quarter that this round may add."""
+    """Window of the round in which HyStart++ sees the rise without losses: the window after one slow round, less the quarter that this round may add."""
     return [
         Evidence.of(
             median(of(tables, "why.runs", "exit", what=SEEN, rate=rate, rtt=rtt) / (1 + QUARTER)),
@@ -179,7 +179,7 @@ def _left(with_it: Array, without: Array) -> Any:
 
 
 def slow_rounds(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Losses behind four products: the part that remains with one slow round instead of five."""
+    """Losses behind four products: the share that remains with one slow round instead of five."""
     return [
         Evidence.of(
             _left(_lost(tables, HYSTART_PP, rate, rtt, 4.0), _lost(tables, ONE_ROUND, rate, rtt, 4.0)),
@@ -193,7 +193,7 @@ def slow_rounds(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def sent_before(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Losses behind one product: the part that remains if the window hardly grows after the rise is detected."""
+    """Losses behind one product: the share that remains if the window hardly grows after the rise is detected."""
     return [
         Evidence.of(
             _left(_lost(tables, HYSTART_PP, rate, rtt, 1.0), _lost(tables, HARDLY_GROWS, rate, rtt, 1.0)),
@@ -207,7 +207,7 @@ def sent_before(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def others_room(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Losses of limited slow start above 50 segments beside others, and alone."""
+    """Losses of limited slow start above 50 segments, with competing flows and alone."""
     found = []
     for rate, rtt, queue in ((100, 20, 4.0), (100, 100, 1.0)):
         beside = _lost(tables, LIMITED, rate, rtt, queue)
@@ -244,7 +244,7 @@ LINKS: Mapping[str, tuple[Place, str]] = {
         "a cellular link: 20 Mb/s, 60 ms, a queue of eight products, jitter of 1 ms",
     ),
 }
-"""The kinds of path on which the draft was evaluated; the numbers are ours."""
+"""Kinds of path in the draft's evaluation; the numbers are ours."""
 
 
 def run_links(plan: Plan) -> Data:
@@ -296,7 +296,7 @@ def s18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {f"SEARCH, {kind}": place.scenario(SEARCH, 40) for kind, (place, _) in LINKS.items()}
 
 

@@ -1,4 +1,4 @@
-"""End of slow start on a path without disturbance, and its cost (S1 to S6)."""
+"""End of slow start on an undisturbed path, and its cost (S1 to S6)."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ from ackclock_studies.slow_start.paths import (
 )
 
 PATHS = ((10, 20), (10, 100), (100, 20), (100, 100))
-"""Mbit/s and ms: 17 to 833 packets."""
+"""Paths as Mbit/s and ms; they hold 17 to 833 packets."""
 
 QUEUES = (0.25, 0.35, 0.5, 1.0, 4.0)
 ROUND_TRIPS = 80
 MAX_SSTHRESH = 100
-"""Segments up to which limited slow start doubles (RFC 3742)."""
+"""max_ssthresh of limited slow start, segments (RFC 3742): the window doubles up to here."""
 
 TABLE = "exits.runs"
 SCALES: Mapping[str, tuple[str, Sequence[float]]] = {
@@ -89,9 +89,9 @@ def run(plan: Plan) -> Data:
 
 
 PHASES = tuple(round(0.25 + 0.05 * k, 2) for k in range(36))
-"""Bandwidth-delay products of queue, 0.25 to 2: a sender that doubles from ten meets the end of a queue in every phase of its doubling."""
+"""Queues, 0.25 to 2 bandwidth-delay products: a sender that doubles from ten segments reaches the end of a queue at every phase of its doubling."""
 BANDS = ((0.25, 0.45), (0.5, 0.7), (0.75, 0.95), (1.0, 1.45), (1.5, 2.0))
-"""Depths over which a number is averaged."""
+"""Ranges of queue depths over which a value is averaged."""
 SWEPT = (CLASSIC, HYSTART_PP, SEARCH, LIMITED)
 
 
@@ -122,7 +122,7 @@ def run_phases(plan: Plan) -> Data:
 def swept(
     tables: Tables, arm: str, column: str, path: tuple[int, int], band: tuple[float, float], least: float = 0
 ) -> Array:
-    """A number of each run, in the mean over the depths of a band; over those at which the path holds so many segments with its queue."""
+    """A value of each run, averaged over the depths of a band at which the path with its queue holds at least `least` packets."""
     own = tables["phases.runs"].filter(arm=arm, rate=path[0], rtt=path[1])
     kept = own.filter(pl.col("queue").is_between(*band), (1 + pl.col("queue")) * place(*path, 0).bdp >= least)
     settled = pl.col("settled").clip(upper_bound=ROUND_TRIPS)
@@ -141,7 +141,7 @@ def _over_bands(
     what: str, bound: Bound, measure: Callable[[tuple[int, int], tuple[float, float]], Estimate | None], *,
     bands: Sequence[tuple[float, float]], unit: str = "",
 ) -> list[Evidence]:  # fmt: skip
-    """A number of every path and band of depths: the cells of a sentence whose publication names none."""
+    """A value for every path and band of depths, as cells of a sentence for which the publication gives no cells."""
     found = []
     for path in PATHS:
         for low, high in bands:
@@ -203,7 +203,7 @@ def _each(
 
 
 def s1(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Losses of HyStart++ over those of the classic start, over depths of a product and more; single depths stand beside."""
+    """Ratio of the losses of HyStart++ to those of the classic start, over depths of one product and more; single depths for context."""
     return [
         *_losses(tables, bound, LONG),
         *_beside(_over_classic(tables, bound, ())),
@@ -212,7 +212,7 @@ def s1(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def s19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Losses behind queues that are shorter than the path."""
+    """Losses behind queues shorter than the path."""
     return [*_losses(tables, bound, SHORT), *_beside(_over_classic(tables, bound, ()))]
 
 
@@ -228,7 +228,7 @@ def _over_classic(tables: Tables, bound: Bound, queues: Sequence[float]) -> list
 
 
 def s2(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Ssthresh of SEARCH, over depths of a product and more, and of four."""
+    """Values of ssthresh for SEARCH, over depths of one product and more, and at four."""
     found = _swept(tables, SEARCH, "exit", "ssthresh over BDP, SEARCH", bound, LONG)
     deep = _each(tables, SEARCH, "exit", "ssthresh over BDP, SEARCH", bound, queues=(4.0,))
     return [*found, *deep, *population.on_paths(tables, "search_near")]
@@ -253,14 +253,14 @@ def _swept(
 
 
 def s3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Losses of SEARCH, over depths of a product and more, and of four."""
+    """Losses of SEARCH, over depths of one product and more, and at four."""
     found = _swept(tables, SEARCH, "lost_bdp", "losses over BDP, SEARCH", bound, LONG)
     deep = _each(tables, SEARCH, "lost_bdp", "losses over BDP, SEARCH", bound, queues=(4.0,))
     return [*found, *deep, *population.on_paths(tables, "search_clean")]
 
 
 def s4(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Losses of limited slow start, over all depths at which it bounds the growth, and of four products."""
+    """Losses of limited slow start, over all depths at which it bounds the growth, and at four products."""
     what = "losses, limited slow start"
     found = _swept(tables, LIMITED, "lost", what, bound, BANDS, unit="segments", least=MAX_SSTHRESH)
     deep = _each(tables, LIMITED, "lost", what, bound, queues=(4.0,), unit="segments", least=MAX_SSTHRESH)
@@ -268,7 +268,7 @@ def s4(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def s5(tables: Tables) -> Sequence[Evidence]:
-    """Time that limited slow start takes, over the classic one."""
+    """Ratio of the time that limited slow start takes to that of the classic one."""
     return [*_slow(tables, (100, 100)), *population.on_paths(tables, "limited_slower")]
 
 
@@ -291,7 +291,7 @@ def _slow(tables: Tables, path: tuple[int, int]) -> list[Evidence]:
 
 
 def figure(tables: Tables) -> Figure:
-    """Exit, losses and time for each path and queue."""
+    """Exit, losses and duration for each path and queue."""
 
     def draw() -> Any:
         figure, axes = new(8.6, 7.4, nrows=3, ncols=len(PATHS), sharex=True, sharey="row")
@@ -338,7 +338,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {"exits: SEARCH, 100 Mb/s, 20 ms": place(100, 20, 1.0).scenario(SEARCH, ROUND_TRIPS)}
 
 

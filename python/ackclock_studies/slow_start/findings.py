@@ -1,4 +1,4 @@
-"""Findings that a reader should take home, from the numbers of a run."""
+"""Main findings, from the numbers of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ackclock_studies.slow_start.paths import ARMS, CLASSIC, COLOUR, HYSTART, HY
 
 
 def _range(tables: Tables, arm: str, column: str) -> tuple[float, float]:
-    """Smallest and largest median over the paths of the sweep on which slow start ended."""
+    """Minimum and maximum of the medians, over the paths of the sweep on which slow start ended."""
     found = [
         float(np.median(of(tables, exits.TABLE, column, arm=arm, rate=rate, rtt=rtt, queue=queue)))
         for rate, rtt in exits.PATHS
@@ -25,7 +25,7 @@ def _range(tables: Tables, arm: str, column: str) -> tuple[float, float]:
 
 
 def findings(result: StudyResult) -> Sequence[str]:
-    """Sentences to take home, from this run's numbers."""
+    """Main findings as sentences, from this run's numbers."""
     t = result.tables
     spans = {arm: _range(t, arm, "exit") for arm in ARMS}
     lost = {arm: _range(t, arm, "lost_bdp")[1] for arm in ARMS}
@@ -52,7 +52,7 @@ def findings(result: StudyResult) -> Sequence[str]:
 
 
 def in_short(tables: Tables) -> Figure:
-    """Losses of each start on paths without disturbance, and where it ends on one with it."""
+    """Losses of each start on undisturbed paths, and its exit on a disturbed one."""
     rows = [
         {
             "arm": arm,
@@ -109,7 +109,7 @@ def in_short(tables: Tables) -> Figure:
 
 
 def headline(result: StudyResult) -> Headline:
-    """Range of a good exit."""
+    """Range of exits that count as good."""
     t = result.tables
     lost = {arm: 100 * _range(t, arm, "lost_bdp")[1] for arm in (CLASSIC, HYSTART)}
     radio = float(np.median(np.nan_to_num(of(t, noise.TABLE, "exit", arm=HYSTART, noise=noise.BAD_RADIO))))

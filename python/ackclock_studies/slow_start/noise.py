@@ -1,4 +1,4 @@
-"""Delay that is not the flow's own: a radio link, and other traffic (S6 to S8). Applications that never fill the path (S9)."""
+"""Delay from other sources than the flow: a radio link, and other traffic (S6 to S8). Applications that never fill the path (S9)."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ PLACES = {
 }
 ROUND_TRIPS = 80
 EARLY = 0.5
-"""Bandwidth-delay products: an ssthresh below is premature."""
+"""Threshold of ssthresh below which an exit is premature, bandwidth-delay products."""
 
 CALM = "jitter of 1 ms, without long pauses"
 TABLE, IDLE = "noise.runs", "idle.runs"
 WORK = {"kind": "throttled", "rate": "5 Mbit/s", "chunk": "16 KB"}
-"""Rate of the idle application, a tenth of the path's."""
+"""Workload of the application-limited flow, at a tenth of the path's rate."""
 
 
 def _cells(plan: Plan, name: str, **flow: Any) -> list[Cell]:
@@ -68,7 +68,7 @@ def _cells(plan: Plan, name: str, **flow: Any) -> list[Cell]:
             scenario=place.scenario(arm, ROUND_TRIPS, **flow),
             keys={"arm": arm, "noise": noise},
             stream=f"{name} {noise}",
-            # S6 and S7 ask for shares of runs: of 40 runs none may be seen without a tenth being ruled out, of 8 it is not
+            # S6 and S7 are about shares of runs: 40 runs without the effect rule out a share of a tenth, 8 do not
             seeds=plan.count(quick=40 if name == "noise" and arm in (HYSTART_PP, HYSTART, SEARCH) else 8, paper=100),
             needs=NEEDS,
             keep={"runs": partial(quality, place)},
@@ -90,7 +90,7 @@ def run(plan: Plan) -> Data:
 
 
 def run_idle(plan: Plan) -> Data:
-    """Runs with an application that writes a tenth of what the path carries.
+    """Runs with an application that writes at a tenth of the path's rate.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def _exit(tables: Tables, arm: str, noise: str) -> Any:
 
 
 def s6(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Ssthresh of HyStart++ over that of HyStart."""
+    """Ratio of HyStart++'s ssthresh to HyStart's."""
     return [
         Evidence.of(
             median(_exit(tables, HYSTART_PP, noise) / _exit(tables, HYSTART, noise)),
@@ -168,7 +168,7 @@ def _early(tables: Tables, arm: str, weigh: Sequence[str]) -> list[Evidence]:
 
 
 def s8(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Ssthresh of HyStart."""
+    """Values of ssthresh for HyStart."""
     return [*_all(tables, HYSTART, "HyStart", bound, (RADIO, BAD_RADIO)), *population.on_paths(tables, "hystart_early")]
 
 
@@ -186,14 +186,14 @@ def _all(tables: Tables, arm: str, name: str, bound: Any, weigh: Sequence[str]) 
 
 
 def ended(tables: Tables, arm: str, noise: str) -> Estimate:
-    """Share of runs in which the rule ended slow start although the path was never full."""
+    """Share of runs in which the rule ended slow start on a path that was never full."""
     rows = tables[IDLE]
     mine = rows.filter((rows["arm"] == arm) & (rows["noise"] == noise))
     return proportion_interval(int((mine["by"] == "rule").sum()), mine.height)
 
 
 def s9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Runs in which slow start ended without need."""
+    """Runs in which slow start ended too early."""
     return [
         Evidence.of(
             ended(tables, arm, noise),
@@ -210,7 +210,7 @@ def s9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def pauses(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of runs in which SEARCH ends an idle slow start, without the radio link's long pauses and with them."""
+    """Share of runs in which SEARCH ends an application-limited slow start, with and without the radio link's long pauses."""
     found = []
     for what, asked, key in ((CALM, bound, "calm"), (RADIO, Bound(), "radio")):
         rows = tables["why.runs"].filter(what=what)
@@ -221,7 +221,7 @@ def pauses(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def figure(tables: Tables) -> Figure:
-    """Exit, losses and time for each disturbance."""
+    """Exit, losses and duration for each disturbance."""
 
     def draw() -> Any:
         figure, axes = new(8.4, 3.6, ncols=3)
@@ -261,7 +261,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {
         "noise: HyStart, radio": PLACES[BAD_RADIO].scenario(HYSTART, ROUND_TRIPS),
         "idle: SEARCH, radio": PLACES[BAD_RADIO].scenario(SEARCH, ROUND_TRIPS, workload=WORK),

@@ -1,4 +1,4 @@
-"""Common helpers of the chapters: the slow starts, paths, and quantities read from a run."""
+"""Helpers that the chapters share: the slow starts, paths, and values read from a run."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ MARKER = {CLASSIC: "o", HYSTART: "s", HYSTART_PP: "D", SEARCH: "^", LIMITED: "v"
 PACKET = 1500
 PAYLOAD = 1448
 BACKGROUND = 0.05
-"""Share of the bottleneck that other users take, on and off: so that runs differ."""
+"""Mean share of the bottleneck used by on-off background traffic, which makes runs differ."""
 
 SETTLED = 0.9
-"""Share of the rate left by the others that counts as reached."""
+"""Fraction of the remaining rate that counts as reached."""
 
 ROUNDS = 4
 """Round trips over which a rate is measured."""
@@ -51,7 +51,7 @@ class Place:
 
     @property
     def bdp(self) -> float:
-        """Bandwidth-delay product, packets: of the path without its queue."""
+        """Bandwidth-delay product of the path without its queue, packets."""
         return self.rate * 1e6 * self.rtt * 1e-3 / 8 / PACKET
 
     @property
@@ -66,12 +66,12 @@ class Place:
         return {"topology": "dumbbell", "bottleneck": link}
 
     def others(self) -> dict[str, Any]:
-        """On-off traffic: half of the time, at twice its mean rate."""
+        """On-off traffic: on half of the time, at twice its mean rate."""
         rate = f"{round(2 * self.background * self.rate * 1e6)} bit/s"
         return {"name": "others", "workload": {"kind": "on-off", "rate": rate, "on": "100 ms", "off": "100 ms"}}
 
     def scenario(self, start: str | Mapping[str, Any], round_trips: int, **flow: Any) -> Scenario:
-        """Return one flow of CUBIC with this slow start, and the others."""
+        """Return one flow of CUBIC with this slow start, and the background flows."""
         rule = {"kind": start} if isinstance(start, str) else dict(start)
         stack = {"slow_start": rule, **flow.pop("stack", {})}
         return Scenario.from_dict(

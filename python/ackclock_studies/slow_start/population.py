@@ -1,5 +1,5 @@
-"""A population of paths: on how many of them each slow start does what its publication says, and which property decides (beside S1 to
-S8 and S19).
+"""A population of paths: the share on which each slow start does what its publication says, and the property that decides (supplements S1
+to S8 and S19).
 """
 
 from __future__ import annotations
@@ -53,15 +53,17 @@ PROPERTIES = (
 )
 SEED = 94
 PATHS = 60
-"""Drawn once, and the same at every scale: more runs are more runs of each path, for a path's word needs a path's interval."""
+"""Number of paths, drawn once and equal at every scale. A larger scale adds runs to each path, because a verdict on a path needs an
+interval for that path.
+"""
 RUNS, PAPER_RUNS = 6, 30
 ROUND_TRIPS = 60
 LEAST_PACKETS = 20
-"""Paths whose product is less leave a slow start nothing to do after an initial window of ten."""
+"""Smallest bandwidth-delay product, packets: below it, an initial window of ten leaves slow start nothing to do."""
 FEW = 0.05
-"""Losses in bandwidth-delay products, and differences of losses or exits, relative: less counts as none."""
+"""Losses in bandwidth-delay products, and relative differences of losses or exits, below which a difference counts as none."""
 EARLY = 0.5
-"""Bandwidth-delay products: an ssthresh below is premature, as in the cells."""
+"""Threshold of ssthresh below which an exit is premature, bandwidth-delay products, as in the cells."""
 
 
 def drawn(count: int) -> list[dict[str, float]]:
@@ -76,7 +78,7 @@ def drawn(count: int) -> list[dict[str, float]]:
 
 
 def place(one: Mapping[str, float]) -> Place:
-    """Return a path with its queue, its jitter and other flows with little traffic."""
+    """Return a path with its queue, its jitter and light background traffic."""
     jitter = f"{one['jitter']:.2f}"
     link = {"wifi": {"mean": f"{jitter} ms"}} if float(jitter) > 0 else {}
     return Place(rate=int(one["rate"]), rtt=int(one["rtt"]), queue=round(one["queue"], 3), link=link)
@@ -114,9 +116,7 @@ def _column(frame: pl.DataFrame, name: str) -> Array:
 
 
 def _of(tables: Tables, arm: str) -> dict[float, pl.DataFrame]:
-    """Return the runs of each path, in the order of seeds; values not reached or without an end have their own
-    number.
-    """
+    """Return the runs of each path, in the order of seeds. A rate never reached counts as `ROUND_TRIPS`, a slow start without an end as 0."""
     own = tables["paths.runs"].filter(arm=arm).sort("path", "seed")
     settled = pl.col("settled").clip(upper_bound=ROUND_TRIPS)
     own = own.with_columns(settled, pl.col("exit").fill_nan(0))
@@ -145,11 +145,11 @@ ASKED: Mapping[str, tuple[str, str, str, Bound]] = {
     "limited_bounded": ("lost", LIMITED, "", at_most(50)),
     "limited_slower": ("settled", LIMITED, CLASSIC, above(1, margin=FEW)),
 }
-"""Key -> column, arm, arm by whose mean it is divided (empty: none), and the sentence's bound."""
+"""Key -> column, arm, arm whose mean is the divisor (empty: none), and the sentence's bound."""
 
 
 def sentence(tables: Tables, key: str) -> OnPaths:
-    """A sentence over the population."""
+    """Evaluate a sentence over the population."""
     column, arm, base, bound = ASKED[key]
     own, other = _of(tables, arm), _of(tables, base) if base else {}
     each = [
@@ -161,7 +161,7 @@ def sentence(tables: Tables, key: str) -> OnPaths:
 
 
 def on_paths(tables: Tables, *keys: str) -> list[Evidence]:
-    """Sentences over the population; none of it weighs."""
+    """Sentences over the population; they never weigh."""
     return [e for key in keys for e in sentence(tables, key).evidence()]
 
 
@@ -177,7 +177,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     return {"a path of the population, SEARCH": place(drawn(1)[0]).scenario(SEARCH, ROUND_TRIPS)}
 
 

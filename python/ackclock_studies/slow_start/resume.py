@@ -1,4 +1,4 @@
-"""Careful Resume: its gain on a known path, and its cost if the path has shrunk (S10, S11)."""
+"""Careful Resume: its gain on a known path, and its cost if the path's capacity has dropped (S10, S11)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NEEDS = {"flows": ("flow", "completion_s", "retransmissions", "rtos")}
 
 
 def run(plan: Plan) -> Data:
-    """Transfers of three sizes, resumed and not.
+    """Transfers of three sizes, with and without resuming.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def _saved(tables: Tables, bound: Any) -> list[Evidence]:
 
 
 def s10(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Time over that of the classic start."""
+    """Ratio of the time to that of the classic start."""
     return [
         Evidence.of(
             median(took(tables, RESUME, KNOWN, size) / took(tables, CLASSIC, KNOWN, size)),
@@ -109,7 +109,7 @@ def s10_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def s11(tables: Tables) -> Sequence[Evidence]:
-    """Timeouts, and time over that of the classic start, on a third of the rate."""
+    """Timeouts, and ratio of the time to that of the classic start, at a third of the rate."""
     found = []
     for size in SIZES:
         rtos = of(tables, TABLE, "rtos", arm=RESUME, case=SHRUNK, size=size)
@@ -177,7 +177,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios as written."""
+    """Scenarios of this chapter, by name."""
     work = {"kind": "transfer", "bytes": "1 MB"}
     return {"resume: 1 MB, a third of the rate": THIRD.scenario(SAVED, 200, workload=work)}
 

@@ -62,7 +62,7 @@ def test_threads_and_neighbours_change_nothing():
 def test_a_run_that_is_over_begins_anew_at_the_next_step():
     envs = VectorEnv(scenario(duration="100 ms"), num_envs=2, step="10 ms")
     seen, rewards, ends, _ = played(envs, 25)
-    # the first of ten steps is the reset's; the step after the last one starts a new run and has no reward
+    # the first of ten steps belongs to the reset; the step after the last one starts a new run and has no reward
     assert [step for step, end in enumerate(ends) if end.all()] == [8, 18]
     assert (rewards[[9, 19]] == 0).all()
     assert (rewards[[5, 15]] != 0).all()
@@ -113,9 +113,7 @@ def test_own_numbers_history_and_drawn_scenarios():
 
 
 def test_pacing_spreads_what_a_window_sends():
-    """A window far wider than the path does not fill the queue when paced at half of it per RTT, and does at twice that
-    rate.
-    """
+    """A window far wider than the path does not fill the queue if half of the path's window is paced per RTT, and does at twice that rate."""
     waits = []
     for pace in (-1.0, 1.0):
         envs = VectorEnv(
@@ -229,9 +227,7 @@ def test_without_pettingzoo_one_line_says_so(monkeypatch):
 
 @pytest.mark.deep
 def test_what_was_trained_is_better_than_a_fixed_rule_on_other_paths(tmp_path):
-    """The example's policy beats a fixed rule on paths of its population that were held out, and its controller plays
-    the same policy.
-    """
+    """On paths held out of its population's training, the example's policy beats a fixed rule, and its controller plays the same policy."""
     folder = ROOT / "examples" / "agent"
     spec = importlib.util.spec_from_file_location("train", folder / "train.py")
     train = importlib.util.module_from_spec(spec)

@@ -23,8 +23,8 @@ def run(cheat: dict[str, Any], *, seconds: int = 20, queue: dict[str, Any] | Non
 def test_split_acks_do_not_open_the_window(counts_acks: bool) -> None:
     """An ACK counts only if it acknowledges a whole segment, even if ACKs are counted (Linux FLAG_DATA_ACKED).
 
-    Without losses, from a small threshold on: the window grows by a segment per round trip. (Where queues overflow, a
-    sender of single segments loses less than one of pairs; that is no gain of the window.)
+    Without losses and above a small threshold the window grows by one segment per round trip. (When queues overflow, a sender of single
+    segments loses less than one that sends pairs, but not because of its window.)
     """
     link = {"rate": "100 Mbit/s", "delay": "50 ms", "queue": {"kind": "drop-tail", "limit": "2 BDP"}}
     made = []

@@ -86,7 +86,7 @@ def test_the_key_of_a_run_knows_the_class():
 
 
 class Fixed(Controller):
-    """A controller with the hook control: a window of thirty segments, paced."""
+    """A controller that uses the hook `control`: a window of thirty segments, paced."""
 
     wants_rate = True
     wants_pacing = True

@@ -43,7 +43,7 @@ def test_it_is_an_environment_as_gymnasium_wants_it():
         env_checker.check_env(env.unwrapped, skip_render_check=True)
         assert np.isfinite(env.observation_space.high).all()
         env.close()
-    with gymnasium.make("ackclock/Flow-v0", step="1 s") as env:  # in the package's first scenario
+    with gymnasium.make("ackclock/Flow-v0", step="1 s") as env:  # as in the package's first scenario
         assert env.reset(seed=1)[1]["now_s"] > 1
 
 

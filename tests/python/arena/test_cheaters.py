@@ -1,5 +1,6 @@
-"""Tests that cheating entries lose: each is caught or scores below Reno, and would win with its trap switched off. No
-honest entry is accused. Each file of `cheaters/` is one cheater; `test_loading.py` has the four that begin while they are loaded or talk among themselves, and `test_sealed.py` two more, in C.
+"""Tests that cheating entries lose: each is caught or scores below Reno, and would win with its trap switched off. No honest entry is accused.
+Each file of `cheaters/` is one cheater; `test_loading.py` has the four that act while they are loaded or communicate with each other, and
+`test_sealed.py` two more, in C.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def cut(family: str) -> Task:
 
 
 class Listener:
-    """Controller that notes the seed that it receives."""
+    """Controller that records the seed that it receives."""
 
     told = 0
 
@@ -193,7 +194,7 @@ def probed(text: str, place: Path) -> Standing:
 
 
 def test_no_way_leads_from_a_controller_to_its_judge(tmp_path: Path) -> None:
-    """Checked: frames, objects, hooks of the interpreter and other processes."""
+    """Checks frames, objects, interpreter hooks and other processes."""
     assert probed(PROBE, tmp_path).why == ""
 
 
@@ -203,14 +204,14 @@ def test_threads_that_outlive_loading_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("family", ["alone", "beside"])
 def test_none_of_the_honest_is_accused(family: str, tmp_path: Path) -> None:
-    """Entries: two Python controllers of the examples, and built-in ones."""
+    """The entries are two Python controllers of the examples, and built-in ones."""
     own = [f"{EXAMPLES / 'ci' / 'controller.py'}:Mine", f"{EXAMPLES / 'agent' / 'controller.py'}:Learned"]
     assert accused([*own, "vegas", "bbr3"], family, tmp_path) == []
 
 
 @pytest.mark.deep
 def test_no_compiled_one_is_accused(tmp_path: Path) -> None:
-    """Entries: the controllers in C and Rust of the examples and the pages, and one in Python."""
+    """The entries are the controllers in C and Rust of the examples and the pages, and one in Python."""
     sys.path.append(str(ROOT / "tools"))
     from arena import entries
 
@@ -220,7 +221,7 @@ def test_no_compiled_one_is_accused(tmp_path: Path) -> None:
 
 
 def accused(names: list[str], family: str, place: Path) -> list[str]:
-    """Entries about which something is said, or that starve others without being known for it."""
+    """Return the entries that the table reports, or that starve others without being known for it."""
     _files.give_leave()
     plan = Plan(task=cut(family), entries=[Entry(controller=name) for name in names], salt=SALT, draws=1)
     standings = play(plan, place / "out", 1).standings

@@ -1,4 +1,4 @@
-"""Tests that cheaters lose that begin before their first run, while they are loaded, or whose connections talk to each other; each wins where its trap is off."""
+"""Tests that cheaters lose if they act before their first run, while they are loaded, or if their connections communicate; each wins with its trap off."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def test_equal_ones_are_even_and_far_ones_are_known() -> None:
 
 
 def test_who_starves_others_is_behind_whatever_the_score() -> None:
-    """An entry that leaves half in the mean may be on either side, and nothing is said of its order."""
+    """An entry that leaves half of the capacity on average may or may not starve others, so its order stays undecided."""
     takes, leaves, even = scores(0.2, 3), scores(0.8, 4), {family: [0.4, 0.6] * 10 for family in ("a", "b")}
     ahead = rank.ahead([scores(0.5, 1)] + [scores(0.9, 2)] * 3, left=[leaves, takes, even, leaves], starves=0.5)
     assert ahead[0][1] == 1.0
@@ -36,19 +36,21 @@ def test_who_starves_others_is_behind_whatever_the_score() -> None:
 
 
 def test_an_order_that_starving_does_not_change_is_known() -> None:
-    """The second may starve others, and is behind by its score alone."""
+    """The second entry may starve others, but is behind by its score alone."""
     leaves, even = scores(0.8, 4), {family: [0.4, 0.6] * 10 for family in ("a", "b")}
     assert rank.ahead([scores(0.9, 1), scores(0.5, 2)], left=[leaves, even], starves=0.5)[0][1] == 1.0
 
 
 def drawn(chance: random.Random, often: float, n: int) -> list[float]:
-    """Shares left, near 0 and 1, as of a controller that starves others on some paths."""
+    """Shares left to others, near 0 or 1, as by a controller that starves others on some paths."""
     return [0.05 if chance.random() < often else 1.0 for _ in range(n)]
 
 
 @pytest.mark.parametrize("n", [6, 24])
 def test_what_is_left_lies_in_its_interval(n: int) -> None:
-    """Exact: of every distribution of shares near 0 and 1, samples whose interval lacks the mean are 5 % at most. Student's lacks it in two of three samples of the first one, of six."""
+    """Exact: for every distribution of shares near 0 and 1, at most 5 % of the samples have an interval that misses the mean. For the first
+    one, samples of six, Student's interval misses it in two of three.
+    """
     found = [rank.share([0.05] * k + [1.0] * (n - k)) for k in range(n + 1)]
     assert all(0 <= e.low <= e.value <= e.high <= 1 for e in found)
 
@@ -63,7 +65,9 @@ def test_what_is_left_lies_in_its_interval(n: int) -> None:
 
 
 def test_who_starves_others_is_seldom_called_ahead() -> None:
-    """The mean left is 0.43: an entry that starves others, with the better score. In some samples of ten it leaves more than half, which is not known then."""
+    """The mean left to others is 0.43: this entry starves others, and has the better score. In some samples of ten it leaves more than
+    half, which hides the starvation.
+    """
     chance = random.Random(1)
     wrong = naive = 0
     for _ in range(200):
@@ -104,7 +108,7 @@ def test_the_worst_tenth_and_the_mean_of_families() -> None:
 
 
 def test_the_interval_of_a_score_has_its_level() -> None:
-    """Four families of six draws, of different spread: the mean of the means lies outside of 95 % intervals in 5 % of the cases."""
+    """Four families of six draws with different spreads: the mean of the means lies outside the 95 % interval in 5 % of the cases."""
     chance = random.Random(1)
     spreads = {"a": 0.02, "b": 0.05, "c": 0.1, "d": 0.3}
     outside = 0

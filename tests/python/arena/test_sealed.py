@@ -1,4 +1,4 @@
-"""Tests for own code in the arena: what the system-call filter allows, and two cheaters that each trigger a trap."""
+"""Tests for own code in the arena: the calls that the system-call filter allows, and two cheaters that each trigger a trap."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MODULE_LICENSE("GPL");
 """
 HONEST = RENO % ("", "")
 CARRIER = RENO % ("static u32 seen;", "seen++; if (seen > 3) return max(cwnd * (6 + seen % 3) / 10, 2U);")
-"""Module that lets what it saw in other runs decide its behaviour in this one."""
+"""Module whose behaviour in a run depends on earlier runs."""
 CALLER = RENO % ("extern int socket(int, int, int);", "socket(2, 1, 0);")
 
 
@@ -88,6 +88,6 @@ os._exit(0)
 
 @pytest.mark.skipif(not _seal.can(), reason="no filter of system calls")
 def test_a_thread_that_begins_while_the_filter_is_put_up_lives() -> None:
-    """The library of each module in C starts one, and on a busy machine it makes its first calls behind the filter."""
+    """The library of each module in C starts such a thread, and on a busy machine its first system calls happen under the filter."""
     done = subprocess.run([sys.executable, "-c", BEGINS], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

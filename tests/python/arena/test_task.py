@@ -1,4 +1,4 @@
-"""Tests for tasks as data: what is drawn from them, and what is refused."""
+"""Tests for tasks as data: draws, and refusals."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_what_is_no_task_is_refused_in_a_line(was: str, now: str, said: str) -> 
 
 
 def test_nobody_makes_up_for_what_he_gives_up() -> None:
-    """Expected value: (throughput^2 * delay)^(1/3) by hand, with the floor for a term near zero."""
+    """Expected value computed by hand: (throughput^2 * delay)^(1/3), with the floor for a term near zero."""
     task = read(SMALL, "small")
     assert combined(task, {"throughput": 0.5, "delay": 0.8}) == pytest.approx((0.5**2 * 0.8) ** (1 / 3))
     assert combined(task, {"throughput": 0.0, "delay": 1.0}) == pytest.approx(FLOOR ** (2 / 3))

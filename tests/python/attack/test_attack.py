@@ -82,7 +82,7 @@ def test_an_interrupted_search_ends_as_a_whole_one(tmp_path: Path, two: Threads,
     again = attack.run(bbr(), two, folder=tmp_path / "part")
     assert same(whole, again)
     assert again.runs.made == len(whole.runs.known) - (known - 1)
-    # all outcomes are known now
+    # every outcome is known now
     assert attack.run(bbr(), two, folder=tmp_path / "part").runs.made == 0
     with pytest.raises(InputError, match="the journal of another search"):
         attack.run(bbr(seed=2), two, folder=tmp_path / "part")
@@ -102,7 +102,7 @@ def test_one_search_writes_a_journal_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_journal_counts_up_to_its_first_damaged_line(tmp_path: Path) -> None:
-    """Each byte with one bit turned: no line comes out that was not written, and the search goes on from what is whole."""
+    """One bit is flipped in each byte in turn: every line that is read was written, and the search continues from the intact lines."""
     place, who = tmp_path / JOURNAL, {"target": "bbr"}
     lines = [[[1, 2], 0.5], [[3, 4], 0.25], [[5, 6], 0.75]]
     first = Journal(place, who)
@@ -137,7 +137,7 @@ def test_the_command_leaves_a_scenario_that_runs_to_the_same_digest(
 ) -> None:
     out = tmp_path / "found"
     out.mkdir()
-    slow = tmp_path / "slow.toml"  # few packets to draw
+    slow = tmp_path / "slow.toml"  # few packets to simulate
     slow.write_text(built_in()["steps"].replace("10 Mbit/s", "5 Mbit/s"))
     attack.run(
         bbr(budget=attack.load(str(slow)), evaluations=5, seed=3), two, folder=out
@@ -258,7 +258,7 @@ SEARCHED = {
     "rate-of-the-idle": 5,
     "counts-acks": 1,
 }
-"""Bugs that a search finds, and the number of environments it takes to find each."""
+"""Bugs that a search finds -> number of environments until it finds each."""
 
 
 @pytest.mark.parametrize("name", SEARCHED)
@@ -273,7 +273,7 @@ def test_no_other_environment_tells_a_cure_from_none(name: str) -> None:
 
 
 def _caught_and_cured(name: str, environments: int) -> None:
-    """Run on one thread: controllers in Python would wait for one another."""
+    """Run on one thread, because controllers in Python would wait for one another."""
     bug = zoo.ZOO[name]
     single = Threads(1)
     try:
@@ -318,7 +318,7 @@ def test_every_bug_is_caught_by_something() -> None:
 
 @pytest.mark.deep
 def test_no_controller_of_ours_is_stuck(two: Threads) -> None:
-    """The search that catches four of the bugs finds nothing in a controller that has none of them."""
+    """The search that catches four of the bugs finds nothing in a controller without them."""
     for name in ackclock_controllers():
         wanted = bbr(
             target=name, budget=attack.load("trouble"), objective="stuck", evaluations=4 * zoo.ENOUGH, search="random"
@@ -328,7 +328,7 @@ def test_no_controller_of_ours_is_stuck(two: Threads) -> None:
 
 @pytest.mark.parametrize("name", ["reno", "cubic-rfc9438"])
 def test_no_receiver_makes_a_controller_of_ours_more_harmful(name: str, two: Threads) -> None:
-    """In the same environments with an honest receiver the score hardly differs: split ACKs change little."""
+    """In the same environments with an honest receiver the score hardly differs, because split ACKs change little."""
     cheating = attack.load("receiver")
     honest = read({**cheating.table, "splits": 1})
     divided, whole = (
@@ -367,7 +367,7 @@ KNOWN: dict[str, tuple[str, str, str, tuple[str, ...], int, float]] = {
     "A8: the low-rate attack": ("cubic", "cross", "utilisation", ("bbr3",), 150, 0.7),
     "A14: PCC under chosen loss": ("pcc-allegro", "chosen", "utilisation", ("cubic",), 40, 0.5),
 }
-"""Target, budget, objective, references, environments and the least score of known worst cases."""
+"""Target, budget, objective, references, environments and minimum score of known worst cases."""
 
 
 @pytest.mark.deep
@@ -382,7 +382,7 @@ def test_a_known_worst_case_is_found_again(case: str, two: Threads) -> None:
 
 @pytest.mark.deep
 def test_the_box_is_what_holds_bbr_back(two: Threads) -> None:
-    """A4: the same paths cost BBR little if their box holds packets for next to nothing."""
+    """A4: the same paths cost BBR little if their box delays packets by almost nothing."""
     free = read({**attack.load("box").table, "hold": "0.1 ms"})
     assert attack.run(bbr(budget=free, references=("reno",), evaluations=100), two, simplify=False).score < 0.3
 
@@ -410,7 +410,7 @@ def test_who_stands_beside_it_may_be_another(two: Threads) -> None:
 
 
 def test_a_box_holds_for_as_long_as_it_may_keeps_the_order_and_drops_nothing(two: Threads) -> None:
-    """CCAC's box delays each packet by at most D, loses none and keeps their order."""
+    """CCAC's box delays each packet by at most D, drops none and preserves their order."""
     wanted = bbr(budget=attack.load("box"), references=("reno",))
     runs = Runs(objective=wanted.wanted, budget=wanted.budget, arms=wanted.arms, seed=1, executor=two)
     genes = wanted.budget.genes
@@ -419,7 +419,7 @@ def test_a_box_holds_for_as_long_as_it_may_keeps_the_order_and_drops_nothing(two
     cycle = tuple(v if g.name != "hold" or i % 4 == 0 else 0 for i, (g, v) in enumerate(zip(genes, full, strict=True)))
     keys = {**runs.scenario(cycle).to_dict(), "flows": [{"workload": {"kind": "constant-rate", "rate": "4 Mbit/s"}}]}
     row = ackclock.run(Scenario.from_dict(keys), seed=1).datagrams.row(0, named=True)
-    sent_s = 0.02 + 1500 * 8 / 20e6  # propagation and one transmission
+    sent_s = 0.02 + 1500 * 8 / 20e6  # propagation and one serialisation time
     assert row["min_delay_s"] == pytest.approx(sent_s)
     assert row["max_delay_s"] == pytest.approx(sent_s + 0.04)
     assert (row["lost"], row["reordered"]) == (0, 0)

@@ -17,8 +17,8 @@ KNOWN = {
     ("cubic", 100, 100): "2,849 of 2,750",
     ("0.1 % loss", 100, 10): "2,605 of 2,600",
 }
-"""Cells above their bounds of counted instructions. Waking a writer by an ACK does not account for the excess. Not
-strict: one cell lies less than a percent above its bound.
+"""Cells above their bounds of counted instructions. Wake-ups of a writer by ACKs do not account for the excess. Not strict: one cell is
+less than a percent above its bound.
 """
 
 
@@ -64,7 +64,7 @@ def test_lines_are_counted_for_the_part_that_they_belong_to(tmp_path):
 
 
 def test_a_first_look_leaves_the_crowds_out(monkeypatch):
-    """Crowded cells take minutes under Cachegrind, longer than a first look may."""
+    """Cells with many flows take minutes under Cachegrind, too long for a first look."""
     sizes = []
 
     def counts(text):

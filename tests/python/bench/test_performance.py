@@ -1,4 +1,4 @@
-"""Tests for table `performance` after the warm-up, for flows, groups and the run, against the other tables."""
+"""Tests that table `performance` after the warm-up agrees with the other tables, for flows, groups and the run."""
 
 from __future__ import annotations
 
@@ -68,17 +68,17 @@ def test_delays_of_datagrams_agree_with_what_their_receiver_notes():
     result = made(flows=[voice, {"congestion_control": "cubic"}], record={})
     told, measured = result.datagrams.to_dicts()[0], rows(result, "flow").to_dicts()[0]
     assert measured["mean_delay_s"] == pytest.approx(told["mean_delay_s"], rel=1e-9)
-    for quantile in ("p50_delay_s", "p95_delay_s", "p99_delay_s"):  # bins of a receiver are 1/32 wide, these 1/128
+    for quantile in ("p50_delay_s", "p95_delay_s", "p99_delay_s"):  # a receiver's bins are 1/32 wide, these 1/128
         assert measured[quantile] == pytest.approx(told[quantile], rel=0.03)
     assert measured["p95_rtt_s"] is None
 
 
 def test_time_to_share():
-    """The second flow starts on a full path; the first has its share from its first interval with the second active."""
+    """The second flow starts on a full path. The first one has its share from its first interval with the second active."""
     result = made(flows=[{"congestion_control": "reno"}, {"congestion_control": "reno", "start": "5 s"}], record={})
     first, second = rows(result, "flow")["time_to_share_s"].to_list()
     window = 30 / 32
-    assert first == pytest.approx(5 + window, abs=2 * window)  # no other flow is active before
+    assert first == pytest.approx(5 + window, abs=2 * window)  # no other flow is active earlier
     assert second > 2 * window
     goodput = made(
         flows=[{"congestion_control": "reno"}, {"congestion_control": "reno", "start": "5 s"}],

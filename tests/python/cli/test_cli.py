@@ -56,7 +56,7 @@ def test_without_arguments_help(capsys):
 
 
 def test_options_are_read_of_the_command_that_is_asked_for_once(monkeypatch):
-    """typer reads the annotation of every option; doing so for all commands takes longer than many commands run."""
+    """typer reads the annotation of every option. Doing so for all commands takes longer than many commands run."""
     read = []
     monkeypatch.setattr(_lazy, "get_command", lambda one: read.append(one) or get_command(one))
     module = ModuleType("ackclock.cli.two")

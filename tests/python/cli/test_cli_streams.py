@@ -1,4 +1,4 @@
-"""Tests for the command's surroundings: closed, full or narrow streams, streams of another encoding, and Ctrl-C."""
+"""Tests for the command's environment: closed, full or narrow streams, streams with another encoding, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -88,9 +88,7 @@ def test_no_color_means_no_escapes(scenario_file):
 
 
 def test_a_long_run_says_on_a_terminal_how_far_it_is(scenario_file, monkeypatch, capsys):
-    """Progress shows the scenario's elapsed share and the seconds on one line that is erased at the end; without a
-    terminal nothing is shown.
-    """
+    """Progress shows the elapsed share of the scenario and the seconds on one line, which is erased at the end. Without a terminal nothing is shown."""
     told = []
     real = ackclock.run
 

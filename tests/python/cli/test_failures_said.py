@@ -1,6 +1,4 @@
-"""Tests that a failed connection is reported wherever a run's numbers are shown, and that `--set` can supply what a
-file lacks.
-"""
+"""Tests that a failed connection is reported wherever a run's numbers are shown, and that `--set` can supply keys that a file lacks."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import pytest
 from conftest import cpu_s
 
 SOON_S = 5.0
-"""Seconds: one second on an idle machine, with a reserve for a busy one."""
+"""Seconds until the end: one on an idle machine, more on a busy one."""
 
 LONG = 'duration = "1000 h"\n[network]\nbottleneck = { rate = "10 Mbit/s", delay = "20 ms" }\n[[flows]]\n'
 

@@ -12,7 +12,7 @@ from ackclock.cli import main
 def test_a_scenario_that_comes_with_the_package_is_found_by_its_name(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert ackclock.load("first") == ackclock.load(ROOT / "scenarios" / "first.toml")
-    assert main(["run", "mahimahi", "--set", "duration=1 s"]) == 0  # together with the file that it names
+    assert main(["run", "mahimahi", "--set", "duration=1 s"]) == 0  # together with the file that the scenario names
     capsys.readouterr()
     (tmp_path / "first").write_text("")
     with pytest.raises(ackclock.ScenarioError, match="an empty file"):  # a file of that name takes precedence

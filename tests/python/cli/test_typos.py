@@ -1,4 +1,4 @@
-"""Tests for 75 mistyped commands: the first 100 characters of the answer name what was meant."""
+"""Tests for 75 mistyped commands: the first 100 characters of the answer name the intended word."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ REFUSED = [
     ("list controler", 'did you mean "controllers"'),
     ("-v", 'did you mean "-V"'),
 ]
-"""Commands that are refused, and what the answer names."""
+"""Commands that are refused, and the word that the answer names."""
 
 TAKEN = [
     "run first --set duration=10s",

@@ -13,7 +13,7 @@ CONTROLLERS = (
     "illinois", "hybla", "veno", "yeah", "compound", "dctcp", "prague", "ledbat++", "bbr", "bbr3",
 )  # fmt: skip
 RUNS = int(os.environ.get("ACKCLOCK_TROUBLE_RUNS", "3"))
-"""Runs of each controller; 500 give the ten thousand runs of a long search."""
+"""Runs of each controller; 500 give ten thousand runs in total, for a long search."""
 
 STUCK = """
 from ackclock.controllers import Controller
@@ -48,7 +48,7 @@ def test_every_controller_comes_back(controller):
 @pytest.mark.deep
 @pytest.mark.parametrize("controller", CONTROLLERS)
 def test_every_controller_comes_back_from_sixty_draws(controller):
-    # a bbr3 with a fractional bound, which the window never reaches, fails in 12 of these sixty runs
+    # a bbr3 with a fractional bound that the window never reaches fails in 12 of these sixty runs
     assert [str(miss) for miss in comes_back(controller, runs=60, first=RUNS)] == []
 
 

@@ -57,7 +57,7 @@ class Stream:
 
 
 class RunningMax:
-    """Largest three samples of a window (Kathleen Nichols' filter)."""
+    """Three largest samples of a window (Kathleen Nichols' filter)."""
 
     def __init__(self) -> None:
         self.s = [(0, 0)] * 3
@@ -100,7 +100,7 @@ def pacing_rate(bw: int, gain: int, smss: int) -> int:
 
 
 class Bbr(Controller):
-    """BBRv1 as in the engine."""
+    """BBRv1, equal to the engine's."""
 
     wants_rate = wants_pacing = wants_own_start = True
     buffer_windows = 3

@@ -1,5 +1,5 @@
-"""Tests for the one contract of controllers: every hook reaches every language, errors in any of them are reported, and
-an outdated library is refused.
+"""Tests for the single contract of controllers: every hook reaches every language, errors in any language are reported, and an outdated
+library is refused.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ const struct ackclock_controller *ackclock_controller(const char *options, char 
 
 
 def library(folder: Path, *, abi: str = "ACKCLOCK_CONTROLLER_ABI", needs: str = "0", broken: str = "", sets: str = ""):
-    """Compile a library against the header, with a hook of its own."""
+    """Compile a library against the header, with the given hook."""
     text = (
         LIBRARY.replace("BROKEN", broken)
         .replace("= NEEDS,", f"= {needs},")
@@ -248,7 +248,7 @@ def test_every_hook_and_field_stands_in_every_language():
 
 
 def witness(*, control: bool) -> tuple[type, dict[tuple[str, str], int]]:
-    """Return a class with every hook, and the counts of which hook it heard directly after which."""
+    """Return a class with every hook, and a count of successive pairs of hooks."""
     heard: dict[tuple[str, str], int] = {}
 
     class Witness(Reno):

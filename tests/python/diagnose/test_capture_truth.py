@@ -1,6 +1,4 @@
-"""Tests for the reference for captures whose sender's kernel reported its own state, and of transfers drawn as
-scenarios.
-"""
+"""Tests for the reference for captures whose sender's kernel reported its own state, and for transfers drawn as scenarios."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ def row(t: float, **given: Any) -> dict[str, Any]:
     ("second", "cause"),
     [
         ({}, "window"),
-        ({"notsent": 0}, "window"),  # the sender had data at the beginning
+        ({"notsent": 0}, "window"),  # the sender had data at the start
         ({"rwnd_limited": 100_000}, "rwnd"),
         ({"sndbuf_limited": 100_000}, "sndbuf"),
         ({"ca_state": 3}, "repair"),
@@ -93,7 +91,7 @@ def test_an_interface_of_a_capture_is_taken_out() -> None:
 
 
 def test_a_probe_of_the_tail_of_a_sender_without_more_is_no_repair() -> None:
-    """Table `limits` of a run says the same."""
+    """Table `limits` of a run agrees."""
     still = {"bytes_acked": 5, "notsent": 0}
     rows = [row(i / 10, **still) for i in range(4)]
     rows += [row(0.4, **still, total_retrans=1), row(0.5, bytes_acked=9, notsent=0)]
@@ -109,15 +107,13 @@ def test_a_short_rest_that_cwnd_holds_back_is_the_windows() -> None:
 
 
 def test_the_time_ends_with_the_last_ack_only_where_a_sample_has_seen_it() -> None:
-    """A repair at the end of a transfer whose connection closed before the next sample was not counted."""
+    """Regression: a repair at the end of a transfer was not counted if the connection closed before the next sample."""
     stuck = [row(0.0, bytes_acked=1)] + [row(i / 10, bytes_acked=5, ca_state=3) for i in range(1, 4)]
     assert capture_truth.truth(stuck)["repair"] == pytest.approx(0.3)
 
 
 def test_mistakes_that_make_up_for_each_other_show_at_their_times() -> None:
-    """Half of the time is the window and half the application, reported the wrong way round: the total shares are
-    right, but no instant is.
-    """
+    """Half of the time is the window and half the application, reported the wrong way round: the totals are right, but every instant is wrong."""
     said = [(0.0, 1.0, "application"), (1.0, 2.0, "window")]
     first, second = capture_truth._between(said, [(0.0, 1.0), (1.0, 2.0)])
     none = dict.fromkeys(capture_truth.CLASSES, 0.0)
@@ -129,7 +125,7 @@ def test_mistakes_that_make_up_for_each_other_show_at_their_times() -> None:
 
 
 def test_the_clock_of_the_samples_is_set_by_the_acks() -> None:
-    """Samples every 10 ms that began 37 ms before the capture."""
+    """Samples every 10 ms that start 37 ms before the capture."""
     acked = [(i / 100, 1000.0 * i) for i in range(100)]
     rows = [row(i / 100, bytes_acked=max(1000 * (i - 4), 0)) for i in range(100)]
     assert capture_truth._late(rows, acked) == pytest.approx(0.037, abs=0.006)

@@ -1,4 +1,4 @@
-"""Tests for what a diagnosis tells from a capture, compared with what the run knows: causes, path, and refusals.
+"""Tests that a diagnosis of a capture agrees with the run: causes, path, and refusals.
 
 Length: each test makes its own capture.
 """
@@ -57,7 +57,7 @@ def agree(run: ackclock.Run, found: Diagnosis, within: float = 0.01) -> None:
         ("bursts", None),
         ("codel", "15 s"),
         ("choke", "10 s"),
-        ("radio-link", "15 s"),  # its last packet is near the end; in 10 s it is 122 ms before, which no capture knows
+        ("radio-link", "15 s"),  # its last packet is near the end; with 10 s it is 122 ms before
         ("policer", "8 s"),
     ],
 )
@@ -97,8 +97,8 @@ def test_causes_are_those_of_the_run_over_shipped_scenarios(tmp_path, name):
 @pytest.mark.deep
 @pytest.mark.parametrize("kind", ["transfer", "bulk", "lossy"])
 def test_causes_and_path_of_scenarios_that_nobody_chose(tmp_path, kind):
-    """Scenarios were drawn after the thresholds were fixed: of each kind all but one are within 1 %, and that one
-    within 2 %. Flows of BBR are left out: a capture cannot separate their pacing from their window.
+    """The scenarios were drawn after the thresholds were fixed. Of each kind all but one are within 1 %, and that one within 2 %. Flows of
+    BBR are left out, because a capture cannot separate their pacing from their window.
     """
     counts = {"transfers": 0, "bulks": 0, "lossy": 0} | {kind if kind == "lossy" else f"{kind}s": 20}
     off: list[float] = []
@@ -119,7 +119,7 @@ def test_causes_and_path_of_scenarios_that_nobody_chose(tmp_path, kind):
 
 
 def test_a_paced_sender_is_told_from_one_that_waits_for_its_window(tmp_path):
-    """If both limits apply at once, a capture cannot separate them: they differ by some percent."""
+    """A capture cannot separate two limits that apply at once: they differ by a few percent."""
     run, path = captured(tmp_path, ackclock.load("paced"))
     found = diagnose(path)
     assert found.replay is not None
@@ -128,9 +128,7 @@ def test_a_paced_sender_is_told_from_one_that_waits_for_its_window(tmp_path):
 
 
 def test_a_write_that_an_answer_brings_has_not_waited_for_a_window(tmp_path):
-    """A player requests the next chunk with the ACK of the last one. The ACKs before it had opened the window, but
-    nothing was sent.
-    """
+    """A player requests the next chunk with the ACK of the previous one. The ACKs before it had opened the window, but nothing was sent."""
     run, path = captured(tmp_path, ackclock.load("video").set("duration", "10 s"))
     found = diagnose(path)
     assert found.replay is not None
@@ -231,9 +229,7 @@ def test_a_capture_at_the_receiver_tells_it_too(tmp_path, name, within):
 
 
 def test_the_receivers_window_as_the_receiver_sees_it(tmp_path):
-    """A hundred ACKs share one tick of the timestamps: the bytes that each covers show which of them released a
-    segment.
-    """
+    """A hundred ACKs share one timestamp tick: the bytes that each acknowledges show which of them released a segment."""
     run, path = captured(tmp_path, ackclock.Scenario.from_dict(WINDOW), at="receiver")
     found = diagnose(path)
     agree(run, found, within=0.001)
@@ -325,7 +321,7 @@ def test_a_scenario_of_a_path_is_the_scenario_that_was_captured(tmp_path):
 
 
 def test_a_fit_and_what_if(tmp_path):
-    """Without random losses the model equals the path: only the changes change the result."""
+    """Without random losses the model equals the path, so that only the changes affect the result."""
     scenario = ackclock.Scenario.from_dict(WINDOW)
     _, path = captured(tmp_path, scenario)
     made = fit(diagnose(path), seeds=2)
@@ -345,7 +341,7 @@ def test_a_fit_and_what_if(tmp_path):
 
 
 def test_what_if_does_not_know_what_a_bound_of_the_rate_does_not_tell(tmp_path):
-    """A freed sender would fill a path of unknown rate; a longer round trip has the same cost at any rate."""
+    """A sender without limits would fill a path of unknown rate; a longer round trip has the same cost at any rate."""
     scenario = (
         ackclock.Scenario.from_dict(WINDOW)
         .set("flows.0.stack.receive_buffer", "32 KiB")
@@ -362,7 +358,7 @@ def test_what_if_does_not_know_what_a_bound_of_the_rate_does_not_tell(tmp_path):
 
 
 def test_a_model_that_does_not_fit_is_no_basis(tmp_path, capsys):
-    """The link's rate varies all the time: a model with one rate cannot fit it."""
+    """The link's rate varies all the time, and a model with one rate cannot fit it."""
     _, path = captured(tmp_path, ackclock.load("radio-link").set("duration", "10 s"))
     made = fit(diagnose(path), seeds=2)
     assert not made.holds
@@ -412,7 +408,7 @@ def test_any_bytes_are_diagnosed_or_refused_in_a_line(tmp_path):
 
 
 def one_flow(duration: str = "5 s", drops: tuple[tuple[int, int], ...] = (), **flow: object) -> ackclock.Scenario:
-    """Run one flow over 10 Mbit/s and 40 ms. `drops` holds segments, and which of their transmissions are lost."""
+    """Run one flow over 10 Mbit/s and 40 ms. `drops` has pairs of a segment and the transmissions of it that are lost."""
     link: dict[str, object] = {
         "rate": "10 Mbit/s",
         "delay": "20 ms",
@@ -430,7 +426,7 @@ def one_flow(duration: str = "5 s", drops: tuple[tuple[int, int], ...] = (), **f
 
 
 def test_a_segment_is_known_where_the_card_cuts_packets(tmp_path):
-    """Most packets hold two segments. Taken for single segments, they put the rate 1.7 % off, and every loss on the
+    """Regression: most packets have two segments. Treated as single segments, they gave a rate that is 1.7 % off, and put every loss on the
     wrong segment.
     """
     scenario = one_flow(stack={"tso": True}).set("record.drops", True)
@@ -508,7 +504,7 @@ def test_acks_that_the_capture_has_missed_are_no_pauses_of_the_application(tmp_p
 
 
 def test_a_queue_that_slow_start_has_filled(tmp_path):
-    """The loss is noticed when the delays before it show half of the queue."""
+    """The loss is detected when the delays before it show half of the queue."""
     scenario = (
         one_flow("6 s").set("network.bottleneck.queue.limit", "100 packets").set("network.bottleneck.delay", "60 ms")
     )

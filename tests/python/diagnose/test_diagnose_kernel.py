@@ -1,6 +1,4 @@
-"""Tests for diagnosis rules that captures of the Linux kernel required, each on a few instants or packets made by
-hand.
-"""
+"""Tests for diagnosis rules that captures of the Linux kernel made necessary, each on a few instants or packets made by hand."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ MSS = 1448
 
 
 def packets(lengths: list[int], flags: list[int] | None = None, apart: float = 0.01) -> pl.DataFrame:
-    """Return data packets of a server, each in a burst and a timestamp tick of its own."""
+    """Return data packets of a server, each in a separate burst and timestamp tick."""
     count = len(lengths)
     return pl.DataFrame(
         {
@@ -36,19 +34,15 @@ def packets(lengths: list[int], flags: list[int] | None = None, apart: float = 0
 
 
 def test_a_segment_of_all_that_was_announced_is_full_whatever_is_commoner():
-    """Nagle with writes of 200 bytes: 600 bytes was the commonest length, and 60 % of the time was attributed to the
-    congestion window.
-    """
+    """Regression: with Nagle and writes of 200 bytes, 600 bytes was the commonest length, and 60 % of the time was attributed to the congestion window."""
     some = packets([600] * 50 + [MSS] * 5)
     assert full_segment(some, True, MSS + 12) == MSS
     assert full_segment(some, True, 8960) == 600
-    assert full_segment(packets([600] * 50 + [MSS]), True, MSS + 12) == 600  # a single one may be two that were joined
+    assert full_segment(packets([600] * 50 + [MSS]), True, MSS + 12) == 600  # a single segment may be two writes joined
 
 
 def test_what_a_receiver_has_joined_says_nothing_of_the_senders_marks():
-    """GRO joins packets up to a mark or a timeout: half of them were marked, so the mark was taken for the end of a
-    write.
-    """
+    """Regression: GRO joins packets up to a mark or a timeout. Half of the packets were marked, so the mark was treated as the end of a write."""
     joined = packets([2 * MSS, 3 * MSS] * 30, [0x18, 0x18, 0x10, 0x18] * 15)
     assert not marks_tell(joined, server=True, mss=MSS, apart=None)
     cut = packets([2 * MSS, 3 * MSS] * 30, [0x10, 0x10, 0x10, 0x18] * 15)
@@ -58,23 +52,23 @@ def test_what_a_receiver_has_joined_says_nothing_of_the_senders_marks():
 
 
 def test_one_length_of_several_segments_does_not_show_that_a_path_takes_less():
-    """Writes of 1,677 bytes, handed to the card whole: a third of that length, 559, was taken for a segment, and 98 %
-    of the time was attributed to the congestion window.
+    """Regression: writes of 1,677 bytes were handed to the card whole. A third of that length, 559, was treated as a segment, and 98 % of
+    the time was attributed to the congestion window.
     """
     assert full_segment(packets([10 * MSS] + [1677] * 50), True, MSS + 12) == MSS
-    assert full_segment(packets([2 * 1388] * 50), True, MSS + 12) == 1388  # a tunnel
+    assert full_segment(packets([2 * 1388] * 50), True, MSS + 12) == 1388  # capture behind a tunnel
     assert full_segment(packets([2 * 1200, 3 * 1200] * 50), True, MSS + 12) == 1200
 
 
 def test_marks_of_a_sender_that_marks_packets_of_several_segments_are_looked_for_on_these():
-    """Most segments left singly and unmarked, nearly all pairs were marked: a third of the time was attributed to the
+    """Regression: most segments were sent singly and unmarked, nearly all pairs were marked. A third of the time was attributed to the
     application of a program that always had more data.
     """
     some = packets([MSS] * 80 + [2 * MSS] * 20, [0x10] * 80 + [0x18] * 20)
     assert not marks_tell(some, server=True, mss=MSS, apart=None)
     plain = packets([MSS] * 80 + [2 * MSS] * 20, [0x10] * 99 + [0x18])
     assert marks_tell(plain, server=True, mss=MSS, apart=None)
-    # a burst with a single segment behind larger packets: a quarter of the packets was marked, but no single segment
+    # a burst with a single segment after larger packets: a quarter of the packets was marked, but no single segment
     some = packets([MSS] * 80 + [2 * MSS] * 40, [0x10] * 80 + [0x18, 0x10, 0x10, 0x10] * 10)
     assert not marks_tell(some, server=True, mss=MSS, apart=None)
     # single segments are marked as well: they end writes
@@ -84,8 +78,8 @@ def test_marks_of_a_sender_that_marks_packets_of_several_segments_are_looked_for
 
 @pytest.mark.parametrize("late", [0.0, 0.4, 0.7])
 def test_the_latest_ack_that_packets_echo_tells_the_end_of_their_tick(late):
-    """The first packets had come half a tick late, so ACKs seemed to arrive before the tick of the packets that they
-    released. The application was blamed.
+    """Regression: the first packets were half a tick late, so ACKs seemed to arrive before the tick of the packets that they released. The
+    application was blamed.
     """
     tick, trip = 1e-3, 0.02
     phases = [i / 50 for i in range(50)]
@@ -119,8 +113,8 @@ def causes(made: list[Instant]) -> list[str]:
 
 
 def test_writes_that_leave_with_acks_are_the_programs_where_nothing_is_left_behind_them():
-    """The writes of a program with its own pace coincided with ACKs for a whole transfer: 99 % of the time was
-    attributed to the congestion window.
+    """Regression: the writes of a program with its own pace coincided with ACKs for a whole transfer, and 99 % of the time was attributed
+    to the congestion window.
     """
     made = instants([(0.0, 0, 13 * 1570, True)] + [(0.05 + i / 1000, 1570, 1570, True) for i in range(50)])
     assert set(causes(made)) == {"application"}
@@ -137,18 +131,16 @@ def woken(times: int) -> list[Instant]:
 
 
 def test_a_program_that_a_full_buffer_wakes_is_told_where_it_does_so_over_and_over():
-    """Its last segment is full, so nothing showed the end of a write: the window was blamed for a sender with a small
-    send buffer.
-    """
+    """Regression: the last segment of the write was full, so that nothing showed its end. The window was blamed for a sender with a small send buffer."""
     made = woken(12)
     assert set(causes(made)) == {"application"}
     assert is_buffered(made, causes(made))
-    assert "cwnd" in causes(woken(3))  # ACKs that were lost on their way to the sender look like that at the receiver
+    assert "cwnd" in causes(woken(3))  # ACKs lost on their way to the sender have this appearance at the receiver
 
 
 def test_a_sender_that_waits_for_room_for_a_larger_packet_waits_for_the_window_that_was_full():
-    """A third of the time of a small receiver window was attributed to the congestion window: there was room for a
-    segment, but not for the packet that was sent.
+    """Regression: a third of the time of a small receiver window was attributed to the congestion window. The window allowed a segment, but
+    not the packet that was sent.
     """
     window = 40 * MSS
     moves = [(0.0, 0, window, False)]
@@ -162,9 +154,7 @@ def test_a_sender_that_waits_for_room_for_a_larger_packet_waits_for_the_window_t
 
 
 def nagle(gaps: list[float], small: bool = True) -> list[Instant]:
-    """Return segments that leave without an ACK at this interval in seconds, and with each fifth ACK less than a
-    segment.
-    """
+    """Return segments sent without an ACK at this interval in seconds, and a partial segment with each fifth ACK."""
     made, t, nxt = [], 0.0, 1
     for i in range(150):
         t += gaps[i % len(gaps)]
@@ -180,8 +170,8 @@ def nagle(gaps: list[float], small: bool = True) -> list[Instant]:
 
 
 def test_what_nagle_holds_back_is_the_programs_and_no_pace():
-    """Writes of 1,218 bytes every 9 ms: 92 % of the time was attributed to pacing, the congestion window or a queue in
-    the sender's host.
+    """Regression: with writes of 1,218 bytes every 9 ms, 92 % of the time was attributed to pacing, the congestion window or a queue in the
+    sender's host.
     """
     writes = nagle([0.009, 0.009, 0.018])
     assert holds_small_back(writes, MSS)
@@ -192,15 +182,13 @@ def test_what_nagle_holds_back_is_the_programs_and_no_pace():
 
 
 def seen_of(rows: list[tuple[float, bool, str, int, int, float | None]]) -> pl.DataFrame:
-    """Return packets with an open window; `True` marks the server, which sends the data."""
+    """Return packets with an open window; `True` marks the server, which is the data sender."""
     names = ("t_s", "from_server", "kind", "seq", "length", "ack")
     return pl.DataFrame(rows, schema=names, orient="row").with_columns(window=pl.lit(65_535))
 
 
 def test_a_silence_that_new_data_ends_is_a_pause_though_its_ack_is_not_in_the_capture():
-    """The capture holds segments with data only: the ACK came with the next request, and 63 s without data were not
-    reported.
-    """
+    """Regression: the capture has only segments with data. The ACK was part of the next request, and 63 s without data were not reported."""
     rows = [
         (0.0, True, "data", 1, 1000, 1.0),
         (63.0, False, "data", 1, 100, 1001.0),
@@ -213,7 +201,7 @@ def test_a_silence_that_new_data_ends_is_a_pause_though_its_ack_is_not_in_the_ca
 
 
 def test_probes_that_keep_a_connection_alive_end_no_pause():
-    """Each probe ended a pause, and started one in which nothing was acknowledged."""
+    """Regression: each probe ended a pause, and started another in which nothing was acknowledged."""
     rows = [(0.0, True, "data", 1, 1000, 1.0), (0.1, False, "ack", 1, 0, 1001.0)]
     for i in range(1, 4):
         rows += [(30.0 * i, True, "probe", 1000, 1, 1.0), (30.0 * i + 0.1, False, "ack", 1, 0, 1001.0)]
@@ -223,7 +211,7 @@ def test_probes_that_keep_a_connection_alive_end_no_pause():
 
 
 def test_a_segment_that_is_sent_again_and_again_without_an_answer_is_told():
-    """The host was gone: "no data came" was given for 98 % of the time."""
+    """Regression: the host was unreachable, and "no data came" was given for 98 % of the time."""
     rows = [(0.0, True, "data", 1, 1000, 1.0)]
     rows += [(float(2**i), True, "retransmission", 1, 1000, 1.0) for i in range(6)]
     stalled, again = _stalled(seen_of(rows), server=True)

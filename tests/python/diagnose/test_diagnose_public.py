@@ -1,4 +1,4 @@
-"""Tests of what public captures showed, made again by hand."""
+"""Tests for findings in public captures, reproduced by hand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ackclock.formats import read_capture
 
 
 def flight(hand: Hand, t: float, seq: int, count: int, window: int = 60_000) -> int:
-    """Send full segments 1 ms apart, the last with an ACK."""
+    """Send full segments 1 ms apart, the last one with an ACK."""
     for _ in range(count):
         hand.add(t, 0, seq, 1, 1448, window, ACK)
         seq += 1448
@@ -27,7 +27,7 @@ def opened(hand: Hand, rtt: float) -> None:
 
 
 def test_more_in_flight_than_the_window_allows_is_no_flight(tmp_path):
-    """A file without ACKs printed a first flight of 631,165 bytes beside a window of 65,535."""
+    """Regression: for a file without ACKs a first flight of 631,165 bytes was printed next to a window of 65,535."""
     hand = Hand()
     opened(hand, 0.02)
     flight(hand, 0.03, 1, 200)
@@ -39,7 +39,7 @@ def test_more_in_flight_than_the_window_allows_is_no_flight(tmp_path):
 
 
 def test_numbers_within_packets_of_a_card_count_nothing():
-    """A host that writes 0 numbers the segments of each packet from 0: gaps between them were taken for losses."""
+    """Regression: a host that writes 0 numbers the segments of each packet from 0, and gaps between the numbers were counted as losses."""
     at = [0, 3, 0, 2, 5, 0, 3, 4, 0, 2, 0, 2, 3]
     rows = [
         (0.001 * i, True, "data", 1 + 1448 * i, 1448, 1.0, 65_535, ACK, 0, 0, number) for i, number in enumerate(at)
@@ -83,7 +83,7 @@ def test_a_proxy_near_the_sender_is_named(tmp_path):
 
 
 def test_a_short_silence_behind_a_queue_is_no_timer(tmp_path):
-    """A pause of two round trips of the empty path, within one of those at that time, made losses of a clean transfer."""
+    """Regression: a pause of two round trips of the empty path, shorter than one round trip at that time, led to losses in a clean transfer."""
     rows, t, stamp = [], 0.0, 1000
     for i in range(120):
         server = i % 2 == 1

@@ -1,4 +1,4 @@
-"""Tests for queueing delay, of losses caused by a full queue, and of the bottleneck's rate."""
+"""Tests for queueing delay, for losses caused by a full queue, and for the bottleneck's rate."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ackclock.diagnose._waits import Instant
 from ackclock.fidelity.drawn import drawn
 
 RATE, MSS, BASE = 8e6, 1000, 0.1
-"""One segment takes a millisecond."""
+"""Rate in bit/s, segment size in bytes and base round trip in s: the serialisation of a segment takes a millisecond."""
 
 
 def passed(*packets: tuple[float, float | None], size: int = MSS) -> Passed:
-    """Return packets by the times at which each left and its ACK arrived; ACKs of one time are one ACK."""
+    """Return packets given by the times of their departure and of their ACK; equal ACK times mean one ACK."""
     made = Passed()
     for left, _ in packets:
         made.add(left, size)
@@ -43,17 +43,17 @@ def test_a_wait_is_that_of_the_ack_with_the_least_delay():
     exact = [(0.0, 0.101), (0.0, 0.101), (0.0, 0.103), (0.0, 0.103)]
     assert longest(*exact) == pytest.approx(0.003)
     late = [(0.0, 0.1015), (0.0, 0.1015), (0.0, 0.1045), (0.0, 0.1045), (0.001, 0.105), (0.001, 0.105)]
-    assert longest(*late) == pytest.approx(0.004)  # the last two show that those before were not so late
+    assert longest(*late) == pytest.approx(0.004)  # the last two show that the ACKs before them were less late
 
 
 def test_an_ack_that_was_held_back_tells_of_no_queue():
-    assert longest((0.0, 0.101), (0.0, 0.101), (0.0, 0.142)) == pytest.approx(0.002)  # of a single one, by a timer
+    assert longest((0.0, 0.101), (0.0, 0.101), (0.0, 0.142)) == pytest.approx(0.002)  # an ACK delayed by a timer
     pair = [(0.0, 0.101), (0.0, 0.101), (0.0, 0.15), (0.05, 0.15)]  # the first waits for the second
     assert longest(*pair) == pytest.approx(0.002)
 
 
 def test_what_came_behind_a_later_one_is_not_looked_at():
-    """The capture lacks the packet's repair, and the ACK is for that repair."""
+    """The capture lacks the packet's retransmission, which the ACK belongs to."""
     assert longest((0.0, 0.101), (0.0, 0.3), (0.0, 0.3), (0.001, 0.102), (0.001, 0.102)) < 0.01
 
 
@@ -86,7 +86,7 @@ def scenario(kind: str, number: int, **stack: object) -> ackclock.Scenario:
     ids=["a delayed ACK", "SACK told late", "the same, 17 packets", "packets of several segments", "the same, random"],
 )
 def test_the_queue_of_scenarios_that_nobody_chose(tmp_path, kind, number, stack):
-    """The length was 3 to 20 % off before."""
+    """Regression: the length was 3 to 20 % off."""
     run, path = captured(tmp_path, scenario(kind, number, **stack))
     found = diagnose(path)
     assert found.path is not None
@@ -95,7 +95,7 @@ def test_the_queue_of_scenarios_that_nobody_chose(tmp_path, kind, number, stack)
 
 
 def test_two_losses_by_chance_are_no_full_queue(tmp_path):
-    """The receiver's window keeps the queue at a constant length, and a script drops packets there."""
+    """The receiver's window keeps the queue at a constant length, and a script drops packets from it."""
     run, path = captured(tmp_path, scenario("bulks", 6, tso=True))
     assert run.rows("links")[0]["dropped_queue"] == 0
     found = diagnose(path)
@@ -106,9 +106,7 @@ def test_two_losses_by_chance_are_no_full_queue(tmp_path):
 
 @pytest.mark.parametrize(("kind", "number"), [("lossy", 9), ("bulks", 33)])
 def test_a_queue_is_not_what_a_capture_lacks(tmp_path, kind, number):
-    """1 % of the capture's packets are removed: repairs without the ACK before them were taken for a queue of three
-    times the length.
-    """
+    """Regression: 1 % of the capture's packets are removed. Retransmissions whose preceding ACK was missing gave a queue of three times the length."""
     run, path = captured(tmp_path, scenario(kind, number))
     tool("diagnosed").thinned(path, 9203)
     found = diagnose(path)
@@ -118,7 +116,7 @@ def test_a_queue_is_not_what_a_capture_lacks(tmp_path, kind, number):
 
 
 def test_a_paced_sender_at_the_receiver_has_a_bound(tmp_path):
-    """A packet may have left at any time within a tick of its timestamp."""
+    """A packet may have been sent at any time within its timestamp tick."""
     run, path = captured(tmp_path, scenario("lossy", 27), at="receiver")
     found = diagnose(path)
     assert found.paced
@@ -130,13 +128,13 @@ def test_a_paced_sender_at_the_receiver_has_a_bound(tmp_path):
 def test_where_half_of_the_pieces_agree_they_have_the_rate():
     slow, right, late = [(8.0, 300)], [(10.0, 200), (10.001, 200), (10.002, 200)], [(12.0, 300)]
     assert _agreed([*slow, *right, *late], 1200)[0] == pytest.approx(10.001)
-    few = [(9.5, 200), (9.5, 200), (9.7, 200), (10.0, 200), (10.3, 200)]  # some repetitions lack what was lost
+    few = [(9.5, 200), (9.5, 200), (9.7, 200), (10.0, 200), (10.3, 200)]  # some repetitions lack the lost segments
     assert _agreed(few, 1000)[0] == pytest.approx(10.0)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_acks_that_jitter_do_not_raise_the_rate(seed):
-    """ACKs that a busy machine hands on late and together made the rate 2 % too high, or a bound above the path's."""
+    """Regression: ACKs that a busy machine passes on late and together gave a rate 2 % too high, or a bound above the path's."""
     draw = random.Random(seed).random
     instants, stalled = [], 0.0
     for n in range(4000):
@@ -156,7 +154,7 @@ def test_acks_that_jitter_do_not_raise_the_rate(seed):
 
 
 def test_the_rate_behind_acks_that_come_together(tmp_path):
-    """The rate was 0.6 % too high before."""
+    """Regression: the rate was 0.6 % too high."""
     one = tool("identified").drawn(9101, "fast", 10)
     _, path = captured(tmp_path, one)
     found = diagnose(path)
@@ -168,9 +166,7 @@ def test_the_rate_behind_acks_that_come_together(tmp_path):
 
 @pytest.mark.parametrize(("kind", "number"), [("lossy", 9), ("lossy", 37), ("transfers", 5), ("transfers", 48)])
 def test_what_was_lost_left_with_the_ack_that_released_it(tmp_path, kind, number):
-    """Captures at the receiver lack the end of a burst or of a transfer. 1.1 to 4.1 % of the time once went to another
-    cause.
-    """
+    """Regression: captures at the receiver lack the end of a burst or of a transfer, and 1.1 to 4.1 % of the time was attributed to another cause."""
     one = scenario(kind, number).set("record.limits_interval", "5 ms")
     path = tmp_path / "transfer.pcapng"
     run = ackclock.run(one, pcap=path, pcap_at="receiver", snaplen=96, seed=9203)
@@ -184,7 +180,7 @@ def test_what_was_lost_left_with_the_ack_that_released_it(tmp_path, kind, number
 
 
 def test_short_segments_are_compared_by_where_they_begin():
-    """Two short segments fit into the length of a full one. Counted as one segment, the loss of the second had another
+    """Regression: two short segments fit into the length of a full one. Counted as one segment, they gave the loss of the second another
     number than in the capture.
     """
     import polars as pl

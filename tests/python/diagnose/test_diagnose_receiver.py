@@ -1,4 +1,4 @@
-"""Tests that the numbers of IP headers show what was lost on the way to a capture at the receiver."""
+"""Tests that the identification numbers of IP headers reveal losses in a capture at the receiver."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TRANSFER = {"kind": "transfer", "bytes": f"{1448 * 100} B"}
 
 
 def test_a_packet_has_the_same_number_at_both_ends(tmp_path):
-    """Some packets are lost between the ends, and some ACKs on the way back."""
+    """Some packets are lost between the ends, and some ACKs on the return path."""
     scenario = one_flow("3 s", ((40, 0), (41, 0), (95, 0)), workload=TRANSFER).set(
         "network.reverse",
         {"bottleneck": {"rate": "10 Mbit/s", "delay": "20 ms", "loss": {"kind": "listed", "packets": [9, 20]}}},
@@ -60,7 +60,7 @@ def test_numbers_tell_what_left_behind_the_last_that_came(tmp_path, drops):
 
 @pytest.mark.parametrize(("name", "seed"), [("choke", 7017), ("fq-codel", 7005)])
 def test_no_losses_are_invented_and_none_is_missing(tmp_path, name, seed):
-    """Among the losses are repairs, several segments of one flight, and new data behind them."""
+    """The losses include retransmissions, several segments of one flight, and new data after them."""
     path = tmp_path / "shipped.pcapng"
     scenario = ackclock.load(name).set_all({"duration": "5 s", "record.drops": True})
     run = ackclock.run(scenario, seed=seed, pcap=path, pcap_at="receiver", snaplen=96)
@@ -85,9 +85,7 @@ def row(number: int, seq: int, kind: str = "data", length: int = 100) -> tuple[o
 
 
 def heard(*blocks: tuple[float, int, int]) -> list[tuple[float, tuple[object, ...]]]:
-    """Return ACKs as a sender hears them: the time, the offset up to which everything arrived, and the offset of a
-    segment that arrived behind it.
-    """
+    """Return ACKs as a sender receives them: time, cumulative offset, and offset of a segment that arrived out of order."""
     made: list[tuple[float, tuple[object, ...]]] = []
     for t, una, block in blocks:
         made.append((t, (t, True, "ack", 1, 0, float(una), 0, 0, 1, 1, 0)))
@@ -113,7 +111,7 @@ def test_a_gap_is_new_data_or_an_end():
     made, unknown = told([*BEGIN, row(6, 601)])
     assert made[5:] == [(501, "data", False), (601, "data", True)]
     assert unknown == 0
-    end = [*BEGIN, row(7, 501), row(8, 601)]  # two left and did not arrive: the next packets are their repairs
+    end = [*BEGIN, row(7, 501), row(8, 601)]  # two were sent and did not arrive: the next packets retransmit them
     made, unknown = told(end, heard((0.5, 501, 0)))
     assert made[5:] == [
         (501, "data", False),
@@ -125,7 +123,7 @@ def test_a_gap_is_new_data_or_an_end():
 
 
 def test_a_timer_comes_after_a_probe():
-    """One segment left and did not arrive, nor did its probe, so the timer repairs it."""
+    """One segment was sent and did not arrive, nor did its probe, so it is retransmitted after a timeout."""
     late = (1.3, *row(7, 501)[1:])
     made, unknown = told([*BEGIN, late, (1.5, *row(8, 601)[1:])], heard((0.5, 501, 0)))
     assert made[5:] == [
@@ -139,7 +137,7 @@ def test_a_timer_comes_after_a_probe():
 
 HOLE = [*BEGIN, *(row(n, 1 + 100 * n) for n in (6, 7, 8))]
 THREE = heard((0.7, 501, 601), (0.8, 501, 701), (0.9, 501, 801))
-"""ACKs of which the third is followed by a repair of the hole."""
+"""ACKs of which the third is followed by a retransmission that fills the hole."""
 
 
 def test_a_gap_is_a_repair_if_one_was_due():
@@ -162,7 +160,7 @@ def test_a_gap_before_a_repair_is_due_is_new_data():
 
 
 def test_a_gap_that_nothing_explains_is_told_as_such():
-    soon = (0.45, *row(6, 501)[1:])  # no hole is open, and it is too early for a repair
+    soon = (0.45, *row(6, 501)[1:])  # no hole is open, and it is too early for a retransmission
     made, unknown = told([*BEGIN, soon])
     assert (made[5:], unknown) == ([(501, "data", True)], 1)
 

@@ -1,4 +1,4 @@
-"""Tests for diagnosis rules, each on the drawn scenario that showed the need for it.
+"""Tests for diagnosis rules, each on the drawn scenario that made it necessary.
 
 Length: each test makes its own capture.
 """
@@ -40,14 +40,14 @@ def shipped(name: str, way: str, duration: str, seed: int = 9600) -> dict[str, A
     ("number", "way", "seed"), [(38, "receiver", 9412), (2, "offload", 9203)], ids=["receiver", "offload"]
 )
 def test_a_probe_leaves_when_the_timer_of_the_first_in_flight_would_be_due(number, way, seed):
-    """An ACK has restarted the timer, but not the time from which it counts: 4 % of the time was attributed to the
+    """Regression: an ACK restarts the timer, but not the time from which the timer counts. 4 % of the time was attributed to the
     application or to the congestion window.
     """
     assert measured("transfers", number, way, seed)["limits_off"] < 0.01
 
 
 def test_a_whole_capture_at_the_sender_has_missed_no_acks(tmp_path):
-    """Such a probe, and a write behind a short packet, leave without an ACK."""
+    """A tail loss probe, and a write after a short packet, are sent without an ACK."""
     for name, scenario in {
         "probe": list(drawn(9412, transfers=39, bulks=0, lossy=0))[38].scenario,
         "write": ackclock.load("throttled"),
@@ -58,48 +58,48 @@ def test_a_whole_capture_at_the_sender_has_missed_no_acks(tmp_path):
 
 
 def test_a_full_queue_drops_the_end_of_what_an_ack_has_released_during_a_repair_too():
-    """4.4 % of the time was attributed to repair: it ends with what was in flight when it began."""
+    """Regression: 4.4 % of the time was attributed to repair, which ends with the data that was in flight at its start."""
     assert measured("lossy", 37, "receiver")["limits_off"] < 0.005
 
 
 def test_repairs_of_a_gap_leave_one_with_each_ack():
-    """Each of the first ACKs released two segments: five were taken for repairs of data that was not yet due."""
+    """Regression: each of the first ACKs released two segments, and five segments were counted as retransmissions whose turn had not come."""
     row = shipped("choke", "receiver", duration="10 s")
     assert (row["lost"], row["lost_too_many"], row["lost_too_few"]) == (94, 0, 0)
 
 
 def test_an_ack_that_no_packet_echoes_was_lost_on_its_way_to_the_sender():
-    """3.9 % of the time was reported as idle: as far as the receiver knew, nothing was in flight any more."""
+    """Regression: 3.9 % of the time was reported as idle, because nothing was in flight as far as the receiver knew."""
     assert shipped("throttled", "receiver", duration="10 s")["limits_off"] < 0.005
 
 
 def test_the_base_round_trip_at_the_receiver_is_one_that_it_shows():
-    """The base round trip was 1 % too short, because a packet was attributed to a later ACK of the same tick."""
+    """Regression: the base round trip was 1 % too short, because a packet was attributed to a later ACK of the same tick."""
     row = measured("bulks", 39, "receiver")
     assert row["base_off"] == pytest.approx(0, abs=1e-6)
     assert row["queue_off"] == pytest.approx(0, abs=1e-3)
 
 
 def test_what_was_lost_behind_the_bottleneck_has_passed_it():
-    """Without it, later packets do not show that the ACKs before were late, here by a millisecond: the queue of a drawn
-    scenario was 3.9 % too long.
+    """Without the lost packet, later ones do not show that the ACKs before were late, here by a millisecond: the queue of a drawn scenario
+    was 3.9 % too long.
     """
     each = 0.002  # a segment takes longer than the delay of any ACK
     late = [(0.0, BASE + each * n + 0.001) for n in range(10)]
     behind = [(0.015, BASE + each * 11 + 0.001), (0.015, BASE + each * 12)]
     told = passed(*late, (0.0, None), *behind).waits(base=BASE, rate=8 * MSS / each, mss=MSS)
     assert told.longest == pytest.approx(each * 9)
-    for number, seed in ((39, 9412), (3, 20261231)):  # in the second, ACKs are later still for one segment
+    for number, seed in ((39, 9412), (3, 20261231)):  # in the second scenario, ACKs are later by one more segment
         assert measured("bulks", number, "cut to 96 bytes", seed)["queue_off"] == pytest.approx(0, abs=1e-3), number
 
 
 def test_what_came_behind_the_last_ack_that_was_not_held_back_tells_no_queue():
-    """The capture ends in a repair: all of its ACKs were delayed by a millisecond, 2.2 % of this queue."""
+    """Regression: the capture ends during loss recovery. All of its ACKs were delayed by a millisecond, 2.2 % of this queue."""
     assert measured("bulks", 18, "cut to 96 bytes", 20261229)["queue_off"] == pytest.approx(0, abs=1e-3)
 
 
 def test_two_losses_of_many_by_chance_are_no_full_queue_at_the_receiver():
-    """Departure times are known to a tick, so two of 22 packets seemed to have found no room at the top of a burst; the
+    """Departure times have a resolution of one tick, so two of 22 packets seemed to be dropped by a full queue at the peak of a burst. The
     queue was never full.
     """
     row = measured("lossy", 28, "receiver", 20261229)
@@ -109,8 +109,8 @@ def test_two_losses_of_many_by_chance_are_no_full_queue_at_the_receiver():
 
 
 def test_each_repair_of_a_packet_of_several_segments_has_its_own_size():
-    """Only the last piece was examined, as if it were the whole packet: 8.5 % too short, because a single segment had
-    waited longest.
+    """Regression: only the last piece was used, as if it were the whole packet. The result was 8.5 % too short, because a single segment
+    had waited longest.
     """
     assert measured("bulks", 66, "offload")["queue_off"] == pytest.approx(0, abs=1e-3)
 
@@ -142,7 +142,7 @@ def test_a_capture_that_was_killed_says_so(tmp_path):
 
 
 def test_an_ack_that_is_inferred_has_no_round_trip():
-    """The bytes that it acknowledged are a guess; half a round trip would become the base of all."""
+    """The bytes that this ACK acknowledged are a guess; half a round trip would become the base of all."""
     schema = ["t_s", "from_server", "kind", "seq", "length", "ack", "window", "flags", "timestamp", "echo", "ip_id"]
 
     def rows(kind: str) -> pl.DataFrame:
@@ -161,9 +161,7 @@ def test_an_ack_that_is_inferred_has_no_round_trip():
 
 
 def test_a_partial_ack_that_brings_a_new_block_delivers_both():
-    """Each byte is delivered once, at the instant when it is first reported: an ACK that covers old blocks does not
-    deliver them again.
-    """
+    """Each byte is delivered once, when it is first reported: an ACK that covers old blocks does not deliver them again."""
     schema = ["t_s", "from_server", "kind", "seq", "length", "ack", "window", "flags"]
     own = [(0.0001 * n, False, "data", 1 + 1000 * n, 1000, 1.0, 65535, 16) for n in range(10)]
     again = [(0.0501, False, "retransmission", 1, 1000, 1.0, 65535, 16)]
@@ -172,7 +170,7 @@ def test_a_partial_ack_that_brings_a_new_block_delivers_both():
         start = [(t, True, "sack", 1 + 1000 * a, 1000 * (b - a), 1.0 + 1000 * ack, 65535, 16) for a, b in blocks]
         return [(t, True, "ack", 1, 0, 1.0 + 1000 * ack, 65535, 16), *start]
 
-    # the second ACK fills the hole below 2..4, which was reported before, as was 6..7, which stays; and it brings 8..9
+    # the second ACK fills the hole below 2..4, which was reported before, keeps 6..7, and adds 8..9
     heard = [*told(0.05, 0, (2, 4), (6, 7)), *told(0.1, 4, (8, 9), (6, 7)), *told(0.15, 8, (8, 9)), *told(0.2, 10)]
     packets = pl.DataFrame(sorted([*own, *again, *heard], key=lambda row: row[0]), schema=schema, orient="row")
     found = replay(packets, server=False, mss=1000)
@@ -199,7 +197,7 @@ def transfer(**changes: object) -> ackclock.Scenario:
 
 
 def test_a_window_that_chance_keeps_small_is_no_full_path(tmp_path):
-    """The whole diagnosis of a transfer at 9 Mbit/s was `A queue stood, and the path carries 97 Mbit/s`."""
+    """Regression: the whole diagnosis of a transfer at 9 Mbit/s was `A queue stood, and the path carries 97 Mbit/s`."""
     path = tmp_path / "loss.pcapng"
     scenario = transfer(**{"network.bottleneck.loss": {"kind": "bernoulli", "p": 0.001}})
     ackclock.run(scenario, seed=5, pcap=path, snaplen=96)
@@ -227,7 +225,7 @@ def test_a_send_buffer_is_not_told_from_a_window_that_does_not_grow(tmp_path):
 
 
 def test_the_bound_of_a_queue_is_lower_where_a_capture_has_missed_packets(tmp_path):
-    """The bound is lower by the time that 16 segments take: an ACK may report a packet that the capture missed."""
+    """The bound is lower by the serialisation time of 16 segments, because an ACK may report a packet that the capture missed."""
     path = tmp_path / "thinned.pcapng"
     given = list(drawn(9412, transfers=0, bulks=48, lossy=0))[47].scenario.set("duration", "6 s")
     ackclock.run(given, seed=9412, pcap=path, snaplen=96)
@@ -244,7 +242,7 @@ def test_the_bound_of_a_queue_is_lower_where_a_capture_has_missed_packets(tmp_pa
 
 @pytest.mark.parametrize(("name", "way"), [("game-ticks", "cut to 96 bytes"), ("nagle-stall", "offload")])
 def test_writes_of_one_small_size_are_no_full_segments(name, way):
-    """Their common length was taken for the segment's: 97 % of the time was attributed to a window or to pacing."""
+    """Regression: their common length was treated as the segment size, and 97 % of the time was attributed to a window or to pacing."""
     assert shipped(name, way, "12 s")["limits_off"] < 0.01
 
 

@@ -1,4 +1,4 @@
-"""Tests for captures made elsewhere: what is checked in the file first, and what is never concluded from it."""
+"""Tests for captures made with other tools: initial checks of the file, and conclusions that are never drawn from it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def mss(size: int) -> bytes:
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory) -> Path:
-    """Return a window-limited transfer whose path is full for three quarters of the time, as plain pcap."""
+    """Return a window-limited transfer whose path is full for three quarters of the time, as classic pcap."""
     folder = tmp_path_factory.mktemp("strange")
     scenario = ackclock.load("first").set("flows.0.workload", {"kind": "transfer", "bytes": "400 kB"})
     ackclock.run(scenario, pcap=folder / "a.pcapng", snaplen=96)
@@ -101,7 +101,7 @@ def shares(found: Diagnosis) -> dict[str, float]:
 
 
 def test_a_capture_of_single_segments_with_marks_of_packets_does_not_blame_the_application(first, tmp_path):
-    """Linux marks the last segment of each packet of several segments; a card has cut these packets up."""
+    """Linux marks the last segment of each packet of several segments; here a card has split these packets."""
     ip_at = 14 if link_of(first) == 1 else 0
     made, marked = [], 0
     for t, frame, whole in frames(first):
@@ -159,7 +159,7 @@ def test_a_clock_that_was_set_back_is_said(first, tmp_path):
 
 
 def test_probes_of_a_closed_window_are_no_losses(tmp_path):
-    """Windows, BSD and Solaris probe with one byte of data, which is refused."""
+    """Windows, BSD and Solaris probe with one byte of data, which the receiver rejects."""
     made = Hand()
     made.add(0, 0, 0, 0, 0, 65535, SYN, mss(1460))
     made.add(0.001, 1, 0, 1, 0, 65535, SYN | ACK, mss(1460))
@@ -183,7 +183,7 @@ def test_probes_of_a_closed_window_are_no_losses(tmp_path):
 
 
 def test_the_rate_of_a_path_is_a_bound_where_requests_keep_it_empty(tmp_path):
-    """Twelve responses of 14 segments: segments pass every 0.75 ms, and between responses nothing is in flight."""
+    """Twelve responses of 14 segments. One segment passes every 0.75 ms, and nothing is in flight between responses."""
     made = Hand()
     made.add(0, 1, 0, 0, 0, 65535, SYN, mss(1348))
     made.add(3e-5, 0, 0, 1, 0, 65535, SYN | ACK, mss(1348))
@@ -353,9 +353,7 @@ def test_an_end_of_ipv6_stands_in_brackets():
 
 
 def test_a_capture_at_a_receiver_without_timestamps_tells_what_it_can(tmp_path):
-    """As from a Windows client, it shows the window, the rate, pauses and the first flight, but nothing about the
-    sender's waits.
-    """
+    """Like a capture from a Windows client, it shows the window, the rate, pauses and the first flight, but nothing about the sender's waits."""
     scenario = ackclock.load("first").set_all(
         {"flows.0.workload": {"kind": "transfer", "bytes": "400 kB"}, "flows.0.stack.timestamps": False}
     )
@@ -371,7 +369,7 @@ def test_a_capture_at_a_receiver_without_timestamps_tells_what_it_can(tmp_path):
 
 
 def of_receiver(made: Hand, trip: float) -> None:
-    """Return a handshake as a receiver without timestamps sees it: the client, which takes data from the other end."""
+    """Return a handshake at a receiver without timestamps: the client, which receives the data."""
     made.add(0, 1, 0, 0, 0, 65535, SYN, mss(1460))
     made.add(trip, 0, 0, 1, 0, 65535, SYN | ACK, mss(1460), ttl=50)
     made.add(trip + 1e-5, 1, 1, 1, 0, 65535, ACK)
@@ -379,7 +377,7 @@ def of_receiver(made: Hand, trip: float) -> None:
 
 @pytest.mark.parametrize("who", ["client", "server"])
 def test_a_time_in_which_all_is_acknowledged_is_the_applications_wherever_it_is_captured(tmp_path, who):
-    """Four responses of 14,600 bytes. Between them 0.5 s pass, before the client's request or after it."""
+    """Four responses of 14,600 bytes, with 0.5 s between them, before the client's request or after it."""
     made, trip, at, seq = Hand(), 0.02, 0.1, 1
     of_receiver(made, trip)
     for i in range(4):
@@ -403,9 +401,7 @@ def test_a_time_in_which_all_is_acknowledged_is_the_applications_wherever_it_is_
     ("every", "apart", "where"), [(1e-3, 0, "network"), (0, 0.02, "server"), (0, 0.035, "not told")]
 )
 def test_data_that_comes_steadily_has_passed_a_bottleneck(tmp_path, every, apart, where):
-    """A segment every millisecond, 500 of them; or 500 in bursts of 20, one in each round trip or at longer
-    intervals.
-    """
+    """500 segments, one every millisecond or in bursts of 20, one burst in each round trip or at longer intervals."""
     made, trip = Hand(), 0.02
     of_receiver(made, trip)
     made.add(0.03, 1, 1, 1, 100, 65535, ACK | PSH)
@@ -443,7 +439,7 @@ def test_a_capture_of_one_direction_says_so(first, tmp_path):
 
 @pytest.mark.parametrize("ttl", [(64, 57), (57, 64)])
 def test_hops_tell_the_place_where_a_host_answers_late(tmp_path, ttl):
-    """With a round trip of 0.1 ms the times of a handshake do not show the place."""
+    """With a round trip of 0.1 ms the times of a handshake do not reveal the capture point."""
     made = Hand()
     made.add(0, 0, 0, 0, 0, 65535, SYN, mss(1460), ttl=ttl[0])
     made.add(6e-5, 1, 0, 1, 0, 65535, SYN | ACK, mss(1460), ttl=ttl[1])

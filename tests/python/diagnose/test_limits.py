@@ -1,6 +1,4 @@
-"""Tests for what limits flows: causes that add up to the flows' lifetimes, whatever else runs, compared with the
-kernel's stopwatches.
-"""
+"""Tests for the causes that limit flows: they add up to the flows' lifetimes in every kind of run, and agree with the kernel's stopwatches."""
 
 from __future__ import annotations
 
@@ -34,8 +32,7 @@ def told(scenario: ackclock.Scenario, interval: str = "37 ms") -> ackclock.Run:
     return ackclock.run(scenario.set("record.limits_interval", interval))
 
 
-# of fetch-lossy's 686 s, the flow reports 0.04 s before the timer of a FIN as recovery, the intervals as timeout and
-# idle
+# of fetch-lossy's 686 s, the flow attributes 0.04 s before the timer of a FIN to recovery, the intervals to timeout and idle
 FIN = pytest.mark.xfail(
     reason="a wait that the timer of a FIN ends has another cause in the table of intervals", strict=True
 )
@@ -68,7 +65,7 @@ def test_nothing_is_told_unless_somebody_asks():
 
 
 def test_the_receivers_window_by_the_trace():
-    """The oracle compares at each ACK what the window allows with what is in flight."""
+    """At each ACK the oracle compares the segments in flight with the limit of the window."""
     run = told(ackclock.Scenario.from_dict(WINDOW).set("record.trace", "flow"))
     row = run.rows("flows")[0]
     events = (
@@ -97,7 +94,7 @@ def test_the_receivers_window_by_the_trace():
 
 
 def test_a_wait_for_the_timer_lies_in_the_intervals_in_which_it_was():
-    """A link is silent for a while: the sender waits for its timer."""
+    """A link is silent for a while, and the sender waits for its timer."""
     scenario = ackclock.Scenario.from_dict(
         {
             "duration": "3 s",

@@ -1,6 +1,4 @@
-"""Tests for naming the congestion control that a capture shows: each is distinguished from all others, none is named if
-none fits, and ties are reported.
-"""
+"""Tests for the name of the congestion control in a capture: each is distinguished from all others, none is named if none fits, and ties are reported."""
 
 from __future__ import annotations
 
@@ -142,7 +140,7 @@ def test_acks_of_several_segments_behind_a_hole_are_no_lost_ones(tmp_path):
 
 
 def test_a_sender_whose_pace_changes_has_not_waited_for_its_application(tmp_path):
-    """FAST paces its first rounds four times as slowly as later ones, and one of its writes ends in them."""
+    """FAST paces its first rounds four times more slowly than later ones, and one of its writes ends in them."""
     path_of = {"rate": "5.52 Mbit/s", "delay": "26.4 ms", "queue": {"kind": "drop-tail", "limit": "43 packets"}}
     flow = {"congestion_control": "fast", "workload": {"kind": "bulk"}}
     scenario = {"duration": "20 s", "network": {"bottleneck": path_of}, "flows": [flow]}
@@ -158,7 +156,7 @@ def test_the_receivers_capture_names_it_too(tmp_path):
 
 
 def test_a_mirrored_run_is_the_capture(tmp_path):
-    """The same segments are lost, and the run takes as long, although its queue is longer."""
+    """The same segments are lost, and the run takes the same time, although its queue is longer."""
     work = {"kind": "transfer", "bytes": "6 MB"}
     run, path = captured(tmp_path, ackclock.Scenario.from_dict(PATH).set("flows.0.workload", work))
     again = ackclock.run(mirrored(diagnose(path), controller="htcp"))
@@ -214,16 +212,14 @@ def test_command(tmp_path, capsys):
 @pytest.mark.deep
 @pytest.mark.parametrize("controller", candidates())
 def test_every_controller_is_named(tmp_path, controller):
-    """Included are controllers that draw random numbers; one that behaves the same as another may be named with it."""
+    """Controllers that draw random numbers are included; one that behaves like another may be named together with it."""
     _, path = captured(tmp_path, ackclock.Scenario.from_dict(PATH).set("flows.0.congestion_control", controller))
     told = identify(diagnose(path))
     assert controller in (*told.names, *told.others), told.sentence
 
 
 def test_a_mirror_writes_when_the_application_did(tmp_path, capsys):
-    """Three blocks with silences between them, some of their segments lost: the mirror takes as long, and loses as
-    many.
-    """
+    """Three blocks with pauses between them, some of their segments lost: the mirror takes the same time and loses the same number."""
     blocks = [{"bytes": "1 MB"}, {"at": "2 s", "bytes": "300001 B"}, {"at": "3 s", "bytes": "1 MB"}]
     scenario = ackclock.Scenario.from_dict(PATH).set_all(
         {
@@ -244,7 +240,7 @@ def test_a_mirror_writes_when_the_application_did(tmp_path, capsys):
 
 
 def test_what_if_of_the_sender_runs_in_the_mirror_where_that_fits_better(tmp_path, capsys):
-    """An application with its own pace has no path model, and a few losses are not enough to estimate a share."""
+    """An application with its own pace has no path model, and a few losses do not suffice to estimate a loss rate."""
     blocks = [{"bytes": "300000 B"}, {"at": "2 s", "bytes": "300000 B"}, {"at": "4 s", "bytes": "300000 B"}]
     scenario = ackclock.Scenario.from_dict(PATH).set_all(
         {
@@ -265,7 +261,7 @@ def test_what_if_of_the_sender_runs_in_the_mirror_where_that_fits_better(tmp_pat
     assert {one.error for one in outcomes.values()} == {mirror.error}
     now = outcomes["as it is"].seconds
     assert now == pytest.approx(run.rows("flows")[0]["completion_s"], rel=0.01)
-    assert "queue fq-codel" not in outcomes  # the controller would lose others
+    assert "queue fq-codel" not in outcomes  # another controller would lose other segments
     assert "twice the rate" not in outcomes
     wider = outcomes["initial window of 32"]
     truth = ackclock.run(scenario.set("flows.0.stack.initial_window", 32)).rows("flows")[0]["completion_s"]
@@ -291,7 +287,7 @@ def test_a_worse_mirror_is_no_basis_and_where_a_full_queue_lost_there_is_none(tm
 
 @pytest.mark.parametrize("at", ["sender", "receiver"])
 def test_what_a_card_has_cut_is_mirrored(tmp_path, at):
-    """Single segments show in the capture; hosts of the mirror that do not cut made another controller of it."""
+    """Regression: the capture shows single segments. Hosts of the mirror whose cards did not split packets led to another controller."""
     scenario = ackclock.Scenario.from_dict(PATH).set_all(
         {
             "flows.0.congestion_control": "hybla",
@@ -310,7 +306,7 @@ def test_what_a_card_has_cut_is_mirrored(tmp_path, at):
 
 
 def test_acks_of_many_segments_with_numbers_in_a_row_are_all(tmp_path):
-    """A host joins segments before TCP sees them: an ACK of four stood for a lost one."""
+    """Regression: a host joins segments before TCP sees them, and an ACK of four was counted as a lost ACK."""
     scenario = ackclock.Scenario.from_dict(PATH).set_all(
         {
             "flows.0.stack.tso": True,
@@ -334,7 +330,7 @@ def test_acks_of_many_segments_with_numbers_in_a_row_are_all(tmp_path):
 
 
 def test_a_slow_start_that_no_hystart_ended_is_cubics_too(tmp_path):
-    """HyStart did not fire in a host whose ACKs came late: the mirror's did, and illinois was named."""
+    """Regression: HyStart did not fire in a host whose ACKs arrived late, but the mirror's did, and illinois was named."""
     scenario = ackclock.Scenario.from_dict(PATH).set_all(
         {
             "flows.0.congestion_control": "cubic",

@@ -1,4 +1,4 @@
-"""Tests for distributions over seeds: which differences are reported, and what the command refuses."""
+"""Tests for distributions over seeds: the differences that are reported, and the command's refusals."""
 
 from itertools import combinations
 
@@ -61,7 +61,7 @@ def test_a_flow_of_another_distribution_is_found_and_no_other():
 
 
 def test_equal_distributions_are_called_different_in_one_table_of_twenty(monkeypatch):
-    """Each table has twelve rows, none of which follows from another."""
+    """Each table has twelve independent rows."""
     monkeypatch.setattr(_seeds, "SHUFFLES", 1000)  # the smallest probability tested is one in 240
     wrong = 0
     for i in range(40):

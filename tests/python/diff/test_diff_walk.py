@@ -1,4 +1,4 @@
-"""Tests for which events `ackclock diff` treats as equal."""
+"""Tests for the events that `ackclock diff` treats as equal."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -85,7 +85,7 @@ def test_all_flows_are_counted_and_the_first_ones_beside_them():
 
 
 def test_of_two_kernels_the_change_is_what_the_second_does_to_the_first():
-    """A patch that loses a fifth shows -20 %, and the column's heading says which is subtracted from which."""
+    """A patch that reduces a value by a fifth shows -20 %, and the column's heading gives the direction of the subtraction."""
     flow = _flow(0, goodput_bps=(1e6, 0.8e6))
     assert flow.change == pytest.approx(-0.2)
     assert flow.effect == pytest.approx(0.25)
@@ -154,3 +154,11 @@ def test_an_ack_with_nothing_outstanding_is_left_out_and_a_duplicate_is_not():
         [{**same, "event": e, "seq": seq, "len": n, "t_s": 0.1 * i, "ack_no": i} for i, (e, seq, n) in enumerate(rows)]
     )
     assert [row["ack_no"] for row in _events(table, 0, None, 10.0)] == [0, 1, 2, 4]
+
+
+def test_an_ack_after_completion_in_one_table_is_no_difference_and_a_transmission_is():
+    ours = [_ack(1, 2001)]
+    late = {**_ack(2, 2001), "t_s": 2.0}
+    assert _walk(ours, [*ours, late], BACKENDS, over_s=1.0) == (1, None)
+    assert _walk(ours, [*ours, late], BACKENDS, over_s=3.0)[1] is not None
+    assert _walk(ours, [*ours, {**_sent(2001), "t_s": 2.0}], BACKENDS, over_s=1.0)[1] is not None

@@ -1,4 +1,4 @@
-"""Tests for what `ackclock diff --drawn --family mixture` draws."""
+"""Tests for the scenarios drawn by `ackclock diff --drawn --family mixture`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ackclock.fidelity import mixtures as drawing
 from ackclock.fidelity.mixtures import FEATURES, keys_of, mixtures, taken_keys, taken_kinds
 
 LEAST = 0.03
-"""Smallest share of mixtures in which a key is drawn."""
+"""Minimum share of mixtures in which a key is drawn."""
 
 
 def test_a_mixture_depends_on_seed_and_number_alone():
@@ -62,7 +62,7 @@ def test_every_key_is_drawn_in_a_thousand_mixtures():
     # rates are log-uniform from 0.1 to 2,000 Mbit/s
     for low in (0.1, 1, 10, 100):
         assert sum(low <= rate < 10 * low for rate, _ in paths) == pytest.approx(count / 4.3, rel=0.25)
-    # keys of a kind, where the kind is drawn
+    # keys of a kind, counted where that kind is drawn
     for family in ("queues", "losses"):
         for kind in taken_kinds(family):
             table = next(t for t in drawing.schema()[family] if t["kind"] == kind)
@@ -86,4 +86,4 @@ def test_every_key_is_drawn_in_a_thousand_mixtures():
 
 
 NOT_DRAWN = {"queues.cake.limit"}
-"""Keys that are not drawn, and why not."""
+"""Keys that are not drawn."""

@@ -98,7 +98,7 @@ def broken(run: Run) -> list[str]:
     """Return the laws that a run breaks."""
     if "kernel" not in run.provenance:
         return [*_of_links(run), *_of_flows(run), *_of_performance(run), *_of_senders(run)]
-    # The kernel's table `acks` does not separate successive connections of one flow.
+    # The kernel's table `acks` does not separate successive connections of a flow.
     one_each = all(group.workload.kind in ("bulk", "transfer") for group in run.scenario.flows)
     return [*_of_links(run), *_of_flows(run), *(_of_senders(run) if one_each else ())]
 
@@ -111,7 +111,7 @@ def _of_links(run: Run) -> list[str]:
     rate = units.whole(link.rate, units.RATE) if link.rate else None
     whole = run.scenario.hosts == "modern" or any(group.stack.tso for group in run.scenario.flows)
     dropped = dict(run.drops.group_by("link").len().iter_rows()) if run.drops.height else {}
-    told = "kernel" not in run.provenance  # it has no rows for single drops
+    told = "kernel" not in run.provenance  # this run has no rows for single drops
     sampled = run.queue_samples
     most = dict(sampled.group_by("link").agg(pl.col("packets").max()).iter_rows()) if sampled.height else {}
     for row in run.rows("links"):
@@ -122,7 +122,7 @@ def _of_links(run: Run) -> list[str]:
             found.append(f"link {row['name']}: packets are not conserved: {row}")
         if row["dropped_queue"] < row["dropped_queue_data"] + row["dropped_queue_syn_fin"]:
             found.append(f"link {row['name']}: more drops of some kinds than of all")
-        rows = dropped.get(row["link"], 0)  # one for a packet of several segments, which counts as several
+        rows = dropped.get(row["link"], 0)  # one row per dropped packet, which may have several segments
         if told and (rows > gone or (not whole and rows != gone)):
             found.append(f"link {row['name']}: {gone} dropped, {rows} rows")
         if rate is not None and row["bytes_delivered"] * 8 > rate * seconds + 8 * 65_536:
@@ -174,9 +174,7 @@ def _of_performance(run: Run) -> list[str]:
 
 
 def _of_senders(run: Run) -> list[str]:
-    """Check the trace rows of senders: the pipe is what was sent and neither arrived nor was lost, and no ACK covers
-    data not yet sent.
-    """
+    """Check the trace rows of senders: the pipe equals the data sent that neither arrived nor was lost, and no ACK covers data not yet sent."""
     acks = run.acks
     if not acks.height:
         return []
@@ -194,7 +192,7 @@ def _of_senders(run: Run) -> list[str]:
         sent = rows.filter(pl.col("event").is_in(["send", "rtx"]))
         end = (sent["seq"] + sent["len"].cast(pl.Int64)).max()
         came = rows.filter(pl.col("event") == "ack")["seq"]
-        # a FIN takes a sequence number, too
+        # a FIN also takes a sequence number
         if end is not None and came.len() and int(came.max()) > int(end) + 1:  # type: ignore[arg-type, call-overload]
             found.append(f"flow {flow}, {responder}, {idx}: {came.max()} acknowledged, {end} sent")
         if came.len() > 1 and (came.diff().drop_nulls() < 0).any():
@@ -257,13 +255,13 @@ def test_laws_of_some_scenarios() -> None:
 
 @pytest.mark.long
 def test_laws_of_ten_thousand_scenarios() -> None:
-    """Number of scenarios: LAWS, if the environment sets it."""
+    """Number of scenarios, from LAWS if the environment sets it."""
     _check(range(40, 40 + int(os.environ.get("LAWS", "10000"))))
 
 
 @pytest.mark.long
 def test_laws_of_a_hundred_scenarios_of_the_kernel(kernel: linux.Kernel) -> None:
-    """Number of scenarios: KERNEL_LAWS, if the environment sets it."""
+    """Number of scenarios, from KERNEL_LAWS if the environment sets it."""
     numbers = itertools.count()
     for _ in range(int(os.environ.get("KERNEL_LAWS", "100"))):
         number, scenario = next((n, made) for n in numbers if (made := of_kernel(n)) is not None)
@@ -272,7 +270,7 @@ def test_laws_of_a_hundred_scenarios_of_the_kernel(kernel: linux.Kernel) -> None
 
 
 def test_the_laws_can_be_broken() -> None:
-    """A run with altered tables breaks each law."""
+    """Runs with altered tables break each law."""
     run = ackclock.run(drawn(1))
     assert not broken(run)
     flows, links = run.flows, run.links

@@ -1,7 +1,7 @@
-"""Compares the estimate of a run's memory with the memory that the run takes: the estimate is never below the peak.
+"""Compares the estimate of a run's memory with its actual use: the estimate is never below the peak.
 
-`python test_memory.py COUNT` prints, as JSON, the estimate and the peak of so many drawn scenarios of PCC. Each runs in a process of its
-own; the peak is the resident memory above that before the run.
+`python test_memory.py COUNT` prints, as JSON, the estimate and the peak of COUNT drawn scenarios of PCC. Each runs in a separate process;
+the peak is the resident memory above that before the run.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ from ackclock import _engine
 
 
 def drawn(number: int) -> ackclock.Scenario:
-    """Return a scenario with one or two groups of PCC, or PCC beside CUBIC; combinations that the engine refuses are
-    drawn again.
-    """
+    """Return a scenario with one or two groups of PCC, or PCC with CUBIC; combinations that the engine refuses are drawn again."""
     draw = random.Random(number)
     while True:
         try:
@@ -72,7 +70,7 @@ def _status(key: str) -> int:
 
 
 def _peak(text: str) -> int:
-    """Return the peak memory of a child that runs the scenario, in bytes above what the process held before."""
+    """Return the peak memory of a child that runs the scenario, in bytes above its use before the run."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -93,7 +91,7 @@ def _peak(text: str) -> int:
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_no_run_takes_more_than_was_estimated() -> None:
-    """The number of runs is a hundred, or MEMORY of the environment."""
+    """The number of runs is a hundred, or MEMORY if the environment sets it."""
     count = os.environ.get("MEMORY", "100")
     told = json.loads(subprocess.run([sys.executable, __file__, count], check=True, capture_output=True).stdout)
     below = {number: (estimate, peak) for number, (estimate, peak) in enumerate(told) if estimate < peak}

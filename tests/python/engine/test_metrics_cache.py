@@ -58,9 +58,7 @@ def test_a_stale_low_value_is_ruinous(minimal):
     [("linux-2.6", 2 * 2**20 * 3 // 4 // 1448), ("freebsd-4", 2 * 2**20 // 1448), ("linux-6", 2 * 2**20 // 1448)],
 )
 def test_socket_buffers_of_2_mib_give_the_windows_of_their_system(minimal, profile, segments):
-    """1.5 MiB on Linux of 2004, all 2 MiB on FreeBSD (large-pipes sheet, 6.2): 155 Mbit/s x 200 ms hold more than
-    either.
-    """
+    """Receive windows: 1.5 MiB on Linux of 2004, the full 2 MiB on FreeBSD (large-pipes sheet, 6.2). 155 Mbit/s x 200 ms need more than either."""
     minimal["duration"] = "20 s"
     minimal["network"]["bottleneck"] = {"rate": "1 Gbit/s", "delay": "100 ms"}
     minimal["record"] = {"sample_interval": "100 ms"}
@@ -99,7 +97,7 @@ def test_what_makes_no_sense(minimal, stack, key):
 
 def test_slow_start_ends_at_the_initial_ssthresh():
     def cwnd_after(seconds, **stack):
-        link = {"rate": "100 Mbit/s", "delay": "50 ms"}  # 100 ms there and back
+        link = {"rate": "100 Mbit/s", "delay": "50 ms"}  # 100 ms round trip
         stack = {"initial_window": 2, "delayed_ack": False, **stack}
         flows = [{"congestion_control": "reno", "stack": stack}]
         scenario = {"duration": "2 s", "network": {"bottleneck": link}, "flows": flows, "record": {"trace": "all"}}

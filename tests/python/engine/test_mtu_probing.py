@@ -1,4 +1,4 @@
-"""Tests for senders that probe for the path's MTU (RFC 4821)."""
+"""Tests for senders that probe the path MTU (RFC 4821)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sizes(made: ackclock.Run) -> list[int]:
 def test_segments_grow_with_each_probe_until_the_range_is_narrow() -> None:
     always = run(mtu_probing="always")
     assert sizes(always) == [1024, 1236, 1342, 1395, 1421, 1434, 1441]
-    # The cost is a larger share of headers at the beginning.
+    # The initial small packets cost a larger share of headers.
     assert 0.99 < always.flows["goodput_bps"][0] / run().flows["goodput_bps"][0] < 1
 
 
@@ -37,7 +37,7 @@ def test_without_timeouts_nothing_is_doubted() -> None:
 
 
 def test_timeouts_in_a_row_make_segments_smaller_and_probes_make_them_larger_again() -> None:
-    # Four timeouts fall into the outage; after the fourth the sender doubts the path's MTU.
+    # Four timeouts occur during the outage; after the fourth the sender lowers its segment size.
     outage = {"at": "1 s", "lasts": "5 s", "arrivals": "lost"}
     assert sizes(run(outage=outage)) == [1448]
     seen = sizes(run(outage=outage, mtu_probing="after-timeouts"))

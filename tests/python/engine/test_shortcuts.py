@@ -1,5 +1,5 @@
-"""Tests that the engine's shortcuts, which exist for speed alone, change nothing: digests, tables and captures of all
-kinds of scenarios are equal without shortcuts and with each one alone.
+"""Tests that the engine's shortcuts, which exist only for speed, change nothing: digests, tables and captures of all kinds of scenarios are
+equal without shortcuts and with each one alone.
 """
 
 from __future__ import annotations
@@ -26,13 +26,11 @@ from ackclock.study.plan import Plan
 
 SHORTCUTS = _engine.shortcuts()
 SEED = os.environ.get("REPLAY_SEED") or date.today().isoformat()
-"""Seed of the day; the test prints it, so that REPLAY_SEED can repeat it."""
+"""Seed of the day. The test prints it, so that REPLAY_SEED can repeat it."""
 DRAWN_SEEDS = range(1, 6)
 """Seeds of 142 scenarios each."""
 STUDY_NS = 5_000_000_000
-"""Simulated time that is replayed of each study's scenario, as there are thousands of them, some with thousands of
-flows.
-"""
+"""Simulated time replayed of each study's scenario: there are thousands of them, some with thousands of flows."""
 
 
 def shown(text: str, shortcuts: str, seed: int = 1) -> Any:
@@ -44,7 +42,7 @@ def shown(text: str, shortcuts: str, seed: int = 1) -> Any:
 def differing(
     scenarios: Sequence[tuple[str, str]], without: Sequence[str] = ("none", *SHORTCUTS)
 ) -> list[tuple[str, str]]:
-    """Return where a run with only these shortcuts differs."""
+    """Return the differences between a run with only these shortcuts and one without any."""
     found = []
     for name, text in scenarios:
         expected = shown(text, "all")
@@ -72,7 +70,7 @@ ones it merges.
 
 @pytest.mark.parametrize("beside", ["access", "egress"])
 def test_a_card_that_merges_in_front_of_a_jitter(beside):
-    """29 of 30 seeds differed while such a link passed packets on early."""
+    """Regression: 29 of 30 seeds differed while such a link passed packets on early."""
     network = {beside: {}, "bottleneck": MERGING}
     text = Scenario.from_dict({"duration": "1.2 s", "network": network, "flows": [{}, {}]}).to_engine_json()
     for seed in range(6):
@@ -81,9 +79,7 @@ def test_a_card_that_merges_in_front_of_a_jitter(beside):
 
 
 def test_two_answers_in_one_interrupt_of_a_host_whose_senders_rest():
-    """A resting sender was not told about its writer's turn, so data left before the ACK of the other connection: 5 of
-    5 seeds differed.
-    """
+    """Regression: an idle sender was not told about its writer's turn, so data was sent before the ACK of the other connection. 5 of 5 seeds differed."""
     network = {
         "access": {"rate": "424168 bit/s", "delay": "1 ms", "aggregate": "34 ms"},
         "bottleneck": {"rate": "1.2 Mbit/s"},
@@ -100,7 +96,7 @@ TIMELESS = {
     "paths": [{"name": "p", "forward": ["radio", "timeless"], "backward": ["radio"]}],
     "topology": "graph",
 }
-"""Packets leave the radio link at the instant at which hosts send on it; the link between takes no time."""
+"""Packets leave the radio link at the instant at which hosts send on it; the link between them has no delay."""
 
 COSTLY = [{"name": "h", "send_cost": "41 us", "transmit_interval": "278 us"}]
 """Hosts whose ACKs arrive between segments that are written one by one."""
@@ -115,14 +111,14 @@ COSTLY = [{"name": "h", "send_cost": "41 us", "transmit_interval": "278 us"}]
     ids=["a link that takes no time", "a host whose packets cost time"],
 )
 def test_what_comes_between_at_one_instant(given):
-    """All of 30 seeds differed."""
+    """Regression: all of 30 seeds differed."""
     text = Scenario.from_dict({"duration": "700 ms", **given}).to_engine_json()
     for seed in range(3):
         assert shown(text, "none", seed) == shown(text, "all", seed)
 
 
 def test_a_segment_leaves_room_for_the_blocks_that_it_carries(tmp_path):
-    """A round of writes exceeded the path's segment size while segments were written all at once."""
+    """Regression: a round of writes exceeded the path's segment size while segments were written all at once."""
     both = [
         {"server": "20 kB"},
         {"client": "60 kB", "gap": "1 ms", "separate": True},
@@ -144,7 +140,7 @@ def test_a_segment_leaves_room_for_the_blocks_that_it_carries(tmp_path):
 
 @pytest.mark.parametrize("workload", [{"kind": "transfer", "bytes": "162 bytes"}, {"kind": "bulk"}])
 def test_a_flow_that_stops_before_it_is_connected_closes(workload):
-    """The writer waits, and so does the close: a connection at rest after its handshake had forgotten both."""
+    """Regression: the writer waits, and so does the close. An idle connection had lost both after its handshake."""
     network = {"bottleneck": {"rate": "2 Mbit/s", "delay": "10 ms"}}
     raw = {"duration": "2 s", "network": network, "flows": [{"workload": workload, "stop": "1 ms"}]}
     text = Scenario.from_dict(raw).to_engine_json()
@@ -191,7 +187,7 @@ def test_shipped_scenarios(shipped):
 
 @pytest.mark.deep
 def test_captures_of_shipped_scenarios(shipped, tmp_path):
-    """While packets are captured no train leaves; the other shortcuts still apply."""
+    """While packets are captured no trains are formed; the other shortcuts still apply."""
     for name, scenario in shipped:
         files = {}
         for cut in ("all", "none"):
@@ -211,9 +207,7 @@ def test_drawn_scenarios(seed):
 
 @pytest.mark.deep
 def test_scenarios_of_the_studies(monkeypatch):
-    """Replayed is the beginning of each scenario that a quick study run asks for first; every tenth with each shortcut
-    alone.
-    """
+    """The start of each scenario that a quick study run asks for first is replayed; every tenth with each shortcut alone."""
     found = [(f"scenario {number}", text) for number, text in enumerate(asked(monkeypatch))]
     assert len(found) > 1000
     assert not differing(found, ["none"])
@@ -242,11 +236,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def beginning(scenario: Scenario) -> str:
-    """Return the first seconds of a scenario. If later flows or changes make that invalid, return enough of it to hold
-    the first two of them.
-    """
+    """Return the scenario, shortened to end `STUDY_NS` after the start of its second group; later flows are left out."""
     raw = json.loads(scenario.to_engine_json())
-    starts = [flows.get("start_ns", 0) for flows in raw["flows"]]  # the drawn ones begin early
+    starts = [flows.get("start_ns", 0) for flows in raw["flows"]]  # the drawn ones start early
     end = raw["duration_ns"] = min(raw["duration_ns"], sorted(starts)[:2][-1] + STUDY_NS)
     raw["flows"] = [flows for flows, start in zip(raw["flows"], starts, strict=True) if start < end]
     for flows in raw["flows"]:

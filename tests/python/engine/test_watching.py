@@ -1,6 +1,4 @@
-"""Tests that observation changes nothing: recording, capturing, tracing and the number of threads leave the digest as
-it is.
-"""
+"""Tests that observation changes nothing: recording, capturing, tracing and the number of threads do not affect the digest."""
 
 from __future__ import annotations
 
@@ -67,13 +65,13 @@ def _scenario(draw: random.Random) -> dict[str, Any]:
 
 @pytest.mark.parametrize("number", range(24))
 def test_one_digest_however_it_is_watched(number: int, tmp_path: Path) -> None:
-    """Observed in six ways of recording, with a capture at each side, and on two threads."""
+    """Six ways of recording, a capture at each side, and two threads."""
     _watch(number, tmp_path)
 
 
 @pytest.mark.long
 def test_one_digest_of_ten_thousand_scenarios(tmp_path: Path) -> None:
-    """Number of scenarios: WATCHED, if the environment sets it."""
+    """Number of scenarios, from WATCHED if the environment sets it."""
     for number in range(24, 24 + int(os.environ.get("WATCHED", "10000"))):
         _watch(number, tmp_path)
 

@@ -37,10 +37,10 @@ def test_headers_are_charged_and_segments_counted_one_by_one() -> None:
     assert sent["len"].max() > 5 * MSS  # type: ignore[operator]
     link = made.links.filter(pl.col("name") == "access.forward").row(0, named=True)
     segments = (sent["len"] / MSS).ceil().sum()
-    # ... and the SYN and the handshake's ACK
+    # plus the SYN and the ACK of the handshake
     assert link["arrivals"] == segments + 2
     assert link["arrivals"] == link["delivered"] + link["dropped_loss"] + link["dropped_queue"] + link["held"]
-    # as Linux counts it: the headers of every segment; 95.6 % of a full segment is payload
+    # counted like Linux, with the headers of every segment; 95.6 % of a full segment is payload
     gone = link["dropped_loss"] + link["dropped_queue"] + link["held"]
     charged = sent["len"].sum() + segments * HEADERS + 200
     assert charged - (gone + 1) * (MSS + HEADERS) <= link["bytes_delivered"] <= charged

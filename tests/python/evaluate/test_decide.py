@@ -1,4 +1,4 @@
-"""Tests for `evaluate --decide`: what would settle an open row is said, and further looks are paid for."""
+"""Tests for `evaluate --decide`: it names what would settle an open row, and accounts for repeated looks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PLAN = Plan(candidate=Arm(role="candidate", name="mine", controller="bbr"), scal
 
 
 def verdict(ours: Sequence[float], scale: Scale = "standard", look: int = 0) -> RowVerdict:
-    """Return the row's verdict where the reference has zeros."""
+    """Return the row's verdict if the reference is zero everywhere."""
     values = Values(numbers=dict(enumerate(ours, 1)), digests={s: f"c{s}" for s in range(1, len(ours) + 1)})
     zeros = Values(numbers=dict.fromkeys(values.numbers, 0.0), digests={s: f"r{s}" for s in values.numbers})
     (found,) = judge_rows([(ROW, [judge(LOSS, CELL, values, zeros)])], scale, LOOKS if look else 1)
@@ -50,7 +50,7 @@ def drawn(mean: float, seed: int = 1) -> list[float]:
 
 @pytest.mark.parametrize(("mean", "word"), [(0.035, "no worse"), (0.065, "worse")])
 def test_more_seeds_settle_a_row_and_their_number_is_foretold(mean: float, word: str) -> None:
-    draws = [mean - 0.05, mean + 0.05] * (6 * 2**LOOKS)  # whose spread stays
+    draws = [mean - 0.05, mean + 0.05] * (6 * 2**LOOKS)  # with a constant spread
     first = verdict(draws[:12])
     assert first.verdict == "no difference shown"
     told = settling(first, PLAN, {})
@@ -100,7 +100,7 @@ def test_a_few_cells_ask_for_the_larger_scale() -> None:
     told = settling(verdict([0.01, 0.012, 0.011], "quick"), plan, {})
     assert told is not None
     assert told.how == "scale"
-    near = verdict([0.01, 0.2, 0.01, 0.2], "quick")  # worse on the mean: more seeds may show it
+    near = verdict([0.01, 0.2, 0.01, 0.2], "quick")  # worse in the mean: more seeds may show it
     told = settling(near, plan, {})
     assert told is not None
     assert told.how == "seeds"
@@ -120,11 +120,11 @@ def test_a_row_just_beyond_its_margin_is_worse_at_the_first_look_and_open_at_a_l
     assert verdict(ours).verdict == "worse"
     assert verdict(ours, look=1).verdict == "no difference shown"
     cell = verdict(ours, look=1).cells[0]
-    assert (cell.verdict, cell.difference.level) == ("no difference shown", 0.95)  # shown as it is everywhere
+    assert (cell.verdict, cell.difference.level) == ("no difference shown", 0.95)  # shown at the usual level
 
 
 def one_cell(folder: Path, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> Evaluation:
-    """Return row 4 with one cell and two seeds at first, of Reno."""
+    """Return an evaluation of Reno restricted to row 4, one cell and two seeds at first."""
     plan = Plan(
         candidate=Arm(role="candidate", name="reno", controller="reno"), scale="standard", only=("4",), seeds=(2, 2)
     )
@@ -165,7 +165,7 @@ def test_an_evaluation_decides_and_says_what_it_ran(tmp_path: Path) -> None:
 
 def test_a_look_that_is_cut_off_in_its_runs_leaves_the_evaluation_as_it_was(tmp_path: Path) -> None:
     plain = one_cell(tmp_path, None)
-    times = iter([0.0, 0.0])  # the second is that of the look's beginning
+    times = iter([0.0, 0.0])  # the second time is that of the look's start
     cut = one_cell(tmp_path, 60, lambda: next(times, 1e9))
     assert cut.decided is not None
     assert (cut.decided.looks, cut.decided.ended, cut.decided.verdicts) == (0, "time", {})

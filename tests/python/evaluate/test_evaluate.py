@@ -1,4 +1,4 @@
-"""Tests for `ackclock evaluate`: positive controls fail, CUBIC passes, and the files that it keeps are correct."""
+"""Tests for `ackclock evaluate`: positive controls fail, CUBIC passes, and the files that it writes are correct."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run(
     buffers: tuple[float, ...] = (),
     victims: tuple[str, ...] = (),
 ) -> Evaluation:
-    """Return rows at the quick scale, of the cells with these buffers and victims if some are given."""
+    """Return rows at the quick scale, restricted to the cells with these buffers and victims if any are given."""
     plan = Plan(candidate=Arm(role="candidate", name=controller, controller=controller), scale="quick", only=only)
 
     def wanted(about: Mapping[str, Any]) -> bool:
@@ -69,7 +69,7 @@ def run(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return one store, so that CUBIC's runs are made once."""
+    """Return one store for all tests, so that CUBIC's runs are made once."""
     return tmp_path_factory.mktemp("evaluate")
 
 
@@ -152,7 +152,7 @@ def test_vegas_harms_nobody_and_starves(folder: Path) -> None:
 
 @pytest.mark.deep
 def test_dctcp_takes_from_cubic_in_a_data_centre(folder: Path) -> None:
-    """RFC 8257 §5 keeps it away from senders that treat a mark as a loss. No other controller has this requirement."""
+    """RFC 8257 §5 keeps DCTCP away from senders that treat a mark as a loss. No other controller has this requirement."""
     mine = Arm(role="candidate", name="dctcp", controller="dctcp")
     executor = Threads(2)
     try:
@@ -217,7 +217,7 @@ def test_what_is_kept_runs_again(tmp_path: Path, capsys: pytest.CaptureFixture[s
     same = table.filter((pl.col("scenario") == worst["scenario"]) & (pl.col("seed") == seed))
     assert same["digest"].unique().to_list() == [again.digest]
 
-    # programs that read JUnit see the failure, and what was not tested
+    # programs that read JUnit get the failure, and the untested requirements
     suites = ElementTree.parse(out / "junit.xml").getroot()
     failures = {s.get("name"): s.get("failures") for s in suites}
     assert {name: count for name, count in failures.items() if str(name).startswith("row 9: ")}.popitem()[1] == "1"
@@ -387,7 +387,7 @@ def test_a_lower_bound_says_so(folder: Path) -> None:
 
 @pytest.mark.deep
 def test_no_legend_hides_what_is_drawn(tmp_path: Path) -> None:
-    """Names may be long and arms many, and a line of one panel may be higher than those of the other."""
+    """Names may be long and arms many, and one panel's rows may be taller than the other's."""
     long = "a_file_with_a_very_long_name.py:AndAClass (with_an_option=12, and_another=0.7)"
     mine = Arm(role="candidate", name=long, controller="bbr3")
     rival = Arm(role="rival", name=f"another_{long}", controller="reno")
@@ -428,7 +428,7 @@ def test_the_authors_words_are_in_the_report(folder: Path) -> None:
 
 
 def test_false_alarms_are_counted(tmp_path: Path) -> None:
-    """CUBIC against itself is rarely worse, and the arms share no run."""
+    """CUBIC compared with itself is rarely worse, although the arms share no run."""
     plan = Plan(candidate=Arm(role="candidate", name="cubic", controller="cubic"), scale="quick", only=("2",))
     executor = Threads(2)
     try:
@@ -450,7 +450,7 @@ def test_the_recorded_rate_is_low() -> None:
 
 @pytest.mark.deep
 def test_killed_and_continued_gives_the_same_folder(tmp_path: Path) -> None:
-    """SIGKILL interrupts the runs; the same command continues, and its folder does not show the interruption."""
+    """SIGKILL interrupts the runs; the same command continues, and its folder shows no trace of the interruption."""
     command = [sys.executable, "-m", "ackclock", "evaluate", "reno", "--quick", "--rows", "3,12", "--jobs", "1"]
     subprocess.run([*command, "--out", str(tmp_path / "whole")], check=True, capture_output=True)
     killed = subprocess.Popen(

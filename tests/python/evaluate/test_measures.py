@@ -11,7 +11,7 @@ from ackclock.evaluate.situation import Tables
 
 
 def test_a_flow_without_a_measurement_is_no_zero() -> None:
-    """A sum over flows is missing if one flow has no value; counted as zero it would pass for "no worse"."""
+    """A sum over flows is missing if one flow has no value; counted as zero, it would pass as "no worse"."""
     flows = pl.DataFrame({"seed": [1, 1, 2, 2, 3, 3], "dsacks": [4, 5, 4, None, None, None]})
     tables = Tables({"flows": flows}, dict.fromkeys((1, 2, 3, 4), ""))
     cell = rows()[0].cells[0]
@@ -23,7 +23,7 @@ def test_a_flow_without_a_measurement_is_no_zero() -> None:
 
 def test_a_transfer_that_is_not_done_counts_with_the_time_for_which_all_are_followed() -> None:
     rows_of: dict[int, list[tuple[float, float | None]]] = {
-        1: [(0.0, 1.0), (0.0, 2.0), (0.0, 3.0), (60.0, None), (60.5, 1.0)],  # the last came too late
+        1: [(0.0, 1.0), (0.0, 2.0), (0.0, 3.0), (60.0, None), (60.5, 1.0)],  # the last one arrived too late
         2: [(0.0, 1.0), (0.0, 30.0), (59.0, None)],  # finished, but not within the time
         3: [(65.0, 1.0)],
     }

@@ -93,9 +93,7 @@ LOPSIDED = {
 
 @pytest.mark.parametrize("name", LOPSIDED)
 def test_more_runs_of_one_arm_without_a_number_are_no_worse_to_nobody(name: str) -> None:
-    """The seeds in which a flow starved are the worst ones; without them the candidate would look as good as the
-    rest.
-    """
+    """The worst seeds are those in which a flow starved; without them the candidate would look as good as the others."""
     ours, theirs, without = LOPSIDED[name]
     found = judged(LESS, ours, theirs)
     assert (found.verdict, found.without, found.runs) == ("no difference shown", without, 5)
@@ -104,7 +102,7 @@ def test_more_runs_of_one_arm_without_a_number_are_no_worse_to_nobody(name: str)
     assert f"no number in {without[0]} of 5 runs of the candidate, {without[1]} of CUBIC's" in whole.reason
     assert whole.worst is not None
     assert whole.worst.worst_seed is not None
-    # cells without harm cannot outvote it either
+    # neither can cells without harm outvote it
     sound = judged(LESS, [0.1, 0.11, 0.1, 0.1, 0.12], [0.1, 0.1, 0.1, 0.12, 0.11], "b")
     assert judge_rows([(row(LESS), [sound])])[0].verdict == "no worse"
     assert judge_rows([(row(LESS), [sound, found])])[0].verdict == "no difference shown"
@@ -129,7 +127,7 @@ def test_a_relative_margin_has_a_floor() -> None:
 
 
 def test_one_measure_in_many_cells_needs_more() -> None:
-    """With forty cells one is expected beyond the edge of 5 %; an effect well beyond it still counts."""
+    """With forty cells one is expected beyond the 5 % limit; an effect well beyond it still counts."""
     edge = judged(LESS, [0.16, 0.17, 0.16, 0.16], [0.03, 0.06, 0.01, 0.04], "edge")
     assert edge.verdict == "worse"
     assert 0.025 / 40 < edge.p < 0.025
@@ -205,7 +203,7 @@ def noisy(mean: float, at: str) -> Judged:
 
 
 def test_better_on_the_mean_does_not_pay_for_harm_in_a_cell() -> None:
-    """A gain on one path does not offset harm on another."""
+    """A gain on one path does not compensate for harm on another."""
     harm = judged(LESS, [0.25, 0.31, 0.34, 0.5], [0.1, 0.11, 0.1, 0.12], "a")
     gifts = [noisy(-0.9, f"b{i}") for i in range(3)]
     assert harm.verdict == "worse"
@@ -231,12 +229,12 @@ RATE = Measure(name="sent", of=lambda t, c: {}, better="less", margin=2.0, ratio
 
 
 def test_rates_are_compared_as_ratios() -> None:
-    """6.6 against 0.007 packets in a round trip, which as a difference may pass for noise."""
+    """6.6 against 0.007 packets per round trip, a difference that may pass for noise."""
     found = judged(RATE, [6.0, 0.9, 17.0, 5.0], [0.3, 0.2, 0.25, 0.2])
     assert found.verdict == "worse"
     assert found.margin == pytest.approx(math.log(2))
     assert judged(RATE, [0.35, 0.22, 0.3, 0.25], [0.3, 0.2, 0.25, 0.2]).verdict == "no worse"
-    # values near zero count as the least value
+    # values near zero count as the minimum value
     assert judged(RATE, [0.01, 0.02, 0.09, 0.03], [1e-5, 0.0, 1e-4, 1e-3]).verdict == "no worse"
 
 

@@ -1,4 +1,4 @@
-"""Tests that captures of `run --pcap` can be read back, and that the reader finds what the run knows."""
+"""Tests that captures of `run --pcap` can be read back, and that the reader's results agree with the run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def captured(folder: Path, name: str, at: str = "sender", seed: int = 1) -> tupl
 
 
 def data(found: Capture) -> pl.DataFrame:
-    """Return the directions in which the measured hosts send, those with a sender's address."""
+    """Return the directions of the measured hosts, those with a sender's address."""
     return found.with_data().filter(pl.col("from_address").str.starts_with("10.0."))
 
 
@@ -48,14 +48,14 @@ def test_losses_of_a_list(tmp_path):
 
 
 def test_what_was_sent_for_nothing(tmp_path):
-    """A link delays packets; the run's own counts of DSACKs are the reference."""
+    """A link delays packets, and the run's own counts of DSACKs are the reference."""
     run, found, _ = captured(tmp_path, "radio-link")
     agrees(run, found)
     assert data(found)["spurious"].sum() == run.flows["dsacks"].sum() > 10
 
 
 def test_at_the_other_end(tmp_path):
-    """Packets lost before the capture point are known from the timestamps of what fills the hole."""
+    """Losses before the capture point are detected by the timestamps of the retransmissions."""
     _, found, _ = captured(tmp_path, "scripted-loss", at="receiver")
     row = found.with_data().row(0, named=True)
     assert (row["retransmitted"], row["reordered"], row["unseen_bytes"], row["captured_at"]) == (10, 0, 0, "server")

@@ -1,6 +1,4 @@
-"""Tests for other tools' formats: we read what they wrote, and write what they can read. Samples are of iperf3 3.12 and
-iproute2 6.1.
-"""
+"""Tests for other tools' formats: we read their files, and write files that they can read. Samples are of iperf3 3.12 and iproute2 6.1."""
 
 from __future__ import annotations
 
@@ -74,7 +72,7 @@ def test_a_stream_of_events_is_the_same_result(tmp_path):
 
 def test_looks_of_ss_are_read_without_the_control_connection():
     read = formats.read(SAMPLES / "ss-6.1.txt")
-    assert read.flows == ("0 cubic", "1 cubic")  # iperf3's third connection, over bbr, carries control messages
+    assert read.flows == ("0 cubic", "1 cubic")  # iperf3's third connection, over bbr, is its control connection
     first = read.samples.row(0, named=True)
     assert (first["t_s"], first["cwnd"], first["ssthresh"]) == (0.0, 11.0, None)
     assert first["srtt_s"] == pytest.approx(0.439e-3)
@@ -104,7 +102,7 @@ def test_what_is_written_is_read_again(tmp_path, run, kind, name):
         assert read.samples["cwnd"].max() == run.acks["cwnd"].max()
         assert read.samples["retransmissions"][-1] == run.flows["retransmissions"][0]
         return
-    assert both.height >= 30  # iperf3's bound, where an interval ends at a sample
+    assert both.height >= 30  # iperf3's bound if an interval ends at a sample
     assert np.allclose(both["cwnd"], both["cwnd_ours"])
     assert np.allclose(both["srtt_s"], both["srtt_s_ours"], atol=1e-6)
     assert both["retransmissions"].to_list() == both["retransmissions_ours"].to_list()
@@ -193,7 +191,7 @@ def test_what_was_measured_is_drawn_in_the_same_panels(run):
         for panel in panels.panels(run, beside)
     }
     assert drawn["cwnd"] == ["0 cubic", "iperf3-netem: cubic", "again: 0 cubic"]
-    assert drawn["in_flight"] == ["0 cubic", "again: 0 cubic"]  # iperf3 does not report it
+    assert drawn["in_flight"] == ["0 cubic", "again: 0 cubic"]  # not reported by iperf3
     assert "iperf3-netem: cubic" in drawn["goodput"]
     html = render(page(run, beside=beside))
     assert "Measured elsewhere" in html
@@ -233,7 +231,7 @@ def test_a_long_line_of_ss_takes_time_that_grows_with_its_length(filling):
     text = f"1\nESTAB 0 0 a:1 b:2\n\t reno cwnd:10 bytes_sent:20000 {long}\n{long}\n#{long}x\nESTAB {long} c:1 d:2\n"
     begun = time.process_time()
     read = ss.read(text, name="x")
-    assert time.process_time() - begun < 1  # some milliseconds; the square of the length would give seconds
+    assert time.process_time() - begun < 1  # a few milliseconds; the square of the length would give seconds
     assert read.samples["cwnd"].to_list() == [10]
 
 
@@ -253,7 +251,7 @@ def test_a_damaged_file_is_read_or_refused(tmp_path_factory, name, data):
 
 
 def test_lines_of_tcp_probe_are_those_of_the_module(tmp_path):
-    """Each line describes an ACK, with the values from before it: the window of the next line is the one after it."""
+    """Each line describes an ACK, with the values before it: the window after it is in the next line."""
     flow = {"congestion_control": "reno", "workload": {"kind": "transfer", "bytes": "200 kB"}}
     loss = {"kind": "scripted", "drops": [{"first": 20, "last": 20}]}
     network = {"bottleneck": {"rate": "10 Mbit/s", "delay": "10 ms", "loss": loss}}

@@ -1,6 +1,4 @@
-"""Tests for logs of other tools, as `--beside` reads them: flent, tcp_probe, NDT7; the output of tcptrace is refused by
-name.
-"""
+"""Tests for logs of other tools in `--beside`: flent, tcp_probe, NDT7; the output of tcptrace is refused by name."""
 
 from __future__ import annotations
 
@@ -67,7 +65,7 @@ def test_a_packed_file_has_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def probe(srtt_of_ms: float, tail: str = "") -> str:
     """Return a transfer of 100 segments at a round trip of 40 ms, five in flight."""
-    begin = 0xFFFFF000  # the number wraps
+    begin = 0xFFFFF000  # the sequence number wraps
     lines = []
     for i in range(100):
         una, nxt = (begin + 1448 * i) % 2**32, (begin + 1448 * (i + 5)) % 2**32

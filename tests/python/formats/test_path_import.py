@@ -1,6 +1,4 @@
-"""Tests for path recordings as scenarios: each format as its authors document it, and what a run over such a path
-shows.
-"""
+"""Tests for path recordings as scenarios: each format as its authors document it, and the results of a run over such a path."""
 
 from __future__ import annotations
 
@@ -125,9 +123,9 @@ def test_losses_of_probes_are_shares_of_each_second():
         return next(step["loss"] for step in link["capacity"]["steps"] if step.get("loss"))
 
     assert share("irtt", "reverse.egress") == pytest.approx(1 / 5)
-    assert share("irtt", "egress") == pytest.approx(1 / 4)  # share of the packets that came as far
+    assert share("irtt", "egress") == pytest.approx(1 / 4)  # share of the packets that reached this link
     assert share("lens", "egress") == pytest.approx(1 / 3)
-    # one of one round trips was lost in the third second: each direction lost it
+    # the only round trip of the third second was lost: each direction lost it
     assert share("ping", "egress") == pytest.approx(1.0)
 
 

@@ -194,7 +194,7 @@ def test_a_kernel_accepts_the_script_and_iperf3_gets_what_the_bottleneck_carries
         "panic=-1",
     ]
     kernel += ["ipv6.disable=1", "time-travel", "time-travel-start=1700000000000000000"]
-    subprocess.run(kernel, timeout=300, capture_output=True, check=False)  # ends with a panic: its only program is over
+    subprocess.run(kernel, timeout=300, capture_output=True, check=False)  # ends with a panic: its only program exits
     log = (tmp_path / "log").read_text()
     assert log.endswith(f"written: {tmp_path}/out\nrc 0\n"), log
     told = json.loads((tmp_path / "out" / "flow-0.json").read_text())

@@ -16,22 +16,22 @@ from ackclock.scenario._toml import to_toml
 
 @dataclass(frozen=True, kw_only=True)
 class Input:
-    """One input.
+    """An input with a name.
 
     Parameters
     ----------
     name
-        What is wrong with it.
+        Description of the defect.
     argv
-        Arguments of the command; "{store}" stands for a folder with a sweep that is done.
+        Arguments of the command; "{store}" is replaced by a folder with a finished sweep.
     code
         Statements instead of a command.
     files
-        Written beforehand; bytes as they are.
+        Files written beforehand; bytes are written unchanged.
     damage
-        Done to that folder beforehand: a statement about `store`.
+        Damage to that folder beforehand: a statement about `store`.
     taken
-        It makes sense; None: it may be either.
+        Whether the input is valid; None: either is allowed.
     """
 
     name: str
@@ -284,7 +284,7 @@ def scripts() -> Iterator[Input]:
         late = f"{OPEN}+0 `{command}`\n"
         yield Input(name=f"later `{command[:30]}`", argv=("script", "x.pkt", "-v"), files={"x.pkt": late}, taken=None)
     for block in BLOCKS:
-        # `x = x` and the like are statements of the language that fail
+        # `x = x` and similar statements are valid but fail
         text = f"{OPEN}+0 %{{ {block} }}%\n"
         yield Input(name=f"%{{ {block[:30]} }}%", argv=("script", "x.pkt", "-v"), files={"x.pkt": text})
     for packet in PACKETS:
@@ -444,7 +444,7 @@ DAMAGES = {
 
 
 def stores() -> Iterator[Input]:
-    """Return folders of sweeps that lost or altered something."""
+    """Return folders of sweeps with lost or altered files."""
     commands = ["status", "check", "export", "plot", "resume"]
     number = 0
     for place in PLACES:

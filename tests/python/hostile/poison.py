@@ -1,4 +1,4 @@
-"""Names that a stranger may give, each of which tries to act as code or markup in a program's output."""
+"""Names that an attacker may choose, each of which tries to act as code or markup in a program's output."""
 
 POISON = {
     "line break": "two\ntouch pwned\n#",

@@ -1,4 +1,4 @@
-"""Inputs of strangers, drawn from a seed: own code, outputs and stores, captures, links of the lab, outputs over inputs.
+"""Hostile inputs, drawn from a seed: own code, outputs and stores, captures, links of the lab, outputs that would overwrite inputs.
 
     python tests/python/hostile/strangers.py --seed 1 --count 1036
 
@@ -57,7 +57,7 @@ USERS = {
 
 @dataclass
 class Case:
-    """One input.
+    """An input with its files.
 
     Parameters
     ----------
@@ -66,9 +66,9 @@ class Case:
     about
         Hostile part of the input.
     never
-        The command may not succeed once it has reached the code.
+        Whether the command must not succeed once it has reached the code.
     kept
-        Further files that have to stay unchanged.
+        Additional files that must stay unchanged.
     """
 
     argv: list[str]
@@ -141,11 +141,11 @@ class Strangers:
     Parameters
     ----------
     place
-        A folder for all of it.
+        Folder for all files.
     seed
-        Of the draws.
+        Seed of the draws.
     run
-        Carries out a command.
+        Function that runs a command.
     """
 
     def __init__(self, place: Path, seed: int, run: Commands) -> None:
@@ -333,7 +333,7 @@ class Strangers:
         return Case(argv, f"{path.name}: {how}")
 
     def _values(self, path: Path, draw: random.Random) -> None:
-        """Write rows that no run has. A process of its own alters them, because Polars starts threads."""
+        """Write rows that no run has. A separate process alters them, because Polars starts threads."""
         import polars as pl
 
         frame = pl.read_parquet(path, glob=False)

@@ -82,7 +82,7 @@ def test_sweeps(name: str, folder: Path, command: Commands) -> None:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_scenarios(name: str, folder: Path, command: Commands) -> None:
-    """Time and memory before the first check are in proportion to the file."""
+    """Time and memory before the first check are proportional to the file."""
     (folder / "x.toml").write_text(SCENARIOS[name])
     _refused(command(folder, "run", "x.toml", "--memory-limit", "500 MB", limits=LIMITS))
 
@@ -95,7 +95,7 @@ def test_options(name: str, folder: Path, command: Commands) -> None:
 
 
 def test_names_are_no_markup(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Names are markup neither for rich nor for matplotlib."""
+    """Names are not markup, neither for rich nor for matplotlib."""
     monkeypatch.chdir(folder)
     assert main(["run", "s.toml", "--out", "res[a][/x]"]) == 0
     out, err = capsys.readouterr()

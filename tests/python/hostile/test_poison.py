@@ -43,7 +43,7 @@ HARMLESS = "plain"
 
 @cache
 def scenario(name: str) -> ackclock.Scenario:
-    """Return a scenario with a poisoned name wherever it takes one."""
+    """Return a scenario with a poisoned name in every place that accepts one."""
     return ackclock.Scenario.from_dict(
         {
             "name": name,
@@ -83,7 +83,7 @@ def by_tc(name: str, folder: Path) -> None:
     expected = tc.export(ackclock.Scenario.from_dict(harmless)).text.splitlines()
     assert commands == [line for line in expected if not line.startswith("#")]
     subprocess.run(["bash", "-n"], input=made, text=True, check=True)
-    # as a shell word it is unchanged, and nothing is executed
+    # quoted as a shell word it is unchanged, and nothing is executed
     if "\0" in name:
         with pytest.raises(InputError):
             shell.word(name)
@@ -108,7 +108,7 @@ def by_ss(name: str, folder: Path) -> None:
 
 
 def by_lines(name: str, folder: Path) -> None:
-    """Check lines of numbers and of our own addresses: no name occurs in them."""
+    """Check lines of numbers and of our own addresses: they contain no name."""
     written = formats.write(done(name), "tcp-probe", folder / "x.txt").read_text()
     assert written == formats.write(done(HARMLESS), "tcp-probe", folder / "y.txt").read_text()
     assert set(written) <= set("0123456789abcdefx.: \n")
@@ -143,7 +143,7 @@ def by_pcapng(name: str, folder: Path) -> None:
     captures = [folder / "x.pcapng", folder / "y.pcapng"]
     for one, place in zip((name, HARMLESS), captures, strict=True):
         ackclock.run(scenario(one), pcap=place)
-    assert captures[0].read_bytes() == captures[1].read_bytes()  # a capture holds no text of a scenario
+    assert captures[0].read_bytes() == captures[1].read_bytes()  # a capture contains no text of a scenario
 
 
 def by_csv(name: str, folder: Path) -> None:
@@ -186,7 +186,7 @@ def by_html(name: str, folder: Path) -> None:
 
 @cache
 def harmless_tags() -> list[tuple[str, tuple[str, ...]]]:
-    """Return the tags of the same page made with harmless names."""
+    """Return the tags of the same page with harmless names."""
     harmless = page(done(HARMLESS), command="x", name="x", beside=[formats.of_run(done(HARMLESS), name="x")])
     return Tags(render(harmless)).found
 
@@ -425,7 +425,7 @@ SITES: dict[str, str] = {
     "sweep/results.py": "TOML, Parquet",
     "text.py": "CSV",
 }
-"""Module that writes -> the writers above that it uses, or the reason for having none."""
+"""Module with file writes -> the writers above that it uses, or the reason for having none."""
 
 WRITES = {
     "write_text", "write_bytes", "writelines", "savefig", "write_csv", "write_parquet", "sink_parquet", "parquet", "sink_csv",
@@ -434,7 +434,7 @@ WRITES = {
 
 
 def sites() -> set[str]:
-    """Return the modules with a call that writes."""
+    """Return the modules with a call that writes files."""
     found = set()
     words = re.compile(rf"\b(?:open|write|{'|'.join(WRITES)})\b")
     for file in (*PACKAGE.rglob("*.py"), *STUDIES.rglob("*.py")):
@@ -452,14 +452,14 @@ def sites() -> set[str]:
 
 
 def test_every_writer_has_an_entry(capsys: pytest.CaptureFixture[str]) -> None:
-    """A module that starts to write, a new format or a new `--as` value without an entry fails here."""
+    """A new writing module, format or `--as` value without an entry fails here."""
     assert sites() == set(SITES), "SITES says for each module that writes which writers it uses"
     known = sorted(WRITERS, key=len, reverse=True)
     for site, said in SITES.items():
         own = said in (GATE, FIGURES, BUILD, OURS, COPIES, RECORD)
         assert own or any(said.startswith(writer) for writer in known), f"{site}: {said}"
     assert {"tc", *formats.FORMATS} <= set(WRITERS)
-    assert set(columns.FORMATS) == {"pdf", "png", "svg"}  # of these, SVG is text
+    assert set(columns.FORMATS) == {"pdf", "png", "svg"}  # the only text format is SVG
     native = {
         file.relative_to(ROOT).as_posix()
         for file in (ROOT / "crates").rglob("src/**/*.rs")

@@ -1,6 +1,4 @@
-"""Tests for readers of files written elsewhere: cost in proportion to the file's length; pipes, non-numbers and tables
-of another kind are refused.
-"""
+"""Tests for readers of foreign files: cost proportional to the file's length; pipes, non-numbers and tables of another kind are refused."""
 
 from __future__ import annotations
 
@@ -114,9 +112,7 @@ LONG = {
 @pytest.mark.promise("P10")
 @pytest.mark.parametrize("name", LONG)
 def test_time_grows_with_the_length(name: str, tmp_path: Path) -> None:
-    """Ten times the text takes about ten times as long, not a hundred; measured in CPU time, because the machine may be
-    busy.
-    """
+    """Ten times the text takes about ten times as long, not a hundred times, measured in CPU time because the machine may be busy."""
 
     def cpu_s(length: int) -> float:
         text = LONG[name](length)

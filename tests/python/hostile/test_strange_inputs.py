@@ -1,6 +1,4 @@
-"""Tests for drawn inputs of strangers (`strangers.py`): no execution, no loss, no false success, no internal error, no
-hang.
-"""
+"""Tests for drawn hostile inputs (`strangers.py`): no execution, no loss, no false success, no internal error, no hang."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ SEED = os.environ.get("TROUBLE_SEED", "1")
 
 
 def drawn(*arguments: str) -> dict[str, int]:
-    """Give commands drawn inputs, and return how many of each kind; none of them may do harm."""
+    """Give commands drawn inputs, and return the number of each kind; no input may do harm."""
     program = Path(__file__).with_name("strangers.py")
     done = subprocess.run([sys.executable, str(program), *arguments], capture_output=True, text=True, check=False)
     assert done.stdout, done.stderr[-2000:]

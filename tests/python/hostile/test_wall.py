@@ -1,6 +1,4 @@
-"""Tests that a user's controller cannot silently end or disable a command: whatever it raises gives one line and exit
-code 2.
-"""
+"""Tests that a user's controller cannot silently end or disable a command: any exception gives one line and exit code 2."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Gives the inputs of one kind to the command or to Python, one after another in one process: `worker.py KIND FOLDER PART PARTS`.
 
-Prints a line of JSON for each whose outcome is not as it must be, and finally their number.
+Prints a line of JSON for each unexpected outcome, and finally their number.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from ackclock.cli import main as command
 PATIENCE_S = 20
 """Seconds of CPU time for one input."""
 WAIT_S = 150
-"""Seconds of wall time for one input, which means little on a busy machine."""
+"""Seconds of wall time for one input, a loose limit because wall time means little on a busy machine."""
 MEMORY = 4 * 2**30
 MOST_GROWTH = 700 * 2**20
-"""Bytes that one input may take above the process's earlier size."""
+"""Limit on an input's memory, bytes above the process's earlier size."""
 
 
 class Hang(BaseException):
@@ -39,7 +39,7 @@ class Hang(BaseException):
 def main() -> None:
     kind, folder = sys.argv[1], Path(sys.argv[2])
     part, parts = map(int, sys.argv[3:])
-    report = os.fdopen(os.dup(1), "w", encoding="utf-8")  # the command closes its own stream if it cannot be written
+    report = os.fdopen(os.dup(1), "w", encoding="utf-8")  # the command closes its stream if it cannot be written to
     for which in (signal.SIGALRM, signal.SIGPROF):
         signal.signal(which, lambda *_: (_ for _ in ()).throw(Hang()))
     place = folder / "work"

@@ -44,7 +44,7 @@ def test_small_queues_keep_the_queue_of_ones_own_host_short() -> None:
 
 
 def test_the_bound_in_bytes_binds() -> None:
-    # 2280 bytes are charged per packet: with 9000 bytes four packets may wait behind the one in transmission
+    # 2280 bytes are charged per packet: with 9000 bytes, four packets may wait in addition to the one in transmission
     run = ackclock.run(cell({"line_rate": "1 Gbit/s"}, {"limit_output_bytes": "9000 bytes"}))
     free = ackclock.run(cell({"line_rate": "1 Gbit/s"}))
     assert run.hosts["device_max_packets"][0] <= 4 < free.hosts["device_max_packets"][0]
@@ -62,7 +62,7 @@ def test_fq_paces_any_controller_and_holds_its_bound() -> None:
     run = ackclock.run(cell({"queue": {"kind": "fq"}}, {"max_pacing_rate": "30 Mbit/s"}))
     assert run.flows["goodput_bps"][0] == pytest.approx(30e6 * 1448 / 1500, rel=0.02)
     bound = ackclock.run(cell({"queue": {"kind": "fq", "max_rate": "30 Mbit/s"}}).set("duration", "20 s"))
-    # the qdisc counts frames, TCP payload
+    # the qdisc counts frames, TCP counts payload
     assert bound.flows["goodput_bps"][0] == pytest.approx(30e6 * 1448 / 1514, rel=0.02)
     assert bound.flows["largest_burst"][0] == 1
 

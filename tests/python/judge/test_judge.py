@@ -1,6 +1,4 @@
-"""Tests for the one judge: what a narrower interval, a mirrored claim and equal data must not change, in every front
-end.
-"""
+"""Tests for the single judge: the effects that a narrower interval, a mirrored claim and equal data must not have, in every front end."""
 
 from __future__ import annotations
 
@@ -62,7 +60,7 @@ def bounds(draw: st.DrawFn) -> Bound:
 
 @st.composite
 def nested(draw: st.DrawFn, around: float = 0.0) -> tuple[float, float, float, float]:
-    """Draw an interval and one inside it, both near a number at which the verdict may change."""
+    """Draw an interval and one inside it, both near a threshold of the verdict."""
     offsets = sorted(draw(st.lists(st.floats(-200, 200), min_size=4, max_size=4)))
     ends = [around + x for x in offsets]
     wide_low, low, high, wide_high = ends
@@ -90,15 +88,13 @@ def test_what_is_decided_stays_decided(data, bound):
 
 
 def refined(before: Verdict, after: Verdict) -> bool:
-    """Return whether the verdict became more precise: from "excluded" to "smaller than the margin" or to "the other way
-    round".
-    """
+    """Return whether the verdict became more precise: from "excluded" to "smaller than the margin" or to "the other way round"."""
     return before is Verdict.REFUTED and after in (Verdict.NEGLIGIBLE, Verdict.FAILS)
 
 
 @given(data=st.data(), bound=bounds())
 def test_what_a_claim_asks_is_excluded_or_the_claim_is_not_refuted(data, bound):
-    """A claim is open only if some of the interval lies where the claim asks."""
+    """A claim is open only if part of the interval satisfies it."""
     at = bound.low if math.isfinite(bound.low) else bound.high
     low, _, _, high = data.draw(nested(at))
     verdict = bound.judge(low, high)
@@ -138,7 +134,7 @@ def test_an_exact_value_is_never_undecided(x, bound):
 
 @given(low=st.floats(-10, 10), width=st.floats(0, 10), margin=st.sampled_from([0.5, 1.0, 3.0]))
 def test_fronts_that_judge_intervals_agree_on_equal_data(low, width, margin):
-    """More is worse for `evaluate`, and the claim says "more": one interval must get the same position from both."""
+    """For `evaluate` more is worse, and the claim says "more": both must give an interval the same position."""
     high = low + width
     claim, other = above(0, margin=margin).judge(low, high), outcome(estimate(low, high), margin)
     compared = Comparison(first=estimate(1, 1), second=estimate(1, 1), difference=estimate(low, high)).outcome
@@ -157,7 +153,7 @@ def test_fronts_that_judge_intervals_agree_on_equal_data(low, width, margin):
 
 
 NUMBER = 64.0
-"""Mean of a kernel: a power of two, so that its shares are exact."""
+"""Reference value: a power of two, so that shares of it are exact."""
 
 
 @given(x=st.integers(-20, 20), margin=st.integers(0, 20))
@@ -184,7 +180,7 @@ def test_all_five_fronts_place_a_number_alike(x, margin):
 
 @given(data=st.data(), margin=st.integers(0, 100))
 def test_what_holds_for_all_values_of_a_run_holds_for_fewer(data, margin):
-    """A case of a pack demands that every value lies between the least and the greatest."""
+    """A case of a pack requires every value to lie between the minimum and the maximum."""
     wide_low, low, high, wide_high = data.draw(nested())
     asked = predicates.limits({"least": -margin, "most": margin})
     assert predicates.found(asked, "", wide_low, wide_high).holds <= predicates.found(asked, "", low, high).holds
@@ -197,7 +193,7 @@ def test_what_holds_for_all_values_of_a_run_holds_for_fewer(data, margin):
         (1.043, 1.096, Verdict.NEGLIGIBLE),  # one sign, and smaller than the margin
         (0.95, 1.096, Verdict.NEGLIGIBLE),  # wider, but with the same verdict
         (1.05, 1.2, Verdict.UNDECIDED),
-        (0.8, 1.05, Verdict.REFUTED),  # smaller than the margin, or the other way round: not as the claim asks
+        (0.8, 1.05, Verdict.REFUTED),  # smaller than the margin, or the opposite sign: not as claimed
         (0.8, 1.2, Verdict.UNDECIDED),
         (0.7, 0.85, Verdict.FAILS),
     ],
@@ -208,7 +204,7 @@ def test_an_effect_smaller_than_what_counts_neither_holds_nor_fails(low, high, v
 
 @given(st.lists(st.tuples(st.floats(-3, 3), st.floats(0, 2)), min_size=1, max_size=4))
 def test_several_numbers_at_once_decide_once(found):
-    """The verdict on several numbers never turns into another one as the numbers become exact."""
+    """The verdict on several numbers never changes as the numbers become exact."""
 
     def evidence(exact: int) -> list[Evidence]:
         return [
@@ -237,7 +233,7 @@ def test_a_ratio_is_that_of_its_mirror():
 
 
 def test_equal_runs_are_no_certainty():
-    """An order statistic keeps its runs and its interval; only values computed without chance are exact."""
+    """An order statistic keeps its runs and its interval; only deterministic values are exact."""
     found = Evidence.of(quantile_interval([2.0] * 10, 0.5), "same", above(1))
     assert (found.seeds, found.interval) == (10, (2.0, 2.0))
     mean = mean_over_runs(np.zeros(10), one=1.0)
@@ -248,7 +244,7 @@ def test_equal_runs_are_no_certainty():
 @pytest.mark.parametrize(
     ("numbers", "verdict"),
     [
-        ([(0.117, 0.465, 0.5), (-2.0, 10.0, 1.0)], Verdict.REFUTED),  # prr P4: the one is negligible, whatever the other is
+        ([(0.117, 0.465, 0.5), (-2.0, 10.0, 1.0)], Verdict.REFUTED),  # prr P4: one is negligible, so the other is irrelevant
         ([(-1.08, 0.0417, 1.0), (-0.4, 0.068, 1.0)], Verdict.REFUTED),  # prr P11
         ([(0.1, 0.4, 0.5), (2.0, 3.0, 1.0)], Verdict.NEGLIGIBLE),
         ([(-5.0, -2.0, 1.0), (-1.0, 5.0, 1.0)], Verdict.FAILS),
@@ -306,7 +302,7 @@ def test_a_difference_of_paired_ratios_keeps_its_pairs():
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_what_still_drifts_is_told_whichever_way_and_how_long_would_settle_it(sign):
-    """For an exponential decay each third adds a fixed share of what the third before added."""
+    """For an exponential decay each third adds a fixed share of the previous third's amount."""
     t, runs = np.arange(90) / 30, 1e-3 * np.array([[-1.0], [0.0], [1.0]])
     decays = 5.0 + sign * np.exp(-t) + runs * np.sin(np.arange(90))
     found = settling(decays, tolerance=0.01)

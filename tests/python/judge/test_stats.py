@@ -123,7 +123,7 @@ def test_seeds_needed_make_the_interval_narrow():
 
 
 def test_undefined_values_are_counted_and_not_outvoted():
-    """The three remaining pairs would say "first is larger"."""
+    """The remaining three pairs would give "first is larger"."""
     lopsided = compare_pairs([2.0, 2.1, 2.2, math.nan], [1.0, 1.1, 1.2, 1.3])
     assert (lopsided.difference.n, lopsided.pairs, lopsided.without) == (3, 4, (1, 0))
     assert lopsided.outcome == "no number in 1 of 4 of first, 0 of second"

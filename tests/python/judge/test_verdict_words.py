@@ -36,7 +36,7 @@ HOLDS, FAILS, UNDECIDED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
         (above(0), 0.1, 0.2, HOLDS),
         (above(0), -0.1, 0.2, UNDECIDED),
         (above(0), -0.2, -0.1, FAILS),
-        (above(0), 0.0, 0.0, FAILS),  # an exact tie is no gain
+        (above(0), 0.0, 0.0, FAILS),  # an exact tie is not a gain
         (above(0), -1.0, 0.0, FAILS),
         (at_least(0), 0.0, 0.0, HOLDS),
         (at_least(0), 0.0, 1.0, HOLDS),

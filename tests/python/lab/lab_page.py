@@ -49,7 +49,7 @@ def text(tab: Browser, selector: str) -> str:
 
 
 def write(tab: Browser, value: str) -> None:
-    """Replace the editor's text by another scenario, as pasting does."""
+    """Replace the editor's text with another scenario, like a paste."""
     tab.run("at('text').focus(); at('text').select()")
     tab.ask("Input.insertText", text=value)
 

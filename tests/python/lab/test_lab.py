@@ -1,6 +1,4 @@
-"""Tests for the lab: its page's module gives the results of the native engine, in Node and in Chromium, and the page
-reacts to its user.
-"""
+"""Tests for the lab: the page's module gives the results of the native engine, in Node and in Chromium, and the page reacts to its user."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ from ackclock.cli._lab import OWN
 
 DRAWN = 200
 WHOLE = {"first", "fetch-lossy", "l4s", "transactions", "pcc-shallow", "video"}
-"""Scenarios of which all tables are compared, bit by bit."""
+"""Scenarios whose tables are all compared, bit by bit."""
 
 
 def jobs() -> list[tuple[dict[str, Any], str]]:
@@ -115,7 +113,7 @@ def test_chromium_gives_the_digests_of_the_native_engine(tab):
 
 
 def slide(tab: Browser, value: float) -> None:
-    """Move the newest slider to 10**value times its former value."""
+    """Move the newest slider to 10**value times its earlier value."""
     tab.run(
         "(() => { const s = [...document.querySelectorAll('.slider input')].at(-1);"
         f" s.value = {value}; s.dispatchEvent(new Event('input')); }})()"
@@ -182,7 +180,7 @@ def test_a_link_and_a_saved_page_carry_the_scenario(tab, tmp_path):
     assert tab.run("at('text').value") == changed
     opened(tab)
     tab.wait("location.hash.startsWith('#s=')")
-    # a run that ends at this moment writes its own address
+    # a run that ends at this moment writes its address
     tab.run(f"const own = location.hash; location.hash = {json.dumps(link)}; history.replaceState(null, '', own)")
     tab.wait(f"document.body.dataset.digest === {expected!r}")
     opened(tab, saved)

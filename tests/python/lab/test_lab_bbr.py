@@ -1,5 +1,5 @@
-"""Tests that BBR written in JavaScript against the contract equals the built-in one, bit for bit; what a page cannot
-hold is refused by name.
+"""Tests that BBR written in JavaScript against the contract equals the built-in one, bit for bit, and that unsupported features of a page
+are refused by name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests for `ackclock lab --lesson`: a teacher's lesson in the page, as a student meets it, up to the mark for the answer."""
+"""Tests for `ackclock lab --lesson`: a teacher's lesson in the page, as a student sees it, up to the mark for the answer."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_lesson_by_path_is_in_the_page_in_place_of_the_others(
     course: Path, tab: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The page without its module, which runs nothing: what a lesson brings is there before the first run."""
+    """The page without its module, which runs nothing: a lesson's content appears before the first run."""
     empty = course / "lab.html"
     empty.write_text(tool("lab").page(b""), encoding="utf-8")
     monkeypatch.setattr(_lab, "PAGE", empty)
@@ -76,7 +76,7 @@ def test_a_lesson_by_path_is_in_the_page_in_place_of_the_others(
     assert tab.run("at('text').value") == lesson.scenario
     assert tab.run("[...at('tasks').children].map((task) => task.textContent)") == ["Get the mean RTT below 50 ms."]
     assert tab.run("document.querySelectorAll('#tasks .done').length") == 0
-    # on a phone nothing of it is wider than the screen
+    # on a phone nothing in it is wider than the screen
     tab.open(course / "course.html", width=390)
     tab.run("at('lessons').value = 'short-queues'; at('lessons').dispatchEvent(new Event('change'))")
     tab.wait("!at('lesson').hidden")
@@ -122,5 +122,5 @@ def test_a_student_does_the_task_and_hands_in_the_link(
     assert main(["lesson", "grade", "ada.txt", "--lesson", "short-queues.toml", "--json"]) == 0
     (mark,) = json.loads(capsys.readouterr().out)["marks"]
     assert mark["points"] == mark["of"] == 1
-    opened(tab)  # the page as built has its own lessons
+    opened(tab)  # the page as built has the package's lessons
     assert tab.run("LESSONS.length") > 1

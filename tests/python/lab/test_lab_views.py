@@ -41,14 +41,14 @@ def test_the_animation_shows_what_the_queues_hold(tab, name):
     samples = run.queue_samples.filter(pl.col("t_s") < until - 0.5)
     assert samples["packets"].max() > 10
     asked = [[row["link"], row["t_s"]] for row in samples.iter_rows(named=True)][:: max(1, len(samples) // 400)]
-    # `waiting` of the table excludes the packet in transmission, which the animation shows at the head of the queue
+    # `waiting` in the table excludes the packet in transmission, which the animation shows at the head of the queue
     shown = tab.run(f"{json.dumps(asked)}.map(([link, t]) => filming.reel.on(link, t + 1e-9).waiting.length)")
     known = {(row["link"], row["t_s"]): row["packets"] for row in samples.iter_rows(named=True)}
     drops = ackclock.run(load(name).set("record.drops", True), seed=1).drops
     longest = run.links["max_wait_s"].max() + 0.01
     for (link, t), have in zip(asked, shown, strict=True):
         held = known[link, t] + 1 if known[link, t] else min(have, 1)
-        # a packet that an AQM drops from the head never leaves the queue, so the animation does not show its wait
+        # a packet that an AQM drops from the head never reaches the link, so the animation does not show its wait
         lost = drops.filter(
             (pl.col("reason") == "aqm") & (pl.col("link") == link) & pl.col("t_s").is_between(t, t + longest)
         )
@@ -82,10 +82,10 @@ def test_the_animation_goes_with_the_cursor(tab):
     tab.run("at('film-play').click()")
     assert text(tab, "#film-play") == "Play"
     assert tab.run("at('film').toDataURL()") != before
-    # each run has an animation of its own
+    # each run has a separate animation
     write(tab, FIRST.replace("10 Mbit", "5 Mbit"))
     tab.wait("state.result?.text.includes('5 Mbit') && filming.reel !== null")
-    # of a run that is too long for one animation, the rest is recorded on demand
+    # the rest of a run that is too long for one animation is recorded on demand
     tab.run("filming.wanted = null; filming.reel.until = 4; filming.at(10)")
     tab.wait("filming.reel.from === 10")
 

@@ -1,5 +1,5 @@
-"""Tests for lessons as files: the notebook is generated from them, answers solve their tasks, a teacher's own lessons
-are judged, and submissions are read as data.
+"""Tests for lessons as files: the notebook is generated from them, answers solve their tasks, a teacher's lessons are judged, and submissions
+are read as data.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def test_the_notebook_is_made_of_the_lessons():
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=[lesson.id for lesson in LESSONS])
 def test_each_answer_shows_what_its_task_asks_and_the_scenario_alone_does_not(lesson, monkeypatch):
-    """Checked in the notebook, and as the command judges."""
+    """Checked in the notebook, and by the command's own judgement."""
     monkeypatch.setenv("MPLBACKEND", "Agg")
     assert check(lesson) == []
     names: dict[str, Any] = {}
@@ -109,9 +109,7 @@ def test_the_figure_of_a_lesson_shows_each_flow(monkeypatch):
 
 
 def test_the_curve_of_cubic_is_that_of_the_engine(monkeypatch):
-    """The formula alone, evaluated from the windows at reductions, stays within 4 segments of the window over every
-    epoch.
-    """
+    """The formula alone, evaluated from the windows at reductions, stays within 4 segments of the window in every epoch."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -274,7 +272,7 @@ def handed_in(lesson: Any, source: str, *, name: str | None = None, before: str 
     for cell in whole["cells"]:
         if cell["id"] == f"{lesson.id}-answer-1":
             cell["source"] = source if name is None else [source]
-            if name is not None:  # as another front end stores it: without the id, but with nbgrader's metadata
+            if name is not None:  # as another front end saves it: without the id, but with nbgrader's metadata
                 cell["id"] = name
         if before and cell["id"] == "setup":
             cell["source"] = before
@@ -287,7 +285,7 @@ def squeezed(data: bytes) -> str:
 
 
 def kinds(lesson: Any) -> dict[str, tuple[str, bytes | str, bool]]:
-    """Return by kind of answer: the file's suffix, its contents, and whether it is right."""
+    """Return for each kind of answer the file's suffix, its contents, and whether it is right."""
     right = lesson.answered(lesson.tasks[0])
     link = f"https://example.org/lab.html{_link.made(right)}&lesson={lesson.id}"
     notebook = handed_in(lesson, f"text = '''{right}'''\n")
@@ -355,7 +353,7 @@ def test_thirty_drawn_answers_are_read_and_nothing_of_them_is_executed(own, caps
     points = {row["student"]: float(row["points"]) for row in rows if row["lesson"]}
     assert points.pop("elsewhere") == 0
     assert points == {f"s{n:02}": 2.5 * known[kind][2] for n, kind in enumerate(drawn)}
-    # each wrong answer gets a reason, and what is allowed if something was found
+    # each wrong answer gets a reason, and the allowed values if something was found
     for n, kind in enumerate(drawn):
         said = [row["said"] for row in rows if row["student"] == f"s{n:02}" and row["said"]]
         assert bool(said) or known[kind][2], kind
@@ -374,7 +372,7 @@ def test_names_stand_before_links_and_the_best_answer_counts(own):
     marks, loose = grade(list(collect(["all.csv"], [lesson])), [lesson])
     assert [(mark.student, mark.points) for mark in marks] == [("Ada Lovelace", 2.5), ("Bob", 0)]
     assert not loose
-    # a file with many links is not run
+    # a file with many links is not executed
     (own / "many.txt").write_text(f"{wrong}\n" * 25, encoding="utf-8")
     marks, loose = grade([*collect(["many.txt"], [lesson])], [lesson])
     assert [mark.points for mark in marks] == [0]

@@ -1,4 +1,4 @@
-"""Tests for `ackclock linux list` and `remove`: what is removed, and what another kernel still needs."""
+"""Tests for `ackclock linux list` and `remove`: the files that are removed, and those that another kernel still needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compares CAKE with the real kernel's."""
+"""Compares CAKE with the real kernel's implementation."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def test_cake_decides_as_the_kernels(kernel: linux.Kernel, name: str) -> None:
 
 @pytest.mark.parametrize(("isolation", "share"), [("triple-isolate", 0.5), ("flows", 0.25), ("dual-srchost", 0.5)])
 def test_hosts_share_as_the_kernels(kernel: linux.Kernel, isolation: str, share: float) -> None:
-    """Three flows of one host share the link with one flow of another."""
+    """Three flows of one host share the link with one flow of another host."""
     scenario = cell({**PACED, "isolation": isolation}, {"count": 3}, {"count": 1})
     runs = (ackclock.run(scenario), linux.run(scenario, network="qdisc"))
     ours, theirs = (run.flows["goodput_bps"][3] / run.flows["goodput_bps"].sum() for run in runs)
     assert ours == pytest.approx(theirs, abs=0.02)
-    assert theirs == pytest.approx(share, abs=0.06)  # one CUBIC does not always use its half
+    assert theirs == pytest.approx(share, abs=0.06)  # one CUBIC flow does not always use its half

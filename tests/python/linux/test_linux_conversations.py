@@ -43,7 +43,7 @@ def test_an_answer_in_two_writes_stalls_in_the_kernel_as_long_as_in_the_simulato
 
 
 def drawn(seed: int) -> ackclock.Scenario:
-    """Return a lossless conversation that the kernel can play: sizes, gaps, waits, options and paths are drawn."""
+    """Return a lossless conversation that the kernel can play, with drawn sizes, gaps, waits, options and paths."""
     draw = random.Random(seed)
 
     def step() -> dict[str, Any]:

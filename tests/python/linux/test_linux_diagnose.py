@@ -67,7 +67,7 @@ def scenario(*lost: int, **flow: Any) -> ackclock.Scenario:
 def test_the_stop_watches_are_the_kernels_to_the_tick(
     kernel: linux.Kernel, one: ackclock.Scenario, limited: float, starved: float
 ) -> None:
-    """Compared at each hundredth of a second, as TCP_INFO reports them."""
+    """Compared at each hundredth of a second, at which TCP_INFO is sampled."""
     ours, theirs = ackclock.run(one), linux.run(one, network="relay")
     both = ours.samples.join(theirs.samples, on="t_s", suffix="_kernel").filter(pl.col("busy_s").is_not_nan())
     assert both.height > 140
@@ -83,9 +83,7 @@ def test_the_stop_watches_are_the_kernels_to_the_tick(
 def test_a_capture_of_the_kernel_tells_what_was_lost_and_what_held_it(
     kernel: linux.Kernel, tmp_path: Path, lost: tuple[int, ...]
 ) -> None:
-    """The losses are those of the script; the receiver's window is the limit for as long as the kernel's own stopwatch
-    says.
-    """
+    """The losses are those of the script; the receiver's window is the limit for as long as the kernel's stopwatch says."""
     path = tmp_path / "kernel.pcapng"
     run = linux.run(scenario(*lost, workload=MANY, stack=SMALL), network="relay", pcap=path)
     found = diagnose(path)

@@ -41,9 +41,7 @@ def test_a_module_of_the_kernel_is_held_against_cubic_there(kernel: linux.Kernel
 
 @pytest.mark.deep
 def test_stopped_and_continued_makes_only_what_is_missing(kernel: linux.Kernel, tmp_path: Path) -> None:
-    """The store keeps each run of the kernel beside those of the simulator; the continued evaluation gives the same
-    numbers.
-    """
+    """The store keeps runs of the kernel and of the simulator; the continued evaluation gives the same numbers."""
     stop = threading.Event()
     before: list[Status] = []
     after: list[Status] = []

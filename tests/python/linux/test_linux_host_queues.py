@@ -1,4 +1,4 @@
-"""Compares a host's own device, TCP small queues and fq with the real kernel's."""
+"""Compares a host's own device, TCP small queues and fq with the real kernel."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CELLS: dict[str, Cell] = {
     "fq, two flows": ({**LINE, **FQ}, {}, {"flows.0.count": 2}),
 }
 KNOWN = {"fq, flow limit": 0.08}
-"""Deviating goodput: it depends on the window at which the only refusal comes (docs/fidelity.md)."""
+"""Known deviations of goodput. The value depends on the window at the time of the only refusal (docs/fidelity.md)."""
 
 
 def cell(host: dict[str, Any], stack: dict[str, Any], changes: dict[str, Any]) -> ackclock.Scenario:

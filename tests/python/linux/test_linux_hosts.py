@@ -1,4 +1,4 @@
-"""Compares hosts whose cards merge and cut up packets with the real kernel's."""
+"""Compares hosts whose cards merge and split packets with the real kernel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ackclock import linux
 from ackclock.errors import ScenarioError
 
 HANDED_ON = {"packet_memory": "handed-on"}
-"""Layout of packets in the memory of a receiver behind the kernel's veth."""
+"""Memory layout of packets at a receiver behind the kernel's veth."""
 GRO = {"gro": True, "gro_flush_timeout": "200 us", "napi_defer_hard_irqs": 2}
 CUTS = {"cuts_packets": True}
 CELLS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
@@ -80,9 +80,7 @@ ROUTERS: dict[str, dict[str, Any]] = {
 
 
 def behind_a_router_that_merges(changes: dict[str, Any]) -> ackclock.Scenario:
-    """Return hosts whose cards cut up and merge packets, and a router whose card merges the pieces that arrive over 1
-    Gbit/s.
-    """
+    """Return hosts whose cards split and merge packets, and a router whose card merges the pieces that arrive over 1 Gbit/s."""
     network = {
         "network.access": {"rate": "1 Gbit/s"},
         "network.reverse": {"bottleneck": {"delay": "20 ms"}, "access": {}},
@@ -106,9 +104,7 @@ def test_cards_act_as_the_kernels(kernel: linux.Kernel, name: str) -> None:
 @pytest.mark.deep
 @pytest.mark.parametrize("name", ROUTERS)
 def test_a_router_that_merges_acts_as_the_kernels(kernel: linux.Kernel, name: str) -> None:
-    """Single runs fall into one of several states, and a dropped packet takes many segments with it: the mean of twelve
-    paths is compared.
-    """
+    """Single runs end in one of several states, and a dropped packet contains many segments, so the mean of twelve paths is compared."""
     ours, theirs, unmerged = [], [], []
     for delay in (16, 17, 18, 19, 21, 22, 23, 24, 26, 27, 28, 29):
         scenario = behind_a_router_that_merges({**ROUTERS[name], "network.bottleneck.delay": f"{delay} ms"})
@@ -130,7 +126,7 @@ def test_a_router_that_merges_acts_as_the_kernels(kernel: linux.Kernel, name: st
     assert srtts[0] == pytest.approx(srtts[1], rel=0.05)
     assert mean(ours, "retransmissions") == pytest.approx(mean(theirs, "retransmissions"), rel=0.15, abs=3)
     assert mean(ours, "acks_received") == pytest.approx(mean(theirs, "acks_received"), rel=0.03)
-    # the same queue of single segments has another goodput, or loses several times as much
+    # the same queue of single segments has another goodput, or several times the losses
     merged, single = ([mean(runs, key) for key in ("goodput_bps", "retransmissions")] for runs in (ours, unmerged))
     assert merged[0] > 1.3 * single[0] or 3 * merged[1] < single[1]
 

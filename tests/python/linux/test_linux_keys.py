@@ -34,7 +34,7 @@ LINUX_DOES_IT = {
     ("host", "preset", "clean"), ("host", "shared", True), ("host", "shared", False), ("host", "receives_on", False),
     ("host", "emulates_links", False), ("host", "busy_wait", False),
 }  # fmt: skip
-"""Values that are accepted because the kernel behaves so anyway."""
+"""Values that are accepted because they are the kernel's behaviour anyway."""
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -85,7 +85,7 @@ def accepted(place: str, key: str, value: Any) -> bool:
         text = json.loads(told.to_engine_json())
         ackclock.Scenario.from_dict(told.to_dict())
     except InputError:
-        return False  # of no use in any scenario, or not alone
+        return False  # refused in every scenario, or alone
     for network in ("qdisc", "relay"):
         try:
             _translate.job(text, 1, network, Has(release="7.3.4", controllers=tuple(CONTROLLERS)))

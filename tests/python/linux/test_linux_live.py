@@ -183,9 +183,7 @@ http {
 @pytest.mark.deep
 @pytest.mark.skipif(not (shutil.which("nginx") and shutil.which("curl")), reason="nginx and curl are not installed")
 def test_curl_is_served_by_nginx_when_the_workload_says(tmp_path, capsys, monkeypatch):
-    """`fetch`, with requests and responses of the same length, ends within a tick of curl: here within a
-    microsecond.
-    """
+    """A `fetch` with requests and responses of the same length takes as long as curl to within a tick: here to a microsecond."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "response").write_bytes(bytes(14_000))
     (tmp_path / "nginx.conf").write_text(NGINX % tmp_path)

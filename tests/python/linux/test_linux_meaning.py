@@ -37,7 +37,7 @@ def scenario(duration: str = "2 s", back: dict[str, Any] | None = None, **more: 
 
 
 def windows(result: Comparison) -> tuple[list[int], list[int]]:
-    """Return the peer's windows after each ACK, of the simulator and of the kernel."""
+    """Return the peer's windows after each ACK, in the simulator and in the kernel."""
     runs = (result.simulator, result.kernel)
     ours, theirs = (run.acks.filter(pl.col("event") == "ack")["rwnd"].to_list() for run in runs)
     return ours, theirs
@@ -180,7 +180,7 @@ def test_a_stop_of_one_flow_is_the_same_for_the_other(kernel: linux.Kernel) -> N
     told["flows"] = [{**told["flows"][0], "stop": "1500 ms"}, {**told["flows"][0], "start": "200 ms"}]
     result = compare(ackclock.Scenario.from_dict(told), network="relay")
     assert result.identical, [flow.text for flow in result.flows]
-    # data written before the stop still leaves: the window in flight, and an equal amount in the send buffer
+    # data written before the stop is still sent: the window in flight, and an equal amount in the send buffer
     of_first = result.simulator.flows.row(0, named=True)
     written = of_first["bytes_acked"] - of_first["goodput_bps"] * 1.5 / 8
     assert written > 100_000

@@ -1,4 +1,4 @@
-"""Sources of the linux backend in a wheel: packed, and unpacked into the cache when there is no checkout."""
+"""Sources of the linux backend in a wheel: packed, and unpacked into the cache if there is no checkout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ackclock.linux import _cache
 
 @pytest.fixture
 def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An installation as a wheel makes it, with a cache of its own."""
+    """An installation as made by a wheel, with a separate cache."""
     packed = tmp_path / "sources.tar.xz"
     tool("linux_sources").pack(packed, preset=0)
     monkeypatch.setattr(_cache, "CHECKOUT", tmp_path / "none")

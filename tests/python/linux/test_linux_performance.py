@@ -33,7 +33,7 @@ def test_what_each_flow_got_is_told_as_by_the_simulator(kernel: linux.Kernel, ne
         "p50_rtt_s",
         "p95_rtt_s",
         "p99_rtt_s",
-    ):  # smoothed values, which exist at any time
+    ):  # smoothed values exist at any time
         assert theirs[column].to_list() == pytest.approx(ours[column].to_list(), rel=0.02)
     seen = ("dropped_packets", "loss_share", "mean_delay_s", "p50_delay_s", "p95_delay_s", "p99_delay_s")
     for column in seen:
@@ -62,7 +62,7 @@ def test_shares_are_those_after_the_warm_up(kernel: linux.Kernel) -> None:
 
 
 def test_links_that_hear_late_decide_as_links_that_hear_at_once(kernel: linux.Kernel) -> None:
-    # the kernel runs ahead by the path's delay, or waits for every event
+    # the kernel is ahead by the path's delay, or waits for every event
     scenario = ackclock.load(ROOT / "scenarios" / "dumbbell-10.toml").set("duration", "3 s")
     scenario = scenario.set("network.bottleneck.loss", {"kind": "bernoulli", "p": "0.5 %"})
     text = json.loads(scenario.set("record.drops", True).set("record.performance", True).to_engine_json())

@@ -1,4 +1,4 @@
-"""Every number of a page or a terminal table of a run in the kernel is found again in the tables of that run, as for the simulator."""
+"""Every number on a page or in a terminal table of a run in the kernel is in the tables of that run, as for the simulator."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_shares_and_windows_of_time_are_those_of_the_tables(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Of the terminal and of the page, by the folder that was written."""
+    """Numbers on the terminal and on the page, checked against the written folder."""
     file, folder, made = (tmp_path / name for name in ("drawn.toml", "run", "run.html"))
     file.write_text(SCENARIO.format(**drawn), encoding="utf-8")
     monkeypatch.setenv("COLUMNS", "160")

@@ -91,14 +91,12 @@ def arrivals(scenario: ackclock.Scenario, seed: int, folder: Path) -> list[Arriv
         found = heard[key].popleft() if heard.get(key) else None
         out.append(Arrival(t, size + FRAMING, found is None, found is not None and found[1] == CE != ecn))
     parted = min((t for waiting in heard.values() for t, _ in waiting), default=DURATION)
-    # the outcome of packets in flight at the end is unknown; a signal is visible a round trip and a queue later
+    # the outcome of packets in flight at the end is unknown; a signal is visible one round trip and one queueing delay later
     return [a for a in out if a.t < min(parted, DURATION) - 250_000_000]
 
 
 def judged(seen: list[Arrival], *, adaptive: bool, harddrop: bool) -> tuple[list[str], list[tuple[float, bool]]]:
-    """Return the impossible outcomes, and for each packet with a chance of a signal that probability and the
-    outcome.
-    """
+    """Return the impossible outcomes, and the probability and outcome of each packet whose signal is random."""
     odd: list[str] = []
     chances: list[tuple[float, bool]] = []
     p, band, adapts = round(0.02 * 2**32), MAX - MIN, ADAPTS

@@ -41,7 +41,7 @@ def write(folder: Path, text: str) -> Path:
 
 @pytest.mark.parametrize("folder", sorted(path.name for path in SCRIPTS.iterdir()))
 def test_own_scripts_are_the_same_on_both_backends(folder: str) -> None:
-    """Exceptions are scripts that state a reason; an outdated reason fails, too."""
+    """Exceptions are scripts that give a reason; an outdated reason also fails."""
     told = list(play_each(find([SCRIPTS / folder]), backend="both"))
     assert told
     assert all(isinstance(result, Compared) for result in told)
@@ -106,7 +106,7 @@ def test_parameters_reach_the_kernel(tmp_path: Path) -> None:
 
 def test_the_command_shows_the_first_difference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stretched = "+0 write(4, ..., 1000) = 1000\n+0 > P. 1:1001(1000) ack 1\n+0 %{ assert tcpi_rcv_wnd > 0 }%\n"
-    path = write(tmp_path, SERVER + stretched)  # the simulated stack does not report it
+    path = write(tmp_path, SERVER + stretched)  # not reported by the simulated stack
     assert main(["script", str(path), "--backend", "both"]) == 1
     out = capsys.readouterr().out
     assert out.startswith(f"differs      {path}:11")

@@ -1,6 +1,4 @@
-"""Tests for kernels with the user's patches: only what a patch touches changes, and the next kernel starts from the
-original.
-"""
+"""Tests for kernels with the user's patches: only patched files change, and the next kernel starts from the original."""
 
 import difflib
 import os

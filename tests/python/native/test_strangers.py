@@ -1,6 +1,4 @@
-"""Tests for what modules outside Linux's tree need: both forms of operations, versions, counters, flags, texts, printed
-output.
-"""
+"""Tests for features that modules outside Linux's tree need: both forms of operations, versions, counters, flags, texts, printed output."""
 
 from __future__ import annotations
 
@@ -186,7 +184,7 @@ module_init(begin);
 
 @pytest.mark.parametrize("bpf", [BPF_OF_5_16, BPF_OF_5_18], ids=["5.16", "5.18"])
 def test_registration_with_bpf_as_of_each_version(tmp_path: Path, bpf: str) -> None:
-    """Kernels 5.16 to 5.19 spell it in two ways that newer ones no longer have."""
+    """Kernels 5.16 to 5.19 have two spellings that newer ones lack."""
     file = tmp_path / "tcp_x.c"
     file.write_text(HEAD + ops() + bpf)
     assert run(scenario(file)).flows["bytes_acked"][0] > 0

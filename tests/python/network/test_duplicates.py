@@ -1,4 +1,4 @@
-"""Tests for duplicated and damaged packets, as senders meet them."""
+"""Tests for the effect of duplicated and damaged packets on senders."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Tests for L4S: Prague beside classic flows through DualPI2, accurate ECN under other controllers, and behaviour
-without it.
-"""
+"""Tests for L4S: Prague and classic flows through DualPI2, accurate ECN under other controllers, and behaviour without it."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ def run(
     duration: int = 60,
     warm_up: int = 25,
 ) -> list[pl.DataFrame]:
-    """Return the flows' results, a frame for each group."""
+    """Return the flows' results, one frame per group."""
     values = ackclock.load(SCENARIO).to_dict()
     values["duration"] = f"{duration} s"
     values["record"] = {"warm_up": f"{warm_up} s", "performance": True}
@@ -48,8 +46,8 @@ CUBIC: dict[str, Any] = {}
 @pytest.mark.parametrize("rtt_ms", [5, 10, 25, 50])
 @pytest.mark.parametrize(("rate_mbps", "step_from"), [(12, 2), (40, 0), (120, 0)])
 def test_prague_and_cubic_share_within_a_factor_of_two(rate_mbps: int, rtt_ms: int, step_from: int) -> None:
-    # RFC 9332 §2.1 aims at roughly equal rates. At 12 Mbit/s one packet fills the step's millisecond: the RFC marks
-    # nothing while the L queue holds one packet; Linux marks only if configured so.
+    # RFC 9332 §2.1 aims at roughly equal rates. At 12 Mbit/s one packet takes the step's millisecond. The RFC marks nothing while
+    # the L queue has one packet; Linux marks only if configured to.
     prague, cubic = run(rate_mbps, rtt_ms, PRAGUE, CUBIC, queue={"step_from": step_from})
     ratio = mean(prague, "goodput_bps") / mean(cubic, "goodput_bps")
     assert 0.5 <= ratio <= 2.0, ratio

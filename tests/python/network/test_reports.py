@@ -84,8 +84,7 @@ def tail(scenario: Scenario) -> None:
         return flow(scenario.set("network.bottleneck.loss.drops", drops))["completion_s"]
 
     took = [lost(times) for times in range(1, 5)]
-    # 284, 508, 956 and 1,876 ms were reported: the intervals are equal, but the FIN behind the first loss reveals it
-    # sooner here
+    # 284, 508, 956 and 1,876 ms were reported: the intervals are equal, but here the FIN behind the first loss reveals it sooner
     waits = [later - sooner for sooner, later in itertools.pairwise(took)]
     assert waits == pytest.approx([0.224, 0.448, 0.920], abs=0.01)
 

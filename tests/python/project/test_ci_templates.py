@@ -1,6 +1,4 @@
-"""Tests for the CI templates for other projects: the command line accepts what they run, and the controller beside them
-passes.
-"""
+"""Tests for the CI templates for other projects: the command line accepts their commands, and the accompanying controller passes."""
 
 from __future__ import annotations
 
@@ -50,7 +48,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: list[list[str]])
 
 
 def test_the_worst_case_is_found_and_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fewer runs than in the template."""
+    """Use fewer runs than the template."""
     conform, attack, draw, _ = commands(TEMPLATES[0])
     conform[conform.index("--trouble") + 1] = "2"
     attack[attack.index("--evaluations") + 1] = "8"

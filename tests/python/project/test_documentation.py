@@ -1,4 +1,4 @@
-"""Tests that the checks of the documentation find what they look for."""
+"""Tests that the documentation checks find planted errors."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ MODULES = sorted(
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if not any(part.startswith("_") for part in module.name.split("."))
 )
-"""Public modules: those whose names have no underscore."""
+"""Public modules, whose names have no underscore."""
 
 EXPORTING = ["ackclock", *(name for name in MODULES if name.count(".") == 1 and name.startswith("ackclock."))]
 """Modules of the top level, which users import; each declares its exports."""

@@ -19,7 +19,7 @@ COUNTS = {
     "measured": (1000, 50),
     "run": (150, 5),
 }
-"""Inputs, and the least number that the target accepts: a target that refuses everything finds nothing."""
+"""Target -> number of inputs, and minimum number that it accepts: a target that refuses everything finds nothing."""
 
 
 def _target(name: str) -> ModuleType:
@@ -60,7 +60,7 @@ def test_lines_of_a_trace() -> None:
 
 
 def test_stores_on_disk() -> None:
-    """Stores whose files are altered as well, and that are then repaired and compacted."""
+    """Stores whose files are also altered, then repaired and compacted."""
     target = _target("store")
     draw = random.Random(2)
     taken = sum(target.play(b"\xff" + draw.randbytes(draw.randint(1, 60))) for _ in range(60))

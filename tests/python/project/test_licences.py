@@ -1,4 +1,4 @@
-"""Tests for the crates' licences and sources, and of what the page must not contain."""
+"""Tests for the crates' licences and sources, and for packages that the page must not contain."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_nothing_of_other_stacks_is_in_the_page():
     native = licences.linked_into("ackclock-python", "x86_64-unknown-linux-gnu")
     assert {"ackclock-sim", "ackclock-wasm"} <= page
     assert page.isdisjoint(licences.NATIVE_ONLY)
-    assert set(licences.NATIVE_ONLY) <= native  # the names are the right ones
+    assert set(licences.NATIVE_ONLY) <= native  # the names are correct
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Tests for third-party notices: of the engine's crates, and of the scripts inside a report."""
+"""Tests for third-party notices: those of the engine's crates, and of the scripts inside a report."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_crates_that_are_linked_have_their_notices_in_the_wheel() -> None:
     assert bill == notices.bill(crates, needs)
     assert described["tool"]["maturin"]["sbom"] == {"rust": False, "include": ["sbom.cyclonedx.json"]}
     parts = {part["bom-ref"]: part for part in json.loads(bill)["components"]}
-    assert len(parts) == len(crates) + 1  # and the drawing library of reports
+    assert len(parts) == len(crates) + 1  # plus the drawing library of reports
     assert own < {part["name"] for part in parts.values()}
     assert all(len(part["hashes"][0]["content"]) == 64 for part in parts.values())
     assert str(ROOT) not in bill

@@ -1,4 +1,4 @@
-"""Tests for what a ring of tests reports at its end."""
+"""Tests for the report at the end of a ring of tests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_many(n): pass
 def ran(folder: Path, *options: str, tests: str = TESTS) -> tuple[int, str]:
     (folder / "conftest.py").write_text("import rings\nrings.MOST_S = 0.2\n")
     (folder / "test_x.py").write_text(tests)
-    base = f"--basetemp={folder / 'base'}"  # else it would delete what earlier runs of all tests have left, which can take half a minute
+    base = f"--basetemp={folder / 'base'}"  # else pytest deletes the leftovers of all earlier runs, which can take half a minute
     command = [
         sys.executable,
         "-m",

@@ -1,6 +1,4 @@
-"""Tests for `docs/safety.md`: every row of permitted behaviour has its test, and files from others open only what the
-table lists.
-"""
+"""Tests for `docs/safety.md`: every row of permitted behaviour has a test, and files from others open only the files in the table."""
 
 from __future__ import annotations
 
@@ -57,7 +55,7 @@ print(json.dumps([code, found]), file=sys.__stderr__)
 
 
 def promised() -> dict[str, set[str]]:
-    """Return what the page promises: name of a row -> tests that it names."""
+    """Return the page's promises: name of a row -> tests that it names."""
     text = (ROOT / "docs" / "safety.md").read_text(encoding="utf-8")
     rows = [row for row in text.splitlines() if re.match(r"\| P\d+ \|", row)]
     found = {row.split("|")[1].strip(): set(re.findall(r"`(test_\w+)`", row)) for row in rows}
@@ -66,7 +64,7 @@ def promised() -> dict[str, set[str]]:
 
 
 def tried() -> dict[str, set[str]]:
-    """Return the promises that tests claim to break: name -> tests."""
+    """Return the promises that tests try to break: name -> tests."""
     found: dict[str, set[str]] = {}
     for file in (ROOT / "tests" / "python").rglob("test_*.py"):
         text = file.read_text(encoding="utf-8")
@@ -92,7 +90,7 @@ CASES = {
     "store": (["sweep", "check", "k.sweep"], {"k.sweep"}, set()),
     "script": (["script", "x.pkt"], {"x.pkt"}, set()),
 }
-"""Command -> what it may read, and what it may write and make, each with everything below it."""
+"""Command -> paths that it may read, and paths that it may write, each including everything below it."""
 
 
 @pytest.mark.parametrize("kind", CASES)

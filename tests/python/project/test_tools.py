@@ -1,4 +1,4 @@
-"""Tests for our own checks of `make check`: each finds its planted fault."""
+"""Tests for the project's own checks in `make check`: each finds its planted fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests for proofs: every enumerated case against a run with the listed losses, and the sentences about all cases."""
+"""Tests for proofs: every enumerated case against a run with its losses, and the sentences about all cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests for pages on paper, in Chromium: figures without waiting, whole tables, no licences."""
+"""Tests for pages on paper, in Chromium: figures without delay, whole tables, no licences."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 def test_what_is_packed_comes_back_in_the_browser(tab: Browser, tmp_path: Path) -> None:
-    """Blocks as they are, with fixed codes and with codes of their own, matches that overlap, and letters of several bytes."""
+    """Deflate blocks of all types (stored, fixed codes, dynamic codes), overlapping matches, and multi-byte characters."""
     rng = random.Random(1)
     texts = ["", "a", "windows over time" * 3, "ab" * 5000, "µs – ∞ 窓 " * 400, "".join(chr(rng.randrange(32, 1000)) for _ in range(50_000))]  # fmt: skip
     kinds = [
@@ -59,7 +59,7 @@ def test_what_is_packed_comes_back_in_the_browser(tab: Browser, tmp_path: Path) 
 
 
 def test_figures_are_there_when_the_page_is_loaded(report: Path, tmp_path: Path) -> None:
-    """`--print-to-pdf` and `--dump-dom` take the page at its load event."""
+    """`--print-to-pdf` and `--dump-dom` capture the page at its load event."""
     assert CHROMIUM is not None
     command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     done = subprocess.run(
@@ -94,5 +94,5 @@ def test_the_pdf_has_the_figures_axes_and_the_last_column(report: Path, tmp_path
     subprocess.run([*command, f"--print-to-pdf={place}", report.as_uri()], capture_output=True, check=True, timeout=120)
     text = subprocess.run(["pdftotext", "-layout", place, "-"], capture_output=True, text=True, check=True).stdout
     assert text.count("time (s)") >= 6
-    assert "longest" in text  # of "longest wait", the last column of the links
+    assert "longest" in text  # from "longest wait", the last column of the links
     assert "Permission is hereby granted" not in text

@@ -198,7 +198,7 @@ def text_of(html: str) -> str:
 
 
 def test_numbers_of_a_run_with_a_warm_up_add_up_on_page_and_terminal(tmp_path, capsys):
-    """Drops over the whole run equal the flows' retransmissions; numbers that exclude the warm-up say so."""
+    """Drops over the whole run equal the flows' retransmissions; numbers that exclude the warm-up are labelled so."""
     (tmp_path / "warm.toml").write_text(WARM, encoding="utf-8")
     scenario = ackclock.load(tmp_path / "warm.toml")
     run = ackclock.run(watched(scenario))
@@ -267,9 +267,7 @@ def test_goodput_does_not_fall_at_the_end_of_the_run():
 
 
 def test_what_arrived_stays_below_what_the_link_carries():
-    """15 Mbit/s of goodput appear on a link of 10: when a gap is filled, the data that waited behind it counts at
-    once.
-    """
+    """15 Mbit/s of goodput appear on a link of 10: when a gap is filled, the data buffered behind it counts at once."""
     scenario = ackclock.load(SCENARIOS / "first.toml").set_all(
         {
             "duration": "4 s",

@@ -72,7 +72,7 @@ def shown(tab: Browser, place: Path, **screen: Any) -> list[dict[str, Any]]:
 
 
 def picture(tab: Browser, name: str, tmp_path: Path) -> np.ndarray[Any, Any]:
-    """Return the page as pixels; also kept in the folder SCREENS, if that is set."""
+    """Return the page as pixels; also saved in the folder SCREENS, if that is set."""
     folder = Path(os.environ.get("SCREENS", tmp_path))
     folder.mkdir(exist_ok=True)
     file = tab.picture(folder / f"{name}.png")
@@ -80,7 +80,7 @@ def picture(tab: Browser, name: str, tmp_path: Path) -> np.ndarray[Any, Any]:
 
 
 EACH_ONCE = {(1, 1200, False), (2, 400, True), (20, 1200, True), (100, 400, False)}
-"""Combinations in which each number of flows, width and scheme occurs once; the others are marked `deep`."""
+"""Combinations that cover each number of flows, width and scheme once; the others are marked `deep`."""
 
 SEEN = [
     pytest.param(*seen, id=f"{seen[0]}-{width}-{scheme}", marks=() if seen in EACH_ONCE else pytest.mark.deep)

@@ -22,7 +22,7 @@ def test_ramp_up_is_the_end_of_the_first_average_that_stays():
     # the level of 90 holds once four successive intervals average 90 or more; a dip within ten restarts the search
     values = [10, 50, 100, 100, 100, 100] + [100] * 5 + [0] + [100] * 20
     up = metrics.ramp_up_s(series(values), 100.0, 0.1)
-    # after the dip at index 11 the average is up again once the dip has left it: indices 12 to 15
+    # after the dip at index 11 the average recovers once it excludes the dip: indices 12 to 15
     assert up == pytest.approx(0.1 * 16)
     assert metrics.ramp_up_s(series(values[:11]), 100.0, 0.1) == math.inf
     assert metrics.ramp_up_s(series([100.0] * 30), 100.0, 0.1) == pytest.approx(0.4)

@@ -65,7 +65,7 @@ start = { kind = "uniform", low = "0 s", high = "200 ms" }
 
 def interval(values):
     """Mean, and the 95 % interval by Student's t."""
-    from scipy import stats  # most of a second, which only the worker of this test has to spend
+    from scipy import stats  # most of a second, spent only in this test's worker
 
     mean, half = float(np.mean(values)), float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values))
     return mean, mean - half, mean + half

@@ -260,7 +260,7 @@ def test_the_state_of_a_sender_is_written_alike_in_every_table(minimal):
 
 
 def test_what_the_engine_refuses_comes_with_its_whole_key(minimal):
-    """The value, valid in Python, is changed behind the class's back."""
+    """The value, valid in Python, is changed without the class's checks."""
     compiled = json.loads(Scenario.from_dict(minimal).to_engine_json())
     compiled["flows"][0]["workload"] = {"kind": "transfer", "bytes": 0}
     with pytest.raises(
@@ -291,7 +291,7 @@ def test_a_run_that_may_take_too_long_is_refused_before_it_starts(minimal):
 
 
 def test_seeds_without_an_end_are_refused(minimal):
-    """The iterator is read up to the allowed number and one item further, but no more."""
+    """The iterator is read up to one item past the allowed number, and no further."""
     scenario = Scenario.from_dict(minimal)
     asked = itertools.count()
     with pytest.raises(InputError, match=r"^seeds: found more than 1,000,000; allowed: at most that many$"):

@@ -1,4 +1,4 @@
-"""A share of a bottleneck is at most 1, and the interval of a share lies within 0 and 1: drawn scenarios whose flows start and stop as they like."""
+"""A share of a bottleneck is at most 1, and the interval of a share lies within 0 and 1, in drawn scenarios whose flows start and stop at any time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHARES = ("jain", "retransmission_share", "group.ours.share", "group.theirs.shar
 
 
 def drawn(seed: int) -> dict[str, Any]:
-    """Two groups of flows; each starts and ends at times of its own, by a stop, by what it has to send, or with the run."""
+    """Two groups of flows; each starts and ends independently, by a stop, by the end of its data, or with the run."""
     draw = random.Random(seed)
 
     def group(name: str) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def test_no_table_gives_flows_more_than_the_link(seed, tmp_path, monkeypatch, ca
     file = tmp_path / "drawn.toml"
     file.write_text(scenario.to_toml(), encoding="utf-8")
     carries = metrics.capacity_bps(scenario)
-    warm = scenario.record.warm_up != "0 s"  # data that had arrived before may be acknowledged after it
+    warm = scenario.record.warm_up != "0 s"  # data that arrived earlier may be acknowledged after it
     assert main(["run", str(file)]) == 0
     table = next(t for t in terminal_tables(capsys.readouterr().out)[1] if t[0][0] == "after the warm-up")
     rows = {row[0]: row for row in table[1:]}
@@ -127,7 +127,7 @@ def test_no_share_of_a_sweep_or_a_comparison_leaves_its_bounds(seed, tmp_path):
     ],
 )  # fmt: skip
 def test_a_full_bottleneck_carries_the_payload_of_its_own_packets(flow, payload, packet):
-    """The flow fills it: what it got is 95 to 100 % of that, whatever its packets are."""
+    """The flow fills the bottleneck: its goodput is 95 to 100 % of the payload rate, whatever its packet size."""
     bottleneck = {"rate": "4 Mbit/s", "delay": "2 ms", "queue": {"kind": "drop-tail", "limit": "100 packets"}}
     scenario = Scenario.from_dict({"duration": "6 s", "network": {"bottleneck": bottleneck}, "flows": [flow]})
     assert metrics.capacity_bps(scenario) == pytest.approx(4e6 * payload / packet)
@@ -135,7 +135,7 @@ def test_a_full_bottleneck_carries_the_payload_of_its_own_packets(flow, payload,
 
 
 def test_a_share_of_what_changes_is_refused_and_drawn_as_measured(tmp_path):
-    """A bottleneck that is faster than its first rate would give shares above 1."""
+    """A bottleneck that becomes faster than its first rate would give shares above 1."""
     faster = {"kind": "schedule", "steps": [{"at": "500 ms", "rate": "8 Mbit/s"}]}
     network = {"bottleneck": {"rate": "2 Mbit/s", "delay": "5 ms", "capacity": faster}}
     base = Scenario.from_dict({"duration": "2 s", "network": network, "flows": [{}]})

@@ -1,4 +1,4 @@
-"""Tests for bounds for tables of runs made elsewhere, and for what an address of the lab inflates to."""
+"""Tests for limits on tables of foreign runs, and on the inflated size of a lab address."""
 
 import json
 import math
@@ -82,7 +82,7 @@ def test_links_that_lead_to_each_other_are_one_line(tmp_path: Path, capsys: pyte
 
 @pytest.mark.skipif(NODE is None, reason="node is not installed")
 def test_an_address_that_inflates_is_stopped_at_the_limit() -> None:
-    """Of 64 MiB of zeros in 64 KiB no more than a few slices are inflated."""
+    """Only a few slices of the 64 MiB of zeros in 64 KiB are inflated."""
     script = f"""
 {PACKING.read_text(encoding="utf-8")}
 let eaten = 0;
@@ -122,7 +122,7 @@ def test_rows_are_printed_as_the_whole_would_be(table: pl.DataFrame, capsys: pyt
 
 
 def test_rows_are_printed_as_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """262,144 connections give twice as many rows of some 40 columns each: as Python values they would take 5 GB."""
+    """262,144 connections give twice as many rows of about 40 columns each: as Python values they would take 5 GB."""
     wide = pl.DataFrame({f"column_{n}": pl.int_range(5_000, eager=True) for n in range(20)})
     with (Path(os.devnull)).open("w") as nowhere:
         monkeypatch.setattr(sys, "stdout", nowhere)

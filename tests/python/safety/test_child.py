@@ -1,6 +1,4 @@
-"""Tests for the processes that we start: one function starts them all, and never with the current folder first on the
-import path.
-"""
+"""Tests for child processes: one function starts them all, and never with the current folder first on the import path."""
 
 import ast
 import os
@@ -57,7 +55,7 @@ def test_one_module_starts_processes() -> None:
     files = [file for folder in (PACKAGE, studies) for file in sorted(folder.rglob("*.py")) if file.name != "_child.py"]
     assert len(files) > 200
     assert {str(file): found for file in files if (found := starters(file))} == {
-        str(PACKAGE / "_wall.py"): ["os.fork"]  # the command starts itself again before it has imported anything
+        str(PACKAGE / "_wall.py"): ["os.fork"]  # the command restarts itself before it has imported anything
     }
 
 
@@ -75,7 +73,7 @@ def test_the_rule_sees_each_way(tmp_path: Path) -> None:
 
 @pytest.fixture
 def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder with a module under the name of every module that we load."""
+    """Return a folder with one module for each module name that we import."""
     for name in POISONED:
         file = tmp_path / f"{name}.py"
         file.parent.mkdir(exist_ok=True)
@@ -87,7 +85,7 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("leave", [False, True])
 def test_the_current_folder_is_not_in_front(hostile: Path, leave: bool) -> None:
     done = _child.run(_child.python("ackclock._bench_cell:main", leave=leave), leave=leave, input="[]")
-    assert "TypeError" in done.stderr  # it was called, and does not accept a list
+    assert "TypeError" in done.stderr  # the function was called, and does not accept a list
     assert not (hostile / "CANARY").exists()
 
 
@@ -134,7 +132,7 @@ def test_a_child_that_takes_too_long_is_ended() -> None:
 
 
 def test_an_install_for_one_user_is_found(tmp_path: Path) -> None:
-    """Modules that `pip install --user` or PYTHONPATH made importable can be imported in our processes, too."""
+    """Modules that `pip install --user` or PYTHONPATH made importable can also be imported in child processes."""
     code = "from ackclock import _child; d = _child.run(_child.python('ackclock._bench_cell:main'), input='[]'); print(d.stderr)"
     for environment in (
         {"PYTHONUSERBASE": str(tmp_path / "base")},

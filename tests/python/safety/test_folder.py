@@ -1,4 +1,4 @@
-"""Tests that commands typed in a folder from somewhere else execute nothing of it."""
+"""Tests that commands run in a foreign folder execute nothing from it."""
 
 import json
 import os
@@ -70,7 +70,7 @@ def canary(folder: Path) -> str:
 
 @pytest.mark.promise("P29")
 def test_a_store_that_asks_for_a_process(folder: Path) -> None:
-    """`sweep resume` makes a run whose process died twice in a separate process, as the store says."""
+    """`sweep resume` makes a run whose process died twice in a separate process, as recorded in the store."""
     assert main(["sweep", "run", "sweep.toml", "--out", "mine"]) == 0
     with sqlite3.connect("mine/state.sqlite") as db:
         db.execute("UPDATE runs SET state = 'pending', attempts = 2, part = NULL WHERE id = 1")
@@ -156,7 +156,7 @@ class Mine:
 
 
 def test_one_digest_in_the_run_in_the_sweep_and_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The controller reads a file by a relative name, also if a separate process makes the run."""
+    """The controller reads a file by a relative name, even if a separate process makes the run."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "share.json").write_text("0.25", encoding="utf-8")
     (tmp_path / "c.py").write_text(OWN, encoding="utf-8")

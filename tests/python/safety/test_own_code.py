@@ -1,6 +1,4 @@
-"""Tests for own code that ends its process, never returns, or takes over the streams: one line and exit code 2, wherever
-it runs.
-"""
+"""Tests for own code that ends its process, never returns, or takes over the streams: one line and exit code 2 in every command."""
 
 from __future__ import annotations
 
@@ -196,7 +194,7 @@ def children(of: int) -> list[int]:
 
 
 def alive(process: int) -> bool:
-    """Return whether the process is alive; an ended one may remain until its parent's parent collects it."""
+    """Return whether the process is alive; a zombie may remain until it is reaped."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

@@ -1,4 +1,4 @@
-"""Tests that only our files are removed, recognised by their names and by the mark in them."""
+"""Tests that only our files are removed, identified by their names and by the mark in them."""
 
 import errno
 import os
@@ -28,7 +28,7 @@ THEIRS = (".ackclock-notes", ".ackclock-0123456789abcdef", ".ackclock_x", ".ackc
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder with a thesis in folders whose names resemble ours."""
+    """Return a folder with a user's thesis in folders whose names resemble ours."""
     for name in THEIRS:
         (tmp_path / name).mkdir()
         (tmp_path / name / "thesis.tex").write_text("thesis", encoding="utf-8")
@@ -80,7 +80,7 @@ def test_what_a_killed_command_left_is_removed_with_a_word(
 @pytest.mark.promise("P41")
 @pytest.mark.parametrize("written", [None, 0, 20])
 def test_a_mark_that_was_not_written_to_its_end_is_one(home: Path, written: int | None) -> None:
-    """A writer killed between making the file and writing it; a folder with anything else in it stays."""
+    """A writer was killed between creating the file and writing it; a folder with other contents stays."""
     left, theirs = home / ".ackclock-aaaaaaaaaaaaaaaa", home / ".ackclock-bbbbbbbbbbbbbbbb"
     for folder in (left, theirs):
         folder.mkdir()
@@ -125,14 +125,10 @@ FOLDERS = {
     ("arena scenarios", "--out"),
     ("live", "--out"),
 }  # fmt: skip
-"""Options that name a folder, in which a file is replaced only if it is ours
-(`test_a_foreign_folder_is_refused_before_anything_runs`).
-"""
+"""Options that name a folder, in which a file is replaced only if it is ours (`test_a_foreign_folder_is_refused_before_anything_runs`)."""
 
 NAMED_BY_A_STUDY = {("study register", "--out"), ("study artefact", "--out")}
-"""Options of commands that name a study instead of a file: an output is compared with what the command has read of the
-study's folder.
-"""
+"""Options of commands that name a study instead of a file: an output is compared with the files of the study's folder that the command has read."""
 
 
 def outputs() -> dict[str, set[str]]:
@@ -156,7 +152,7 @@ def outputs() -> dict[str, set[str]]:
 
 @pytest.mark.promise("P39")
 def test_every_output_is_tried_over_an_input() -> None:
-    """A command that gets a new output needs a line among the tries."""
+    """A command with a new output needs an entry among the tries."""
     from hostile import test_outputs
 
     tried = {(name, option) for name, options in outputs().items() for option in options
@@ -202,7 +198,7 @@ def test_a_move_that_the_disk_refuses_is_one_line(
 
 
 def test_a_part_within_a_part_waits_for_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its writer holds the outer part's lock; a disk that does not let the mark be read makes it no other's."""
+    """The inner part's writer holds the lock of the outer part. A disk error while the mark is read does not make the part foreign."""
     with _files.staged(tmp_path / "o", marks=_files.OWN) as part, monkeypatch.context() as context:
         context.setattr(Path, "read_bytes", lambda _: (_ for _ in ()).throw(OSError(errno.EIO, "read")))
         with _files.staged(part, marks=_files.OWN) as inner:
@@ -214,7 +210,7 @@ def test_a_part_within_a_part_waits_for_nobody(tmp_path: Path, monkeypatch: pyte
 def test_a_part_that_alone_says_whose_the_folder_is_stays_while_the_disk_refuses_it(
     tmp_path: Path, refused: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A writer was killed between its moves, and one command cannot read the rest: the next command can."""
+    """A writer was killed between its renames, and one command cannot read the rest; the next command can."""
     (tmp_path / "s.toml").write_text(SCENARIO, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     assert main(["run", "s.toml", "--out", "o"]) == 0

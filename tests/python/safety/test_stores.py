@@ -1,6 +1,4 @@
-"""Tests for stores made elsewhere: nothing in their schema is executed, no link in them is followed, and Ctrl-C ends
-each query.
-"""
+"""Tests for foreign stores: nothing in their schema is executed, no link in them is followed, and Ctrl-C ends each query."""
 
 import os
 import signal
@@ -100,7 +98,7 @@ def test_no_link_in_a_store_is_followed(store: Path, name: str) -> None:
     place.symlink_to(outside)
     for step in (lambda: read(store), lambda: run(SWEEP, store, Threads(1))):
         if name.endswith("parquet") and step.__code__.co_names[0] == "run":
-            continue  # written anew in place of the link
+            continue  # rewritten in place of the link
         with pytest.raises(InputError, match="found a link"):
             step()
 

@@ -1,4 +1,4 @@
-"""Tests for studies made elsewhere: their table, their record, and the return values of their functions."""
+"""Tests for foreign studies: their table, their record, and the return values of their functions."""
 
 import os
 from pathlib import Path

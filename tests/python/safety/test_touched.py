@@ -1,6 +1,4 @@
-"""Compares what each command opens, executes and removes in a folder from somewhere else, as system calls show it, with
-a list.
-"""
+"""Compares the files that each command opens, executes and removes in a foreign folder, according to its system calls, with a list."""
 
 from __future__ import annotations
 
@@ -35,11 +33,11 @@ class Touches:
     argv
         The command.
     reads, writes
-        Names in the folder, with all below them.
+        Names in the folder, each including everything below it.
     executes
-        Names of programs, all of them outside of the folder.
+        Names of programs, all outside of the folder.
     code
-        Exit code that is also right.
+        Exit code that is also accepted.
     """
 
     argv: str
@@ -101,7 +99,7 @@ ELSEWHERE = {
     "linux list": "`tests/python/linux/test_kept.py`", "linux remove": "`tests/python/linux/test_kept.py`",
     "diff": "starts a kernel", "live": "`tests/python/linux/test_linux_live.py`", "mcp": "`tests/python/cli/test_mcp.py`", "study artefact": "as `study run`", "study edges": "as `study run`",
 }  # fmt: skip
-"""Commands that are tested elsewhere, and why."""
+"""Commands that are tested elsewhere -> the reason."""
 
 OWN = """
 import json
@@ -190,9 +188,7 @@ def needs(place: Path, words: list[str]) -> None:
 @pytest.mark.skipif(STRACE is None, reason="no strace")
 @pytest.mark.parametrize("which", LIST)
 def test_what_a_command_touches(prepared: Path, tmp_path: Path, which: str) -> None:
-    """A command reads only what it names, starts only programs that it needs and none of the folder's, and removes only
-    what it made.
-    """
+    """A command reads only the files that it names, starts only the programs that it needs and none of the folder's, and removes only its own files."""
     touches = LIST[which]
     words = touches.argv.split()
     needs(prepared, words)

@@ -23,7 +23,7 @@ Draw = Callable[[int, int], int]
 Changes = dict[str, Any]
 
 RULES: list[tuple[str, Callable[[Draw], Changes]]] = []
-"""Key that is refused, and the change that breaks its rule."""
+"""Refused key, and the change that breaks its rule."""
 
 
 def each(key: str, *changes: Callable[[Draw], Changes]) -> None:

@@ -1,4 +1,4 @@
-"""Tests that a refusal gives its position, and that `ackclock check` reports everything that is wrong."""
+"""Tests that a refusal gives its position, and that `ackclock check` reports every error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that Python offers what the engine describes: the same kinds, keys and defaults on both sides."""
+"""Tests that Python agrees with the engine's description: the same kinds, keys and defaults on both sides."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_the_types_are_those_of_the_engine(tmp_path, monkeypatch, capsys):
 
 
 def test_an_engine_older_than_the_sources_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message was a KeyError."""
+    """Regression: the message was a KeyError."""
     from ackclock import UnavailableError
     from ackclock.scenario import _base
 

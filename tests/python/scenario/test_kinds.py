@@ -31,7 +31,7 @@ def choices(schema: Any, key: str) -> list[set[str]]:
 
 
 def differences(schema: Any, registry: dict[str, list[tuple[str, str]]]) -> list[str]:
-    """Return one line for each kind that only one side has."""
+    """Return one line for each kind that exists on one side only."""
     lines: set[str] = set()
     for key, name in REGISTRY_OF.items():
         engine = {kind for kind, _ in registry[name]}

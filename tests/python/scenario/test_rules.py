@@ -1,4 +1,4 @@
-"""Tests for rules between several keys: the engine refuses a violation in the same words whichever interface is used."""
+"""Tests for rules between several keys: the engine refuses a violation with the same message in every interface."""
 
 from __future__ import annotations
 

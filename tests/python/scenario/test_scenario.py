@@ -16,7 +16,7 @@ from ackclock.scenario import Bulk, DropTail, Flows, Link, Network
 FETCH = {"kind": "fetch", "bytes": "7680 bytes"}
 CONSTANT = {"kind": "constant", "value": "1 Mbit/s"}
 
-# (key that is set, value, words that the message must contain: key, value, what is allowed)
+# (key, value, words that the message must contain: key, value, allowed values)
 REFUSED = [
     ("network.bottelneck", {}, ["network.bottelneck", "unknown key", 'did you mean "bottleneck"']),
     ("flows.0.congestion_contro", "reno", ["flows.0.congestion_contro", "unknown key", 'did you mean "congestion_control"']),
@@ -67,7 +67,7 @@ REFUSED = [
 QUEUE, LOSS = "network.bottleneck.queue", "network.bottleneck.loss"
 RED = {"kind": "red", "limit": "50 packets", "min": "5.5 packets", "max": "20 packets"}
 
-# (key that is set, value, whole message)
+# (key, value, whole message)
 LINES = [
     (LOSS, {"kind": "bernoulli", "p": "1"}, f'{LOSS}.p: found "1" without a unit; allowed: a number from 0 to 1 without quotes, or "0 %" to "100 %"'),
     (LOSS, {"kind": "scripted", "drops": [{"first": 5, "last": 1}]}, f"{LOSS}.drops.0.last: found 1; allowed: 5 (first) or more"),
@@ -381,7 +381,7 @@ def test_schema_refuses_what_the_package_refuses(minimal, key, value):
 
 
 def test_a_path_without_a_way_back_has_mirrors_of_its_links():
-    """The same graph with explicit links back carries the same packets."""
+    """The same graph with explicit reverse links carries the same packets."""
     short = load(ROOT / "scenarios" / "parking-lot.toml").set("duration", "3 s")
     written = short.to_dict()
     network = written["network"]
@@ -485,7 +485,7 @@ def test_a_distribution_that_is_none_is_named_by_its_key(start: dict[str, Any], 
 
 
 def test_lists_of_losses_may_be_empty():
-    """A script without losses writes an empty list, too."""
+    """A script without losses also writes an empty list."""
     for loss in ({"kind": "scripted", "drops": []}, {"kind": "listed", "packets": []}):
         made = Scenario.from_dict(
             {

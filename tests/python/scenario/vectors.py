@@ -1,6 +1,6 @@
 """Frozen outcomes of scenarios: the text that the engine reads, the digest of a run, or the words of a refusal.
 
-`python tests/python/scenario/vectors.py --write` renews `vectors.txt`, which holds a hash for each ten outcomes; `--full FILE` writes the
+`python tests/python/scenario/vectors.py --write` renews `vectors.txt`, which contains a hash for each ten outcomes; `--full FILE` writes the
 outcomes themselves, so that two versions can be compared.
 """
 
@@ -45,7 +45,7 @@ def paths() -> Iterator[tuple[str, str]]:
 
 
 def refusals() -> Iterator[tuple[str, str]]:
-    """Return the refusals of files of the hostile-input tests: key, what was found, what is allowed."""
+    """Return the refusals of files of the hostile-input tests: key, value found, allowed values."""
     here = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)

@@ -1,6 +1,5 @@
-"""Tests that a single edit of a passing script makes it fail, except within a documented tolerance
-(docs/how-to/play-packet-scripts.md). An oracle decides about the tolerance, never the verdict: arithmetic on the
-script's own numbers, or the packets of the unedited run.
+"""Tests that a single edit of a passing script makes it fail, except within a documented tolerance (docs/how-to/play-packet-scripts.md). An
+oracle that never uses the verdict decides about the tolerance: arithmetic on the script's numbers, or the packets of the unedited run.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ STATES = ("Open", "Disorder", "CWR", "Recovery", "Loss")
 
 @dataclass(frozen=True)
 class Edit:
-    """An edit of a script. `forgiven`: None = it must fail; "same packets" = the oracle decides; else the tolerance."""
+    """An edit of a script. `forgiven`: `None` if it must fail; "same packets" if the oracle decides; else the tolerance."""
 
     kind: str
     line: str
@@ -46,9 +45,7 @@ def number_edits(text: str, pattern: str, deltas: tuple[int, ...]) -> Iterator[s
 
 
 def time_edits(time: str, deviation: float) -> Iterator[tuple[str, str | None]]:
-    """Return new times of an expected packet, and whether the larger of 4 ms and an eighth of the distance covers
-    them.
-    """
+    """Return new times of an expected packet, and whether the tolerance covers them: the larger of 4 ms and an eighth of the distance."""
     if not re.fullmatch(r"\+[\d.]+", time):
         return
     old = float(time)
@@ -112,7 +109,7 @@ def call_edits(time: str, gap: str, call: re.Match[str]) -> Iterator[Edit]:
     def changed(kind: str, why: str | None, *, end: str = end, args: str = args, result: str = result) -> Edit:
         return Edit(f"call {kind}", f"{time}{gap}{end}{call['name']}({args}) = {result}{call['after']}", why)
 
-    if call["name"] not in ("socket", "accept", "open", "epoll_create"):  # there the result names the descriptor
+    if call["name"] not in ("socket", "accept", "open", "epoll_create"):  # there the result is the descriptor
         if re.fullmatch(r"-?\d+", result):
             yield changed("result", None, result=str(int(result) + 1))
         if result == "-1":
@@ -152,7 +149,7 @@ def assertion_edits(line: str) -> Iterator[Edit]:
 
 
 def _exact(test: ast.expr) -> set[int]:
-    """Return the parts of a test that fail with every change: in equations joined by `and`."""
+    """Return the parts of a test that fail with every change: those in equations joined by `and`."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         return set().union(*(_exact(v) for v in test.values))
     equation = isinstance(test, ast.Compare) and all(isinstance(op, ast.Eq) for op in test.ops)
@@ -200,9 +197,7 @@ def outgoing(played: Played) -> list[tuple[int, int, str, str]]:
 
 
 def same(a: list[tuple[int, int, str, str]], b: list[tuple[int, int, str, str]]) -> bool:
-    """Return whether the packets are equal apart from burst boundaries: an expectation joins pieces, and checks their
-    times itself.
-    """
+    """Return whether the packets are equal apart from burst boundaries: an expectation joins pieces, and checks their times itself."""
     a, b = list(a[::-1]), list(b[::-1])
     while a and b:
         (start, end, flags, rest), (start2, end2, flags2, rest2) = a.pop(), b.pop()
@@ -247,7 +242,7 @@ def played_with(tmp_path):
         try:
             return play(path, strict=True)
         except InputError:
-            return None  # not a script any more
+            return None  # no longer a script
 
     return play_with
 

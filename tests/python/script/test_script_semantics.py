@@ -34,7 +34,7 @@ def verdict(tmp_path):
     return judge
 
 
-# The retransmission of one segment leaves 302.5 ms after the write (RTO 200 ms + SRTT 100 ms, ticks of 1 ms).
+# The retransmission of one segment is sent 302.5 ms after the write (RTO 200 ms + SRTT 100 ms, ticks of 1 ms).
 RTO = "+0 write(4, ..., 1000) = 1000\n+0 > P. 1:1001(1000) ack 1\n"
 
 
@@ -80,7 +80,7 @@ def test_waiting_gives_up_two_seconds_after_the_expected_time(tmp_path):
 
 
 def test_relative_time_counts_from_the_end_of_the_event_before(verdict):
-    # The probe comes 300 ms after the write, anywhere in its window; the next event counts from there.
+    # The probe is sent 300 ms after the write, anywhere in its window; the next event counts from there.
     text = SERVER + RTO + "+.2~+.5 > P. 1:1001(1000) ack 1\n+.1 < . 1:1(0) ack 1001 win 257\n"
     assert verdict(text + "0.1 write(4, ..., 1000) = 1000\n") == "fail"
     assert verdict(text + "0.505 write(4, ..., 1000) = 1000\n+0 > P. 1001:2001(1000) ack 1\n") == "pass"
@@ -150,7 +150,7 @@ def test_joined_packets_may_leave_at_different_times(verdict):
     )
     text += "+.1 < . 1:1(0) ack 10001 win 514\n"
     assert verdict(text + "+.0025 > P. 10001:14001(4000) ack 1\n") == "pass"
-    assert verdict(text + "+0 > P. 10001:16001(6000) ack 1\n") == "fail"  # the last piece leaves 7.5 ms later
+    assert verdict(text + "+0 > P. 10001:16001(6000) ack 1\n") == "fail"  # the last piece is sent 7.5 ms later
 
 
 def test_packets_after_the_last_expectation_count_only_if_asked(verdict):
@@ -163,7 +163,7 @@ def test_packets_after_the_last_expectation_count_only_if_asked(verdict):
 def test_a_window_is_the_raw_field_and_compared_where_it_stands(verdict):
     text = SERVER + "+0 < P. 1:1001(1000) ack 1 win 257\n+0 > . 1:1(0) ack 1001"
     assert verdict(text + "\n") == "pass"
-    # as the kernel advertises it, in units of 256; the packet takes 2304 bytes of the buffer
+    # as advertised by the kernel, in units of 256; the packet takes 2304 bytes of the buffer
     assert verdict(text + " win 1046\n") == "pass"
     assert verdict(text + " win 1045\n") == "fail"
 

@@ -18,7 +18,7 @@ def scenario(workload, *, bottleneck=None, **flow):
 
 def test_voice_on_an_idle_path_meets_delay_and_nothing_else():
     row = run(scenario({"kind": "voice"})).datagrams.to_dicts()[0]
-    # the last packet to arrive in time leaves at 9.96 s; 200 bytes at 10 Mbit/s take 0.16 ms
+    # the last packet to arrive in time is sent at 9.96 s; 200 bytes at 10 Mbit/s take 0.16 ms
     assert (row["sent"], row["received"], row["lost"], row["reordered"]) == (500, 499, 0, 0)
     for key in ("min_delay_s", "mean_delay_s", "max_delay_s", "p50_delay_s", "p99_delay_s"):
         assert row[key] == pytest.approx(0.02016, abs=1e-9)

@@ -1,6 +1,4 @@
-"""Tests for the example that uses our link in quinn-proto's own tests. Those tests are run by hand: they need a C
-compiler and minutes.
-"""
+"""Tests for the example that uses our link in quinn-proto's own tests. Those tests are run by hand, because they need a C compiler and minutes."""
 
 import importlib.util
 

@@ -45,9 +45,7 @@ def scenario(queue=250, controller="pcc-allegro", *, duration="20 s", host=None,
 
 
 def share(done):
-    """Return the goodput of all flows as a share of what a link of 100 Mbit/s carries in packets of 1500 bytes with
-    1456 of data.
-    """
+    """Return the goodput of all flows as a share of what a link of 100 Mbit/s carries in packets of 1500 bytes with 1456 bytes of data."""
     return done.flows["goodput_bps"].sum() / 1e8 * 1500 / 1456
 
 
@@ -63,7 +61,7 @@ def test_every_controller_fills_a_link_and_delivers_in_order(name):
 
 
 def test_stalls_and_ticks_and_emulators_reach_the_prototypes_figures():
-    # a packet-level prototype's goodput by capacity, 30 s, 100 Mbit/s, 30 ms; each within 0.08
+    # a packet-level prototype's goodput over capacity, 30 s, 100 Mbit/s, 30 ms; each within 0.08
     gate = {
         "kind": "times",
         "on": {"kind": "exponential", "mean": "90 ms"},
@@ -153,7 +151,7 @@ def test_intervals_are_recorded_and_recording_changes_nothing():
     assert set(rows["state"]) <= {"starting", "decision", "adjusting"}
     assert rows["lost"].sum() <= traced.flows["lost_packets"][0]
     assert (rows["known_s"] >= rows["end_s"]).all()
-    # the measured rate is the rate that was set
+    # the measured rate is the configured rate
     judged = rows.filter(rows["sent"] > 20)
     assert ((judged["send_rate_bps"] / judged["rate_bps"] - 1).abs() < 0.002).mean() > 0.95
 

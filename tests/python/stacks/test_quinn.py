@@ -1,4 +1,4 @@
-"""Tests for quinn's QUIC as flows: repeatable everywhere, beside other transports, refused where it is not supported."""
+"""Tests for quinn's QUIC as flows: repeatable everywhere, combined with other transports, refused where unsupported."""
 
 from __future__ import annotations
 

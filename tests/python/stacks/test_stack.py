@@ -49,7 +49,7 @@ def library(folder: Path, breaks: str = "NOTHING") -> Path:
 
 
 toys: list[Path] = []
-"""The toy library that is loaded: a process loads each name once."""
+"""The toy library, loaded once, because a process loads each name once."""
 
 
 def loaded(tmp_path_factory) -> Path:
@@ -124,7 +124,7 @@ def test_what_is_no_library_is_refused(tmp_path, toy):
     again = shutil.copy(toy, tmp_path / "again.so")
     with pytest.raises(InputError, match='found the stack "toy" a second time'):
         stacks.load(again)
-    assert stacks.load(toy).name == "toy"  # the same file is already there
+    assert stacks.load(toy).name == "toy"  # the same file already exists
 
 
 @pytest.mark.promise("P24")
@@ -283,7 +283,7 @@ def test_keys_of_runs_without_flows_of_a_stack_know_no_library(toy):
 
 
 def test_workers_of_a_sweep_need_no_library_that_no_flow_uses(toy):
-    """The other process has loaded no library."""
+    """The other process has not loaded any library."""
     task = partial(
         Task, runs=((0, 1),), metrics=(), tables=(), budget_s=9.0, memory=2**30, limit_s=60.0, apart=True, own=()
     )

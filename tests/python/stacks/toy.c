@@ -10,21 +10,21 @@
 #include "ackclock_stack.h"
 
 #define NOTHING 0
-#define CLOCK 1     /* what it sends depends on a clock of its own */
-#define EPOCH 2     /* on when the simulation began */
+#define CLOCK 1     /* its packets depend on its own clock */
+#define EPOCH 2     /* on the start time of the simulation */
 #define RANDOM 3    /* on the process */
 #define SHARED 4    /* on other instances */
-#define THREAD 5    /* it has a thread */
+#define THREAD 5    /* it starts a thread */
 #define SPINS 6     /* its deadline stays in the past */
 #define EARLY 7     /* it sends before its deadline */
-#define CRASHES 8   /* bytes that it does not expect end the process */
-#define HANGS 9     /* or keep it for ever */
+#define CRASHES 8   /* unexpected bytes end the process */
+#define HANGS 9     /* unexpected bytes make it hang */
 #define SLOW 10     /* it has a window of one packet */
 #define TWICE 11    /* it sends everything twice */
 #define TRIPS 12    /* its handshake takes two round trips */
-#define WRITES 13   /* it writes behind the room for a datagram */
+#define WRITES 13   /* it writes past the end of the datagram buffer */
 #define NAMELESS 14 /* it has no name */
-#define NEWER 15    /* it is of another header */
+#define NEWER 15    /* it was built with another header version */
 #ifndef BREAKS
 #define BREAKS NOTHING
 #endif
@@ -122,7 +122,7 @@ static size_t stack_transmit(ack_stack *s, uint64_t now, uint8_t *into, size_t r
     clock_gettime(CLOCK_MONOTONIC, &wall);
     payload -= (uint64_t)wall.tv_nsec / 1000 % 100;
   }
-  if (BREAKS == RANDOM) payload -= (uintptr_t)s >> (12 + s->sent % 24) & 63; /* where memory lies: other bits of it for each packet */
+  if (BREAKS == RANDOM) payload -= (uintptr_t)s >> (12 + s->sent % 24) & 63; /* the address of its memory, other bits for each packet */
   if (BREAKS == EPOCH) payload -= s->start / 1000000000 % 100;
   if (BREAKS == SHARED) payload -= (uint64_t)instances;
   if (s->answers) {

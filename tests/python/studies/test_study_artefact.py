@@ -71,7 +71,7 @@ def test_what_is_not_recorded_cannot_be_expected(tmp_path):
 
 
 def test_a_study_of_ones_own_goes_along(tmp_path, monkeypatch):
-    """A user's folder is in no package, so the recipient would not have it otherwise."""
+    """A user's folder is not part of any package, so the recipient would not have it otherwise."""
     mine = plugin.new("mine", tmp_path / "here")
     (mine / "__pycache__").mkdir(exist_ok=True)
     (mine / "__pycache__" / "study.pyc").write_bytes(b"x")

@@ -1,5 +1,4 @@
-"""Tests for the machinery of claims: halves, several numbers at once, times that were not reached, the record, readings,
-notes.
+"""Tests for the machinery of claims: halves, several numbers at once, times that were not reached, the record, readings, notes.
 
 Length: everything that all studies share, from a claim's halves to the documents that quote them.
 """
@@ -70,7 +69,7 @@ def measured(value: float, half: float = 0.5, n: int = 10, **more: object) -> Ev
 
 
 def study(tmp_path: Path, gain: float = 2.0, half: float = 0.5, note: str = "By {gain}.") -> Study:
-    """A study whose gain depends on the queue, and on a zero that the measurement shifts."""
+    """A study whose gain depends on the queue, and on an offset that the measurement adds."""
 
     def run(plan: Plan) -> Data:
         value = gain if QUEUE.of(plan) == "short" else -gain
@@ -133,7 +132,7 @@ def test_two_numbers_of_one_name_are_refused():
 
 
 def test_one_of_many_may_miss_by_chance_but_not_by_much():
-    misses = measured(-0.6)  # -1.1 to -0.1: it would fail alone
+    misses = measured(-0.6)  # -1.1 to -0.1: alone it would fail
     assert conjunction([misses]) is FAILS
     others = [measured(1.0 + i) for i in range(15)]
     assert conjunction([misses, *others]) is UNDECIDED
@@ -142,9 +141,7 @@ def test_one_of_many_may_miss_by_chance_but_not_by_much():
 
 
 def test_several_numbers_fail_by_mistake_as_rarely_as_one():
-    """Sixteen true differences of zero are claimed to be no worse than zero: at 95 % each, half of the families would
-    fail.
-    """
+    """Sixteen true differences of zero are claimed to be no worse than zero: at 95 % each, half of the families would fail."""
     rng = np.random.default_rng(1)
     failed = 0
     for _ in range(400):
@@ -194,7 +191,7 @@ def test_a_time_not_reached_is_never_a_value():
 
 def test_a_changed_verdict_and_a_drifted_value_are_told(tmp_path):
     first = study(tmp_path).run()
-    assert first.unexpected == first.drifted == []  # nothing is recorded yet
+    assert first.unexpected == first.drifted == []  # nothing recorded yet
     first.record(version="0.1", date="2026-01-02")
     assert (study(tmp_path).run().unexpected, study(tmp_path).run().drifted) == ([], [])
     within = study(tmp_path, gain=2.3).run()
@@ -344,7 +341,7 @@ def test_a_report_without_the_other_readings_says_how_to_run_them(tmp_path):
 
 
 def exact_outcomes():
-    """Return the claims of `prr` that involve no chance."""
+    """Return the deterministic claims of `prr`."""
     tables = {**rfc_tables.run(Plan()).tables, **traces.run(Plan()).tables}
     claims = (*ideal_path.CHAPTER.claims, *traces.CHAPTER.claims)
     return [claim.judge(tables) for claim in claims]
@@ -369,7 +366,7 @@ def test_a_prr_that_bursts_is_reported_by_the_record(monkeypatch):
 
 
 def test_a_rule_that_moves_under_an_unchanged_verdict_is_reported_as_drift(monkeypatch):
-    """RFC 6675 cuts less deeply: T1 still holds, because the rule still cuts in one step."""
+    """RFC 6675 reduces the window less, but T1 still holds, because the rule reduces it in one step."""
     monkeypatch.setitem(traces.LONG, "RFC 6675", path.host(recovery=RFC6675, beta=0.8))
     recorded, outcomes = studies.get("prr").recorded("quick"), exact_outcomes()
     assert recorded.changed(outcomes) == []
@@ -423,7 +420,7 @@ def fast_study(tmp_path: Path, alpha: int) -> Study:
 
 
 def test_a_fast_that_overflows_is_reported_by_the_record(tmp_path):
-    """FAST is configured to keep more packets in the queue than it holds."""
+    """FAST is configured to keep more packets queued than the queue's limit."""
     right = fast_study(tmp_path, 200).run()
     right.record(version="0.1", date="2026-01-02")
     assert right.outcome("X1").verdict is HOLDS

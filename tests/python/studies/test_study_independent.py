@@ -61,12 +61,12 @@ def test_abse_samples_over_the_interval_of_the_quoted_formulas():
 
 
 ALPHA = 600
-"""Number of packets: large enough that slow start ends far from the equilibrium, and the law takes time to reach it."""
+"""Number of packets, large enough that slow start ends far from the equilibrium and the law takes time to reach it."""
 
 
 def off_the_law(**options: float) -> tuple[float, float]:
-    """Return the largest relative distance of eleven successive windows from the law with gamma = 0.5 and `ALPHA`, and
-    that of the last window from its equilibrium.
+    """Return the maximum relative distance of eleven successive windows from the law with gamma = 0.5 and `ALPHA`, and the distance of the
+    last window from its equilibrium.
 
     One flow, after slow start, in a fluid model of the path, whose RTT is the window over the rate where that is more than 64 ms.
     """
@@ -96,9 +96,7 @@ def off_the_law(**options: float) -> tuple[float, float]:
 
 
 def test_fast_goes_from_window_to_window_as_its_law_says():
-    """The fluid model leaves out that the mean RTT lags, which is 3.5 % at most. Another gain or another alpha deviates
-    more.
-    """
+    """The fluid model ignores the lag of the mean RTT, which is 3.5 % at most. Another gain or another alpha deviates more."""
     on_the_way, at_the_end = off_the_law()
     assert on_the_way < 0.04
     assert at_the_end < 0.002

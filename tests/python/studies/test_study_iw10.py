@@ -47,7 +47,7 @@ def test_isolated_batches_lose_what_arithmetic_says(exact):
 
 
 def test_windows_that_do_not_grow_need_two_other_batches(exact):
-    """The slide's sentence is true of the two other batches; the study's own windows refute it."""
+    """The slide's sentence holds for the two other batches; the study's own windows refute it."""
     one, two = bursts.held(exact)
     assert (one.value, one.verdict) == (0, Verdict.HOLDS)
     assert two.value > 0
@@ -149,9 +149,7 @@ def test_every_claim_is_asked_of_the_kernel_or_says_why_not():
 
 @pytest.mark.deep
 def test_the_kernels_claims_need_no_more_than_the_kernel_runs():
-    """An arm that a claim adds for the study would break the claim on the kernel, which only a run there would
-    reveal.
-    """
+    """An arm that a claim adds for the study would break the claim on the kernel, which only a run there would reveal."""
     ran = carry_out(kernel.PART.experiments, Plan(scale=KERNEL, seeds=2, backend="sim"))
     verdicts = {claim.id: claim.judge(ran.tables).verdict for claim in kernel.PART.claims}
     assert set(verdicts) == set(kernel.ASKED)
@@ -267,8 +265,8 @@ def test_the_parts_of_a_completion_time_add_up():
 
 
 def test_photographs_are_judged_where_iw3_loses_what_the_slide_says():
-    """On made-up pages whose loss depends on the rate, the fitted rate and the ratio there are known; random loss of
-    any share does not change them.
+    """On made-up pages whose loss depends on the rate, the fitted rate and the ratio there are known, and random loss of any share does not
+    change them.
     """
     rows = [
         {

@@ -63,14 +63,12 @@ def test_a_reading_reaches_the_hosts():
     assert four[FAST].options == {"alpha": 20}
     linux, freebsd = (four[p].host(where)["stack"] for p in (HSTCP, TCPW))
     assert linux["delayed_ack"] is False
-    # a quarter of Linux's buffer is overhead; the window is the same for both
+    # a quarter of Linux's buffer is overhead; both have the same window
     assert [s["socket_buffer"] for s in (linux, freebsd)] == [f"{(2 << 20) * 4 // 3} bytes", f"{2 << 20} bytes"]
 
 
 def test_ten_in_a_row_leave_each_other_an_ssthresh():
-    """Behind 200 packets slow start overflows; each later run ends slow start at the ssthresh that an earlier one
-    left.
-    """
+    """Slow start overflows behind 200 packets; each later run ends slow start at the ssthresh cached by an earlier one."""
     where = Plan(reading={"ACKs": "each segment", "window": "2 MiB"})
     batch = run_batch(transfers.scenario(SENDERS[NEWRENO], 200, where), [1])
     times = transfers.completion(batch)
@@ -131,9 +129,7 @@ def test_tcpw_collapses_only_where_the_receive_window_ends_in_a_recovery_without
 
 
 def test_two_tcpw_flows_collapse_in_turn_without_sack_and_share_with_it():
-    """ABSE's filter uses the throughput of each ACK: after an overflow one of the two flows repairs one loss per round
-    trip, for seconds.
-    """
+    """ABSE's filter uses the throughput of each ACK: after an overflow one of the two flows repairs one loss per round trip, for seconds."""
 
     def half_minute(sack: bool) -> list[float]:
         sender = paths.westwood(sack=sack, **FILTERS["each ACK"])
@@ -217,7 +213,7 @@ def test_abse_is_held_against_pairs_and_trains():
 
 
 def test_fast_is_held_against_other_senders_in_the_same_cells():
-    """A correlation that all senders have is no problem of FAST in particular."""
+    """A correlation that all senders have is not a problem of FAST."""
     controls = {name: s for name, s in {**sync.SYNC, **sync.CONTROLS}.items() if s.alone and s.queue < 2}
     assert len(controls) == 4 + 8
 
@@ -245,7 +241,7 @@ def test_shares_are_those_of_the_flows_compared():
         ALABAMA, [(SENDERS[NEWRENO], 1), (SENDERS[FAST], 2)], duration_s=4, record={"goodput_interval": "1 s"}
     )
     batch = run_batch(scenario, [1, 2])
-    assert set(batch.goodput["flow"]) == {0, 1, 2, 3}  # the fourth is the one of other users
+    assert set(batch.goodput["flow"]) == {0, 1, 2, 3}  # the fourth flow belongs to the other users
     found = sharing.shares(batch)
     assert found["flow"].to_list() == [0, 1, 2, 0, 1, 2]
     own = batch.goodput.filter((pl.col("seed") == 1) & (pl.col("flow") == 2))["goodput_bps"].to_list()

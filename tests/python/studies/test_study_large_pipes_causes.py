@@ -1,6 +1,4 @@
-"""Tests why claims of `large-pipes` fail: each test switches one mechanism and leaves the rest of the study
-unchanged.
-"""
+"""Tests of the reasons why claims of `large-pipes` fail: each test switches one mechanism and leaves the rest of the study unchanged."""
 
 from __future__ import annotations
 
@@ -34,9 +32,7 @@ MAIN = Plan()
 
 
 def short_over_long(protocol: str, thinner: int) -> Array:
-    """Return values for round-trip times 1 : 2 on path 1 with rate and queue divided, one per start of the second flow,
-    because nothing else varies.
-    """
+    """Return values for round-trip times 1 : 2 on path 1 with rate and queue divided, one per start of the second flow, which is all that varies."""
     path = replace(ALABAMA, rate_bps=ALABAMA.rate_bps // thinner)
     queue = sharing.QUEUE // thinner
     record = {"goodput_interval": "500 ms"}
@@ -57,13 +53,13 @@ def test_unequal_round_trips_hurt_hstcp_more_than_newreno_only_above_the_window_
     assert ALABAMA.bdp / thinner + sharing.QUEUE // thinner < 38
     wide = short_over_long(HSTCP, 1) / short_over_long(NEWRENO, 1)
     thin = short_over_long(HSTCP, thinner) / short_over_long(NEWRENO, thinner)
-    assert (wide > 1.4).mean() >= 0.75, wide  # a single start may differ: ties decide who loses
+    assert (wide > 1.4).mean() >= 0.75, wide  # a single start may differ, because ties decide which flow loses
     assert np.exp(np.log(wide).mean()) > 1.7, wide
     assert np.exp(np.log(thin).mean()) < 1.25, thin
 
 
 def test_two_hstcp_flows_that_begin_apart_share_after_a_minute():
-    """W18. The flows lack time: the first flow is ahead when a run of 16 s ends, and no longer in the second minute."""
+    """W18. The flows have too little time: the first flow is ahead when a run of 16 s ends, and no longer in the second minute."""
     record = {"goodput_interval": "500 ms"}
     made = paths.scenario(ALABAMA, [(SENDERS[HSTCP], 2)], duration_s=120, stagger_s=1.0, record=record)
     goodput = run_batch(made, [1, 2, 3]).goodput.filter(pl.col("flow") < 2)
@@ -107,7 +103,7 @@ def test_the_short_feedback_and_not_the_cache_makes_newrenos_high_start():
 
 
 def test_newreno_starts_below_fast_and_hstcp_only_where_slow_start_overflows():
-    """W12. Behind a queue that holds the receive window NewReno starts as HSTCP and FAST do."""
+    """W12. Behind a queue that holds the receive window NewReno starts like HSTCP and FAST."""
     deep = replace(CALTECH, queue=1000)
     own, own_deep = first_tenth(CALTECH, NEWRENO)[0], first_tenth(deep, NEWRENO)
     assert own_deep[1] == 0
@@ -139,7 +135,7 @@ def deviations(protocol: str, queue: int, where: Plan = MAIN) -> tuple[float, fl
 
 
 def test_losses_make_runs_deviate_and_those_of_hstcp_more_with_time():
-    """W3, W4. Behind 400 packets nothing is lost. Behind 240 HSTCP and NewReno deviate, and FAST, whose α is 200, still more."""
+    """W3, W4. Behind 400 packets nothing is lost. Behind 240 HSTCP and NewReno deviate, and FAST, whose α is 200, even more."""
     calm, late_calm = deviations(HSTCP, 400)
     loud, late_loud = deviations(HSTCP, 240)
     newreno, _ = deviations(NEWRENO, 240)
@@ -151,9 +147,7 @@ def test_losses_make_runs_deviate_and_those_of_hstcp_more_with_time():
 
 
 def test_alpha_makes_fast_deviate_and_the_want_of_sack_tcpw_less():
-    """W3. They explain why both deviate behind 240 packets in the main reading: completely for FAST, nearly half for
-    TCPW.
-    """
+    """W3. Alpha and the lack of SACK explain why both deviate behind 240 packets in the main reading: completely for FAST, nearly half for TCPW."""
     fast = {alpha: deviations(FAST, 240, Plan(reading={"alpha": alpha}))[0] for alpha in ("200", "100")}
     tcpw = {sack: deviations(TCPW, 240, Plan(reading={"SACK": sack}))[0] for sack in ("off", "on")}
     assert fast["200"] > 4 * fast["100"], fast
@@ -161,7 +155,7 @@ def test_alpha_makes_fast_deviate_and_the_want_of_sack_tcpw_less():
 
 
 def test_in_the_reading_of_all_four_times_tcpw_deviates_most_and_hstcp_more_with_time():
-    """W3 therefore does not change there, and neither does W4, which requires 30 % less."""
+    """W3 and W4 keep their verdicts in this reading; W4 requires 30 % less."""
     where = Plan(reading=TOGETHER)
     found = {p: deviations(p, int(TOGETHER["queue"]), where) for p in PROTOCOLS}
     assert found[TCPW][0] > 1.5 * max(found[p][0] for p in PROTOCOLS if p != TCPW), found

@@ -1,4 +1,4 @@
-"""Tests that no figure contains raw TeX: a logarithmic axis has plain numbers."""
+"""Tests that no figure contains raw TeX: logarithmic axes have plain numbers."""
 
 from __future__ import annotations
 

@@ -38,9 +38,7 @@ BASE = dict.fromkeys(
 
 
 def shares(**lower: float) -> dict[str, pl.DataFrame]:
-    """Return a made-up sweep with every model at its base; `lower` names model, controller and size at which the share
-    is less.
-    """
+    """Return a made-up sweep with every model at its base; `lower` gives the model, controller and size at which the share is smaller."""
     rows = []
     for model in BASE:
         for cc in (PCC, CUBIC):
@@ -133,7 +131,7 @@ def test_windows_hold_what_arithmetic_says():
 
 
 def test_claims_on_windows_of_100_s_are_not_asked_of_short_stretches():
-    """Stretches that are too short are for pictures: they give no verdict."""
+    """Stretches that are too short serve only for pictures and give no verdict."""
 
     def found(stretch: int) -> dict[str, pl.DataFrame]:
         windows = [
@@ -170,7 +168,7 @@ def test_a_flow_without_data_is_refused_by_number():
 
 
 def verdicts(claim, half, tables):
-    """Return the verdicts of the numbers that decide one half of a claim, as the table declares it."""
+    """Return the verdicts on the numbers that decide one half of a claim, as declared in the table."""
     (judged,) = (dict(c.halves)[half].judge(tables) for c in sweep.CHAPTER.claims if c.id == claim)
     return {e.verdict for e in judged.evidence if e.weighs}
 
@@ -188,9 +186,7 @@ def test_claims_see_the_gap_and_its_absence():
 
 
 def test_the_buffer_needed_is_the_smallest_from_which_on_it_suffices():
-    """A size that suffices by chance, followed by a larger one that does not, does not count; if none suffices the
-    value is infinite.
-    """
+    """A size that suffices by chance, followed by a larger one that does not, is ignored; if no size suffices the value is infinite."""
     tables = shares(**{f"{BARE} {CUBIC} {q}": 0.5 for q in (1, 6, 20)}, **{f"{BARE} {PCC} 1": 0.1})
     assert sweep.needed(tables, CUBIC).tolist() == [50.0] * 3
     assert sweep.needed(tables, PCC).tolist() == [6.0] * 3
@@ -218,10 +214,10 @@ def test_hypotheses_are_told_apart_over_all_sizes():
     assert both["cubic_same"]
     slower = hypotheses.judged(shares(**{f"{IDEAL} {c} {q}": 0.5 for c in (PCC, CUBIC) for q in (6, 10, 20)}))
     on_it = {r["model"]: r for r in slower.iter_rows(named=True)}[OFTEN]
-    assert on_it["shallow"] < 0  # a host is compared with its own link: the link's deficit is not the host's
+    assert on_it["shallow"] < 0  # a host is compared with its own link: the link's deficit does not count
     _, listed, _ = hypotheses.answer(tables)
     assert [cell.text for cell in listed.cells[0][:2]] == ["all three", MININET]
-    assert {len(row) for row in listed.cells} <= {4, 5}  # only the first row of a kind has the common part
+    assert {len(row) for row in listed.cells} <= {4, 5}  # only the first row of a kind includes the common part
     assert len(listed.cells) == len(table)
 
 
@@ -230,13 +226,13 @@ def goodput(model, controller, packets, seconds=5):
 
 
 def test_netems_limit_caps_the_rate_and_a_real_queue_does_not():
-    """1.6 Mb/s per packet of the limit: the packets stay for 7.5 ms."""
+    """1.6 Mb/s per packet of the limit, because the packets stay for 7.5 ms."""
     assert goodput(MININET, PCC, 20) < 20 * 1.7e6
     assert goodput(IDEAL, PCC, 20) > 2 * goodput(MININET, PCC, 20)
 
 
 def test_netems_limit_spares_tcp_with_segmentation_offload():
-    """The limit is 30 packets of several segments each, so it holds several times the data."""
+    """The limit is 30 packets of several segments each, so the queue holds several times the data."""
     assert goodput(CUT, CUBIC, 30) < 30 * 1.7e6
     assert goodput(MININET, CUBIC, 30) > 2 * goodput(CUT, CUBIC, 30)
 
@@ -249,7 +245,7 @@ def test_the_testbeds_ticks_cap_pcc_at_the_slots_of_the_queue_and_starve_cubic()
 
 
 def test_one_core_that_is_too_slow_limits_the_rate_and_starves_nobody():
-    """100 us at each end allow at most 5000 packets a second, 58.3 Mb/s, minus what the spinning senders waste."""
+    """100 us at each end allow at most 5000 packets a second, 58.3 Mb/s, minus the time that spinning senders waste."""
     flow = run_batch(testbed.shallow(COSTLY, PCC, 275, 5), [1]).flows.to_dicts()[0]
     assert 0.6 * 58e6 < flow["goodput_bps"] < 58.3e6
     four = run_batch(testbed.wishbone(MEDIUM, PCC, 5), [1])

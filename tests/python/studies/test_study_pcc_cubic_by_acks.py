@@ -1,7 +1,7 @@
 """Tests for CUBIC whose Reno-friendly window grows by ACKs, as in kernels before 2015, for P6 and P12.
 
-A port of the kernel's arithmetic that shares no code with the engine: counting segments it has the built-in
-controller's goodput, counting ACKs less, because a receiver with delayed ACKs acknowledges two segments at once.
+A port of the kernel's arithmetic that shares no code with the engine. Counting segments it has the built-in controller's goodput; counting
+ACKs it has less, because a receiver with delayed ACKs acknowledges two segments at once.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class BySegments(Controller):
 
 
 class ByAcks(BySegments):
-    """CUBIC's update as before 2015."""
+    """CUBIC's update in kernels before 2015."""
 
     by_acks = True
 
@@ -112,7 +112,7 @@ def _mbps(scenario: Scenario, controller: str, seeds: range) -> Any:
     [(2.0, 74 * 0.9707 / 37), pytest.param(0.1, 99 * 0.9707 / 10, marks=pytest.mark.deep)],
 )
 def test_by_acks_it_has_what_the_paper_asks_for(percent: float, published: float):
-    """The paper's ratios apply over PCC, whose share is 99 % at 0.1 % of loss and 74 % at 2 %, in Mb/s."""
+    """The paper's ratios apply to PCC, whose share is 99 % at 0.1 % of loss and 74 % at 2 %, in Mb/s."""
     scenario = paper_lossy.scenario(CUBIC, percent, backwards=True, duration_s=40)
     seeds = range(1, 9)
     built_in, segments, acks = (_mbps(scenario, c, seeds) for c in ("cubic", "custom:segments", "custom:acks"))

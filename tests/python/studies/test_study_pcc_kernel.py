@@ -1,4 +1,4 @@
-"""Tests for the kernel part of the study pcc: what it runs, and that its claims agree with its tables."""
+"""Tests for the kernel part of the study pcc: its runs, and the agreement of its claims with its tables."""
 
 from __future__ import annotations
 

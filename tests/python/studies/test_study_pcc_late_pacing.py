@@ -43,7 +43,7 @@ def test_late_pacing_as_long_as_netems_delay_line_has_its_throughput_and_spares_
     )  # fmt: skip
     assert abs(netem - late) < 3
     assert exact > netem + 40
-    # the host names the processes that wake late, and TCP is not paced: the same run, packet for packet
+    # the host names the processes that wake up late, and TCP is not paced: an equal run, packet for packet
     cubic = [_goodput(crossed.scenario(BARE, host, CUBIC, 20), 5) for host in (EXACT, LATE_10)]
     assert cubic[0] == cubic[1]
 
@@ -134,7 +134,7 @@ def test_machines_are_compared_at_the_sizes_of_the_claim():
 
 
 def test_a_clock_of_1_ms_makes_two_flows_equal_at_once():
-    """Exact departures keep the late flow small: with a clock of 1 ms it has its share within seconds."""
+    """Exact departures keep the late flow small: with a clock of 1 ms it reaches its share within seconds."""
     seconds = {}
     for kind in (pair.BARE, pair.BARE_CLOCK):
         controller, model, jitter = pair.KINDS[kind]

@@ -192,9 +192,7 @@ def test_claims_on_satellites_see_the_factor_and_its_absence():
 
 
 def test_what_runs_with_the_same_seed_have_in_common_leaves_their_ratio():
-    """Runs that vary threefold together have a precise ratio; if one arm has more runs than the other there are no
-    pairs.
-    """
+    """Runs that vary threefold together have a precise ratio; with more runs in one arm than in the other there are no pairs."""
     rows = [
         {"arm": arm.name, "seed": seed, "goodput_bps": near(times * draw, arm.name, seed)}
         for arm, times, seeds in ((PCC, 10.0, 4), (CUBIC, 1.0, 4), (ILLINOIS, 1.0, 3))

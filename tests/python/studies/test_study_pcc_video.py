@@ -14,9 +14,7 @@ HOLDS, FAILS = Verdict.HOLDS, Verdict.FAILS
 
 
 def players(**values: float) -> dict[str, pl.DataFrame]:
-    """Return made-up runs: every metric is 0.1, or 0.05 with FESTIVE; `values` names arm, rule and metric of other
-    values.
-    """
+    """Return made-up runs: every metric is 0.1, or 0.05 with FESTIVE; `values` gives an arm, a rule and a metric other values."""
     rows = []
     for arm in (CUBIC, PCC, PRINTED):
         for rule in RULES:
@@ -42,7 +40,7 @@ def test_claims_hold_or_fail_by_the_numbers():
     assert verdict("V1", players(**{"CUBIC FESTIVE unfairness": 0.07}), much) is FAILS
     assert verdict("V3", players(**{"CUBIC FESTIVE inefficiency": 0.12}), much) is FAILS
     assert verdict("V3", players(**{"CUBIC FESTIVE inefficiency": 0.5})) is FAILS
-    # results over PCC are context there
+    # results over PCC are only context
     assert verdict("V1", players(**{f"{PCC.name} FESTIVE unfairness": 0.5}), much) is HOLDS
     over_pcc = {f"{PCC.name} {rule} {metric}": 0.01 for rule in RULES for metric in METRICS}
     assert verdict("V4", players(**over_pcc)) is HOLDS
@@ -59,7 +57,7 @@ def test_toy_players_by_hand():
     assert numbers == pytest.approx(
         {"inefficiency": 0.8 / 8.8, "unfairness": 0, "instability": 0, "jain": 1, "sd_mbps": 0}, abs=1e-9
     )
-    # one that has 1.2 and 2.2 in turn switches between 1 and 2 every second
+    # a flow that alternates between 1.2 and 2.2 switches between 1 and 2 every second
     restless = steady.copy()
     restless[::2, 0] = 1.2
     numbers = video_traces.measured(restless, 8.8e6, 60)

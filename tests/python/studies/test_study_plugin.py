@@ -134,7 +134,7 @@ def test_a_package_brings_a_study(folder, tmp_path, monkeypatch, capsys):
 
 
 def test_the_library_runs_without_its_studies(tmp_path):
-    """The search for studies imports only the one that was asked for."""
+    """The search for studies imports only the requested one."""
     program = """
 import sys, ackclock
 from ackclock import studies
@@ -191,7 +191,7 @@ def test_a_wrong_program_is_refused_in_one_line(folder, program, said):
 
 
 def test_a_plan_that_cannot_decide_a_claim_is_refused_when_it_is_loaded(folder):
-    """The median of three runs has no interval, however often they are run."""
+    """The median of three runs has no interval, however often they are repeated."""
     table = folder / "study.toml"
     table.write_text(
         "runs = { quick = 4, paper = 20 }\n" + TABLE.replace("more_than = 0,", "more_than = 0, needs = 6,")
@@ -290,7 +290,7 @@ def test_a_new_study_runs(tmp_path):
 
 
 def test_the_new_study_measures_after_its_warm_up(tmp_path):
-    """The study says "from 20 s on"; slow start is before."""
+    """The study says "from 20 s on"; slow start is earlier."""
     study = plugin.load(plugin.new("buffer-sizes", tmp_path))
     tables = study.run(seeds=2, jobs=2).tables
     of = {"controller": "reno", "queue": "1/8 BDP"}
@@ -314,7 +314,7 @@ def test_undecided_claims_get_more_runs_from_a_store(tmp_path, monkeypatch, caps
 
 
 def test_what_a_scale_does_not_ask_is_told_from_what_more_runs_would_decide(folder):
-    """More runs of the scale cannot answer what it leaves open; the other scale can."""
+    """More runs of one scale cannot answer its open claims; the other scale can."""
     study = plugin.load(folder)
     claim = study.claims[0]
     bound = above(0, margin=0.5)
@@ -490,7 +490,7 @@ MEASURES = {"gain": gain, "left": lambda tables: [gain(tables)]}
 
 
 def test_more_runs_are_kept_in_a_store_and_found_there(folder, capsys):
-    """The command runs in a thread of its own, because only one thread may open the store."""
+    """The command runs in a separate thread, because only one thread may open the store."""
     (folder / "study.py").write_text(KEPT)
     command = ["study", "run", f"{folder}/", "--decide", "all", "--within", "0.01", "--jobs", "1"]
     assert main([*command, "--store", str(folder / "store")]) == 0

@@ -1,4 +1,4 @@
-"""Tests for a population of paths: what is drawn, the share on which a sentence holds, and what explains it."""
+"""Tests for a population of paths: the drawn paths, the share on which a sentence holds, and its explanation."""
 
 from __future__ import annotations
 
@@ -113,9 +113,7 @@ def test_a_record_gives_the_same_table():
 
 @pytest.mark.parametrize("fetches", [30, 120])
 def test_rules_that_are_exchanged_at_random_give_hardly_a_path_a_word(fetches):
-    """Each fetch draws which of two rules a value belongs to: there is no difference, and any path that shows one shows
-    it by chance.
-    """
+    """Each fetch draws which of two rules a value belongs to: there is no difference, and any path that shows one does so by chance."""
     rng = np.random.default_rng(84)
     each = []
     for _ in range(400):

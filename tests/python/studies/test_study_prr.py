@@ -145,7 +145,7 @@ def test_every_claim_is_complete():
 
 
 def test_threads_change_no_number_and_progress_runs_to_the_end(result):
-    """With two threads the study makes the same runs."""
+    """The study makes the same runs with two threads."""
     seen: list[float] = []
     one = latency.run(Plan(seeds=SEEDS, jobs=1, progress=lambda _, done: seen.append(done))).tables
     assert one
@@ -251,7 +251,7 @@ def test_findings_name_the_rules_and_what_stays_open(result, page):
 
 
 def test_report_of_the_first_figure(result, page, tmp_path):
-    """The whole page with one figure: each of the others takes half a second."""
+    """The whole page with one figure, because each of the others takes half a second."""
     first, *_ = page.figures
     sections = tuple(replace(s, blocks=tuple(b for b in s.blocks if not isinstance(b, Figure))) for s in page.sections)
     small = replace(page, opening=first, sections=sections)
@@ -310,7 +310,7 @@ def test_a_stall_is_banked_by_prr_alone():
 
 
 def test_bursts_of_losses_lose_as_much_as_single_ones():
-    """Two per cent in total, whatever the length of a burst; a long one hits neighbours."""
+    """Two per cent in total, whatever the length of a burst; a long burst hits neighbours."""
     lost = {}
     for length in burst_loss.LENGTHS:
         batch = run_batch(burst_loss.scenario(LINUX_32, length, 100), range(1, 41))

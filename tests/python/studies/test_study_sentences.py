@@ -1,6 +1,4 @@
-"""Tests that every sentence of a publication has a claim or a reason for having none, and that every claim belongs to a
-sentence or is the study's own.
-"""
+"""Tests that every sentence of a publication has a claim or a reason for having none, and that every claim belongs to a sentence or is the study's own."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ OWN = {
     "prr": {"T10", "T11"},  # the study's own
     "iw10": set(),
     "large-pipes": set(),
-    "pcc": {"F", "P", "V"},  # on papers: the sentences themselves
+    "pcc": {"F", "P", "V"},  # about papers: the sentences themselves
 }
 
 
@@ -50,7 +48,7 @@ CAUSAL = re.compile(r"\b(because|since|due to|owing to|comes? from|thanks to|exp
 
 @pytest.mark.parametrize("name", [*OWN, "slow-start"])
 def test_a_note_says_why_only_beside_an_intervention_or_a_guess(name):
-    """Otherwise it names the study's test that removed the cause."""
+    """Otherwise the note names the study's test that removed the cause."""
     for claim in studies.get(name).claims:
         if CAUSAL.search(claim.note):
             assert claim.causes or claim.guesses or re.search(r"tests? of the study", claim.note), claim.id

@@ -60,7 +60,7 @@ def test_every_arm_is_a_scenario(case):
 
 
 def test_a_small_run_judges_every_claim(monkeypatch):
-    """The values of the verdicts do not matter, so the longest chapters are shortened."""
+    """The verdicts do not matter here, so the longest chapters are shortened."""
     monkeypatch.setattr(exits, "QUEUES", (0.5, 1.0, 4.0))
     monkeypatch.setattr(exits, "ROUND_TRIPS", 20)
     monkeypatch.setattr(causes, "ROUND_TRIPS", 20)

@@ -1,4 +1,4 @@
-"""Tests for a study's table: what a half may say about its measure, and that every part of it is read."""
+"""Tests for a study's table: the keys that a half may give for its measure, and that every key is read."""
 
 import importlib
 import inspect
@@ -59,7 +59,7 @@ direction = { measure = "both" }
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """Make a package of a table, and import its chapter."""
+    """Make a package from a table, and import its chapter."""
     (tmp_path / "madeup").mkdir()
     (tmp_path / "madeup" / "__init__.py").write_text("")
     (tmp_path / "madeup" / "speeds.py").write_text(PROGRAM)

@@ -5,7 +5,7 @@ from ackclock.study import plugin
 
 
 def test_an_error_is_told_by_its_line(tmp_path, capsys):
-    """It is not reported as an error of ours."""
+    """The error is not reported as one of ours."""
     program = plugin.new("mine", tmp_path) / "study.py"
     before, head, after = program.read_text().partition("def run(plan: Plan) -> Data:\n")
     program.write_text(f"{before}{head}    1 / 0\n{after}")

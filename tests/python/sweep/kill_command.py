@@ -3,10 +3,9 @@ remaining files.
 
     python kill_command.py WHAT FOLDER KILLS SEED
 
-WHAT is `study` or `evaluate`. Children are forked from a process that has imported everything and started no thread. A
-folder is used until a child finishes in it; then another one is started. Every other instant is drawn from the time in
-which runs are kept, which is a small part of an evaluation: most of it is reading and drawing. Prints the observations
-as JSON.
+WHAT is `study` or `evaluate`. Children are forked from a process that has imported everything and started no thread. A folder is used until
+a child finishes in it; then another one is started. Every other instant is drawn from the time in which runs are kept, a small part of an
+evaluation, which spends most of its time reading and drawing. Prints the observations as JSON.
 """
 
 from __future__ import annotations
@@ -130,7 +129,7 @@ def finish(pid: int, folder: Path | None = None) -> tuple[float, float, float]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """Return all files that it wrote, by name, without the store's part numbers and times, which vary."""
+    """Return all files that the command wrote, by name, without the store's part numbers and times, which vary."""
     found = sorted(
         path for path in folder.rglob("*") if path.is_file() and "store" not in path.relative_to(folder).parts
     )

@@ -3,7 +3,7 @@
     python kill_sweep.py FOLDER KILLS SEED SEEDS
 
 Children are forked from a process that has imported everything and started no thread, so that a kill costs a quarter of
-a second. When a sweep finishes before enough children were killed, another is started in a new folder. Prints the
+a second. If a sweep finishes before enough children were killed, another is started in a new folder. Prints the
 observations as JSON. The sweep has six cells of SEEDS runs each.
 """
 
@@ -55,7 +55,7 @@ LOOK = os.WEXITED | os.WNOHANG | os.WNOWAIT
 
 
 def child(folder: Path, log: Path) -> None:
-    """Run the sweep until it is killed. Writes down which runs are handed out, and which are made."""
+    """Run the sweep until it is killed. Records which runs are handed out, and which are made."""
     file = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def note(word: str, task: Task, count: int) -> None:
@@ -92,8 +92,7 @@ def session(folder: Path, log: Path, chance: random.Random) -> bool:
     """Run one child; return whether it had to be killed."""
     before = done_keys(folder)
     log.unlink(missing_ok=True)
-    # Most moments lie in the making of runs, counted in runs because a busy machine is slow; some lie in the
-    # preparation.
+    # Most moments fall into the making of runs, counted in runs because a busy machine is slow; some fall into the preparation.
     late, limit = chance.random() < 0.7, 0.25 * chance.random()
     enough = chance.randint(1, 1 + (len(KEYS) - len(before)) // 2) if late else 0
     pid = os.fork()
@@ -128,7 +127,7 @@ def main() -> None:
     killed = sweeps = 0
     found: list[tuple[Path, bool]] = []
     during = 0  # kills that hit a sweep with some runs done and some not
-    # More kills if all of these came before a run was made or after the last one: on a busy machine they come late.
+    # More kills if all of these came before a run was made or after the last one: on a busy machine they are late.
     while killed < kills or not found or (not during and killed < 4 * kills):
         folder, log = place / f"victim-{sweeps}", place / f"log-{sweeps}"
         sweeps += 1

@@ -42,7 +42,7 @@ def sweep(monkeypatch: pytest.MonkeyPatch) -> Sweep:
 
 
 def whole(store: Path, table: pl.DataFrame) -> None:
-    """Check that each run is there once, with the numbers of an undisturbed sweep."""
+    """Check that each run is present once, with the numbers of an undisturbed sweep."""
     keys = pl.read_parquet(store / "data" / "1" / "runs" / "*.parquet")["key"].to_list()
     assert len(keys) == len(set(keys)) == RUNS
     with Store(store) as opened:
@@ -128,7 +128,7 @@ def test_a_store_that_somebody_writes(sweep: Sweep, tmp_path: Path, capsys: pyte
 
 
 def jumping(draw: random.Random) -> Callable[[Callable[[], float]], Callable[[], float]]:
-    """Put clocks forward at any call, as after a sleep of the machine."""
+    """Put clocks forward at any call, as after a suspend of the machine."""
 
     def of(clock: Callable[[], float]) -> Callable[[], float]:
         ahead = 0.0
@@ -144,9 +144,7 @@ def jumping(draw: random.Random) -> Callable[[Callable[[], float]], Callable[[],
 
 
 def test_clocks_that_jump(sweep: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time of day jumps both ways, the other clocks forward only: the table equals that of a quiet sweep, and times
-    are not negative.
-    """
+    """The time of day jumps both ways, the other clocks forward only: the table equals that of an undisturbed sweep, and times are not negative."""
     plain, _ = run_sweep(sweep, tmp_path / "plain", Threads(1))
     draw, day = random.Random(1), time.time
     forward = jumping(draw)
@@ -180,7 +178,7 @@ sys.exit(main(sys.argv[2:]))
 
 
 def outcome(folder: Path) -> dict[str, bytes]:
-    """Return the files of a command, without its store and without files that name a time."""
+    """Return the files of a command, without its store and without files that contain times."""
     from kill_command import files
 
     return files(folder)
@@ -226,9 +224,7 @@ def test_commands_under_clocks_that_jump(undisturbed: dict[str, Path], tmp_path:
 @pytest.mark.long
 @COMMANDS
 def test_two_processes_with_one_store(undisturbed: dict[str, Path], tmp_path: Path, what: str) -> None:
-    """Both start at once: one makes the runs, the other names the store's owner or finds all runs; then both are as if
-    undisturbed.
-    """
+    """Both start at once: one makes the runs, the other names the store's owner or finds all runs; the results are as if undisturbed."""
     folder = tmp_path / what
     command = [sys.executable, "-m", "ackclock", *arguments(what, undisturbed[what].parent, folder)]
     pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
@@ -248,7 +244,7 @@ def test_two_processes_with_one_store(undisturbed: dict[str, Path], tmp_path: Pa
 
 
 def mounted(disk: Path, mount: str, command: list[str], copy: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command with a file system of its own at `disk`; then copy the files that it left."""
+    """Run a command with a separate file system at `disk`, then copy the files that it left."""
     words = " ".join([sys.executable, "-m", "ackclock", *command])
     keep = f"cp -a {disk}/. {copy};" if copy is not None else ""
     script = f"{mount} && {{ {words}; code=$?; {keep} exit $code; }}"
@@ -267,7 +263,7 @@ def refused(done: subprocess.CompletedProcess[str], why: str) -> None:
 @pytest.mark.skipif(not may_mount(), reason="needs a mount namespace")
 @COMMANDS
 def test_commands_on_a_full_disk(undisturbed: dict[str, Path], tmp_path: Path, what: str) -> None:
-    """The disk fills up at any point; with room again, the result is as if it had never been full."""
+    """The disk fills up at any point; once space is free again, the result is as if it had never been full."""
     needed = sum(file.stat().st_size for file in undisturbed[what].rglob("*") if file.is_file()) // 1024
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -286,7 +282,7 @@ def test_commands_on_a_full_disk(undisturbed: dict[str, Path], tmp_path: Path, w
 @pytest.mark.skipif(not may_mount(), reason="needs a mount namespace")
 @COMMANDS
 def test_commands_in_a_folder_that_cannot_be_written(undisturbed: dict[str, Path], tmp_path: Path, what: str) -> None:
-    """The folder is empty, or holds all the runs."""
+    """The folder is empty, or has all the runs."""
     for folder in (tmp_path / "empty", undisturbed[what]):
         folder.mkdir(exist_ok=True)
         before = {file: file.stat().st_mtime_ns for file in folder.rglob("*")}
@@ -298,7 +294,7 @@ def test_commands_in_a_folder_that_cannot_be_written(undisturbed: dict[str, Path
 @pytest.mark.long
 @COMMANDS
 def test_commands_whose_folder_vanishes(undisturbed: dict[str, Path], tmp_path: Path, what: str) -> None:
-    """The folder is moved away as soon as runs are kept: one line; moved back, the command continues."""
+    """The folder is moved away as soon as runs are kept: one line; once it is back, the command continues."""
     folder, away = tmp_path / what, tmp_path / "away"
     command = [sys.executable, "-c", SMALL, *arguments(what, undisturbed[what].parent, folder)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:

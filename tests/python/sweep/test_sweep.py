@@ -190,7 +190,7 @@ def test_rows_are_the_runs(tmp_path):
     assert one["queue_mean_packets"] == alone.links["mean_packets"].max()
     assert one["flows.rtos.max"] == alone.flows["rtos"].max()
     assert one["completion_s"] is None
-    # without us
+    # read with polars alone
     flows = pl.read_parquet(tmp_path / "s/data/1/flows/*.parquet")
     keys = pl.read_parquet(tmp_path / "s/data/1/runs/*.parquet").filter(digest=alone.digest)
     mine = flows.join(keys.select("key"), on="key", how="semi").drop("key", "seed")
@@ -301,7 +301,7 @@ def test_stopped_and_gone_on_with(tmp_path):
 
 @pytest.mark.parametrize(("latest_s", "often_kept"), [(1e9, False), (0.0, True)])
 def test_a_clock_alone_does_not_make_it_keep(tmp_path, monkeypatch, often, latest_s, often_kept):
-    """On a busy machine much time passes for little work: a batch is kept once it is large enough or old enough."""
+    """On a busy machine little work takes much time: a batch is kept once it is large enough or old enough."""
     monkeypatch.setattr("ackclock.sweep.campaign.KEEP_CPU_S", 1e9)
     monkeypatch.setattr("ackclock.sweep.campaign.KEEP_LATEST_S", latest_s)
     commits: list[int] = []
@@ -327,14 +327,14 @@ def test_readers_see_whole_commits_while_it_runs(tmp_path, often):
             if (folder / "sweeps/small/cells.parquet").exists() and (folder / "state.sqlite").exists():
                 try:
                     rows = read(folder, "small").runs
-                except InputError:  # not yet recorded
+                except InputError:  # not recorded yet
                     assert not seen
                     continue
                 assert rows.select("cell", "seed").is_duplicated().sum() == 0
                 seen.append(rows.height)
 
     def patient(task: Task) -> Done:
-        looks = len(seen)  # continue after the reader has looked again
+        looks = len(seen)  # continue after the reader has read again
         for _ in range(200):
             if len(seen) > looks:
                 break
@@ -421,7 +421,7 @@ def test_seeds_are_added_until_the_interval_is_narrow(tmp_path):
     assert status.total == table["n"].sum()
     first = results.runs.filter(cell=0)["seed"].to_list()
     assert first == [7, 9, *range(10, 10 + len(first) - 2)]
-    # the continued sweep keeps what was added
+    # the continued sweep keeps the added runs
     again, status = run_sweep(sweep, tmp_path / "s", Threads(2))
     assert status.found == status.total == results.runs.height
     assert again.runs.equals(results.runs)

@@ -1,4 +1,4 @@
-"""Tests for `--slurm` and `--pbs` on this machine as the batch system: `batch/` replaces its commands."""
+"""Tests for `--slurm` and `--pbs` with this machine as the batch system: `batch/` replaces its commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ackclock.errors import UnavailableError
 from ackclock.sweep import Axis, Sweep, Threads, executors
 from ackclock.sweep import run as run_sweep
 
-if importlib.util.find_spec("dask_jobqueue") is None:  # not imported here: it handles SIGINT itself
+if importlib.util.find_spec("dask_jobqueue") is None:  # not imported here, because it handles SIGINT itself
     pytest.skip("dask-jobqueue is not installed", allow_module_level=True)
 
 ACKCLOCK = [sys.executable, "-m", "ackclock"]
@@ -62,7 +62,7 @@ def grid(folder: Path, seeds: int, duration: str) -> tuple[Path, Sweep]:
 
 
 def check(folder: Path, sweep: Sweep, plain: Path) -> None:
-    """Check that the table equals that of one machine."""
+    """Check that the table equals that of a single machine."""
     table = pl.read_parquet(folder / "sweeps" / "grid" / "table.parquet")
     assert table.equals(run_sweep(sweep, plain, Threads(2))[0].runs)
 
@@ -134,9 +134,7 @@ def test_what_a_batch_system_refuses(batch, tmp_path, monkeypatch):
 def test_a_machine_without_a_batch_system_is_one_line(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The refusal comes before anything is written: dask-jobqueue would put certificates into the current folder, and
-    warn about it.
-    """
+    """The refusal precedes any write: dask-jobqueue would put certificates into the current folder, and warn about it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     with warnings.catch_warnings():

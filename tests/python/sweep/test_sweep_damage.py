@@ -77,7 +77,7 @@ def _data_gone(store: Path) -> None:
 
 
 def _unverified(store: Path) -> None:
-    """The Parquet decoder may end the process at such a file, so an unverified file must not be read."""
+    """The Parquet decoder may end the process on such a file, so an unverified file must not be read."""
     _flipped(store)
     with closing(sqlite3.connect(store / "state.sqlite")) as db, db:
         db.execute("DELETE FROM files")
@@ -158,7 +158,7 @@ def test_a_damaged_database_is_one_line_and_can_be_set_aside(
 def test_twenty_damaged_stores(
     whole: tuple[Path, pl.DataFrame], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A drawn file gets drawn damage: the table is unchanged, and a line names what was made again, if anything was."""
+    """A drawn file gets drawn damage: the table is unchanged, and a line names the runs that were made again, if any."""
     folder, table = whole
     draw = random.Random(1)
     again = 0
@@ -177,7 +177,7 @@ def test_twenty_damaged_stores(
             assert said.count("\n") == 1
             assert str(store) in said
             if not (store / "state.sqlite").is_file() or "no store" in said:
-                shutil.rmtree(store)  # nothing identifies the folder as a store any more: the user has to decide
+                shutil.rmtree(store)  # nothing identifies the folder as a store any more, so the user has to decide
             else:
                 assert main(["sweep", "check", str(store), "--repair"]) == 0
                 assert "is now state.sqlite.damaged-1" in capsys.readouterr().out
@@ -245,7 +245,7 @@ def test_nothing_is_written_through_a_link(whole, tmp_path, monkeypatch, capsys,
     "command", ["sweep resume k.sweep", "sweep run k.toml --out k.sweep", "sweep check k.sweep --repair"]
 )
 def test_a_part_that_the_disk_refuses_is_kept(whole, tmp_path, monkeypatch, capsys, command):
-    """A cable that came loose is no damage: what cannot be read today may be whole tomorrow."""
+    """A loose cable is no damage: data that cannot be read now may be intact later."""
     shutil.copytree(whole[0], tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     before = sorted(Path("k.sweep/data").rglob("*.parquet"))

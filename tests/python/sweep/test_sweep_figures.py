@@ -113,7 +113,7 @@ def test_an_axis_without_a_place_is_told_never_pooled():
     (figure,) = figures.figures(
         found, normalise=False, kinds=["lines"], x="network.bottleneck.rate", by="network.bottleneck.loss.p"
     )
-    # five buffers make panels of a single curve: three delays would make fifteen
+    # five buffers make panels of a single curve; with three delays there would be fifteen
     table = figure.data["lines"]
     assert table["network.bottleneck.delay"].n_unique() == 3
     assert "(bottleneck queue limit 1 BDP)" not in figure.title or table.height == 27
@@ -121,7 +121,7 @@ def test_an_axis_without_a_place_is_told_never_pooled():
     assert dict(look.fixed) == {"axis.2": "1 BDP"}
     assert figure.title.endswith("(queue limit 1 BDP)")
     assert "Only queue limit 1 BDP is shown; --where, --panel and --average choose otherwise." in figure.caption
-    # as the user asks: another value, panels of it, or a mean over it
+    # as the user chooses: another value, panels of it, or a mean over it
     other = figures.figures(found, normalise=False, kinds=["lines"], where=["network.bottleneck.queue.limit=3 BDP"])[0]
     assert "queue limit 3 BDP" in other.title
     with pytest.raises(InputError, match=r'--where network.bottleneck.queue.limit: found "9 BDP"; allowed: 1 BDP'):
@@ -284,7 +284,7 @@ def test_figures_say_of_which_time_their_numbers_are(tmp_path):
 
 
 def test_figures_say_where_the_rates_of_flows_are_of_different_times():
-    """Two flows, the second only in the last half: their rates add up to more than the link's."""
+    """Two flows, the second only in the last half: their rates add up to more than the link's rate."""
     late = [{}, {"start": "1 s"}]
     sweep = grid(RATES)
     sweep = replace(sweep, scenario=sweep.scenario.set_all({"duration": "2 s", "flows": late}))
@@ -295,9 +295,7 @@ def test_figures_say_where_the_rates_of_flows_are_of_different_times():
 
 @pytest.mark.parametrize(("key", "value"), [("start", "1 s"), ("workload", {"kind": "transfer", "bytes": "1 MB"})])
 def test_a_share_of_the_bottleneck_is_of_bytes_in_one_window(key, value):
-    """Rates of two flows at different times add up to 1.2 of the link; their bytes are nine tenths of what it carries
-    in 2 s.
-    """
+    """Rates of two flows at different times add up to 1.2 of the link; their bytes are nine tenths of the link's capacity in 2 s."""
     sweep = grid(RATES)
     sweep = replace(sweep, scenario=sweep.scenario.set_all({"duration": "2 s", "flows": [{}, {key: value}]}))
     carries = [r * 1e6 * 1448 / 1500 for r in (10, 20, 90)]
@@ -312,9 +310,7 @@ def test_a_share_of_the_bottleneck_is_of_bytes_in_one_window(key, value):
 
 
 def test_shares_of_runs_that_come_and_go_are_at_most_one(tmp_path):
-    """Three flows start at different times; read back from the sweep are all flows, the run after the warm-up, and a
-    group.
-    """
+    """Three flows start at different times. All flows, the run after the warm-up, and a group are read back from the sweep."""
     network = {"bottleneck": {"rate": "2 Mbit/s", "delay": "5 ms", "queue": {"kind": "drop-tail", "limit": "2 BDP"}}}
     start = {"kind": "uniform", "low": "200 ms", "high": "1 s"}
     flows = [{"name": "ours", "count": 2, "start": start}, {"name": "theirs", "start": start}]

@@ -1,6 +1,4 @@
-"""Tests for per-flow results in frames, metrics, figures and comparisons of sweeps, and of the message about seeds that
-do not matter.
-"""
+"""Tests for per-flow results in frames, metrics, figures and comparisons of sweeps, and for the message about seeds that do not matter."""
 
 from __future__ import annotations
 
@@ -73,7 +71,7 @@ LINK = {"rate": "10 Mbit/s", "delay": "10 ms", "queue": {"kind": "drop-tail", "l
 PLAIN = Scenario.from_dict(
     {"duration": "3 s", "network": {"bottleneck": LINK}, "flows": [{"congestion_control": "reno"}, {}]}
 )
-"""Scenario with two flows and nothing random."""
+"""Scenario with two flows and no randomness."""
 
 
 def test_own_controller_over_buffers_and_seeds_killed_and_continued(tmp_path, monkeypatch, capsys):
@@ -111,7 +109,7 @@ def test_own_controller_over_buffers_and_seeds_killed_and_continued(tmp_path, mo
     shares = flows.group_by("cell", "seed").agg(pl.col("share").sum(), pl.len())
     assert shares["len"].unique().to_list() == [2]
     assert shares["share"].to_list() == pytest.approx([1.0] * 30)
-    # a run by hand gives the numbers of the frame
+    # a single run gives the numbers of the frame
     scenario = results.sweep.cells[2].scenario
     alone = run(scenario, seed=5)
     kept = flows.filter((pl.col("buffer") == "4 BDP") & (pl.col("seed") == 5))

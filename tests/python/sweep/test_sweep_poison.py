@@ -1,4 +1,4 @@
-"""Tests that a run which ends its process fails alone, after three times; the others are made."""
+"""Tests that a run which ends its process fails alone, after three times; the other runs are made."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_what_died_twice_is_made_apart_and_fails_alone(
     (tmp_path / "k.toml").write_text(SWEEP.replace("seeds = 8", "seeds = 3"))
     store = tmp_path / "k.sweep"
     assert main(["sweep", "run", str(tmp_path / "k.toml"), "--out", str(store), "--jobs", "1"]) == 0
-    with sqlite3.connect(store / "state.sqlite") as db:  # as two killed processes leave it
+    with sqlite3.connect(store / "state.sqlite") as db:  # as left by two killed processes
         db.execute("UPDATE runs SET state = 'running', attempts = 2, part = NULL")
         db.execute("DELETE FROM parts")
     db.close()
@@ -65,7 +65,7 @@ def test_what_died_twice_is_made_apart_and_fails_alone(
 
 
 def test_killed_again_and_again_costs_no_run(tmp_path: Path) -> None:
-    """A process killed from outside is not the run's fault: the run, then made in a process of its own, succeeds."""
+    """A process killed from outside is not the run's fault: the run is then made in a separate process, and succeeds."""
     (tmp_path / "k.toml").write_text(SWEEP.replace("1 s", "15 s").replace("2 Mbit/s", "100 Mbit/s"))
     command = [sys.executable, "-m", "ackclock", "sweep", "run", "k.toml", "--jobs", "1"]
     for _ in range(3):
@@ -107,7 +107,7 @@ def test_a_run_that_takes_too_long_has_failed(tmp_path: Path, capsys: pytest.Cap
     ("given", "found"), [("x", '"x"'), ("", '""'), ("5", '"5"'), ("0 s", '"0 s"'), ("-1 s", '"-1 s"')]
 )
 def test_a_time_limit_is_a_duration(given: str, found: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Given in the file and on the command line."""
+    """Limit given in the file and on the command line."""
     file = tmp_path / "k.toml"
     file.write_text(SWEEP)
     assert main(["sweep", "run", str(file), f"--time-limit={given}"]) == 2

@@ -1,4 +1,4 @@
-"""Tests for addresses without a scheduler, and of schedulers that disappear."""
+"""Tests for addresses without a scheduler, and for schedulers that disappear."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytest.importorskip("distributed")
 SCENARIO = 'duration = "1 s"\n[network]\nbottleneck = { rate = "1 Mbit/s", delay = "5 ms" }\n[[flows]]\n'
 SWEEP = 'name = "k"\nmetrics = ["goodput_bps"]\nseeds = 4\nscenario = "x.toml"\n'
 SOON_S = 25.0
-"""Seconds: the patience below and the interpreter's start, on a busy machine."""
+"""Seconds allowed: the patience below and the interpreter's start, on a busy machine."""
 
 HASTY = "import sys; from ackclock.cli import main; from ackclock.sweep import executors; executors.HANDSHAKE_S = 1.5; sys.exit(main(sys.argv[1:]))"
 """Program that runs the command with a tenth of its patience."""
@@ -142,7 +142,7 @@ def _cluster() -> Iterator[tuple[str, int]]:
 
 
 def test_a_client_that_has_given_up() -> None:
-    """The refusal is one line, also if tasks are sent before the loss of the scheduler is noticed."""
+    """The refusal is one line, even if tasks are sent before the loss of the scheduler is noticed."""
 
     class Closed:
         status = "closed"

@@ -19,7 +19,7 @@ TWO_CPUS = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two CPUs"
 
 
 def busy() -> bool:
-    """Return whether other processes use the CPUs now; the load average would still include the last test."""
+    """Return whether other processes use the CPUs now; the load average would still include the previous test."""
     return psutil.cpu_percent(interval=1.0) * (os.cpu_count() or 1) > 20
 
 
@@ -47,8 +47,8 @@ def grid(seeds: int, duration: str = "1 s", rate: str = "100 Mbit/s") -> Sweep:
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=TWO_CPUS)])
 @pytest.mark.parametrize("rate", ["20 Mbit/s", "100 Mbit/s"])
 def test_ten_thousand_runs_of_a_second_are_nine_tenths_simulation(tmp_path, rate, jobs):
-    # Planning, handing out, keeping and the final table are included. CPU time, which a busy machine changes little,
-    # and on a quiet one wall time.
+    # Planning, handing out, keeping and the final table are included. CPU time, which depends little on the machine's load, and
+    # wall time on an idle machine.
     quiet = not busy()
     run_sweep(grid(1), tmp_path / "libraries-are-loaded", Threads(1))
     started = time.process_time()
@@ -77,8 +77,8 @@ def keep_busy() -> None:
 
 @TWO_CPUS
 def test_two_jobs_are_nearly_twice_as_fast(tmp_path):
-    # Wall time means nothing while others use the CPUs. Each ratio is measured in one order and in the reverse, so that
-    # a gradual change of the machine's speed cancels out.
+    # Wall time means nothing while others use the CPUs. Each ratio is measured in one order and in the reverse, so that a gradual
+    # change of the machine's speed cancels out.
     if busy():
         pytest.skip("the machine is busy")
     sweep = grid(5, "5 s")
@@ -93,8 +93,8 @@ def test_two_jobs_are_nearly_twice_as_fast(tmp_path):
 
 @TWO_CPUS
 def test_two_jobs_are_nearly_twice_as_fast_as_one_beside_a_stranger(tmp_path):
-    # Two virtual CPUs may share a core; then even unrelated processes are not twice as fast as one alone, and the test
-    # above fails. This test shows whether the sweep is the cause.
+    # Two virtual CPUs may share a core. Then even unrelated processes are less than twice as fast as one alone, and the test above
+    # fails. This test shows whether the sweep is the cause.
     if busy():
         pytest.skip("the machine is busy")
     sweep = grid(10, "5 s")
@@ -113,7 +113,7 @@ def test_two_jobs_are_nearly_twice_as_fast_as_one_beside_a_stranger(tmp_path):
 
 @TWO_CPUS
 def test_a_run_costs_no_more_beside_another(tmp_path):
-    # Threads that wait for one another or contend for memory would show here, on a busy machine too.
+    # Threads that wait for one another or contend for memory are detected here, also on a busy machine.
     sweep = grid(4, "5 s")
     found = [
         made(tmp_path / f"2-{i}", sweep, 2).engine_cpu_s / made(tmp_path / f"1-{i}", sweep, 1).engine_cpu_s

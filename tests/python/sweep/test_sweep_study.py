@@ -33,7 +33,7 @@ def slowest(batch) -> pl.DataFrame:
 
 
 def cells(**settings) -> list[Cell]:
-    """Return two cells that keep rows, and one that keeps a summary of them."""
+    """Return two cells that keep rows, and one that keeps a summary of its rows."""
     rows = [
         Cell(scenario=lossy(cc), keys={"arm": cc, "load": n}, stream="s", seeds=12, needs=NEEDS)
         for n, cc in enumerate(("reno", "cubic"))

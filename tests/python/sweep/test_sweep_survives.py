@@ -50,7 +50,7 @@ KILLS = int(os.environ.get("KILLS", "100"))
 
 @pytest.mark.long
 def test_killed_at_a_hundred_random_moments(tmp_path):
-    """The number of kills is KILLS, if the environment sets it."""
+    """The number of kills, from KILLS if the environment sets it."""
     found = killed(tmp_path, KILLS, 50)
     assert found["killed"] == KILLS
     assert found["during"] > KILLS // 2
@@ -78,9 +78,7 @@ def traced(folder: Path) -> tuple[Path, Sweep]:
 
 
 def check_intact(store: Path, sweep: Sweep, folder: Path) -> None:
-    """Check that the sweep is sound and without partial files, and that the continued sweep gives the table of an
-    undisturbed one.
-    """
+    """Check that the sweep is intact and without partial files, and that the continued sweep gives the table of an undisturbed one."""
     assert quick_check(store)
     with Store(store) as opened:
         before = opened.counts("grid")["done"]

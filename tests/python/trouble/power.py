@@ -8,13 +8,13 @@ A command writes into a folder, and every call is recorded (`trouble.c`). Then, 
 | state | on the disk |
 | --- | --- |
 | all | every call of the prefix |
-| without a name | all but one renaming, removal or making of a name that no `fsync` of its folder has confirmed; each of them once |
+| without a name | all but one rename, removal or creation that no `fsync` of its folder has confirmed; each of them once |
 | without bytes | names as they are, but of each file only what an `fsync` of it has confirmed |
 | confirmed | only what is confirmed, names too |
 
 Real file systems allow fewer states: none loses an older name and keeps a newer one of the same folder, but the tests
 try that as well. Each state is laid out and the same command runs again: the final result must equal that of an
-undisturbed command. Visible intermediate states must be whole: a folder marked as a run's is a run, the old one or the
+undisturbed command. Visible intermediate states must be complete: a folder marked as a run's is a run, the old one or the
 new one.
 """
 
@@ -77,7 +77,7 @@ class Disk:
 
     def follow(self, what: str, path: str, other: str, offset: int, data: bytes) -> None:
         if what in "wts" and path not in self.names:
-            return  # a file that has no name any more
+            return  # a file whose name is gone
         match what:
             case "c":
                 self.inodes.append(Inode())
@@ -135,7 +135,7 @@ class Disk:
     @staticmethod
     def _undo(names: Names, change: Change) -> None:
         if names.get(change.path) != change.after and not change.moved:
-            return  # a later change replaced it
+            return  # replaced by a later change
         if change.before is None:
             names.pop(change.path, None)
         else:
@@ -166,9 +166,7 @@ class Losses(Driver):
     """Simulates a series of power losses."""
 
     def lose(self, kind: str, every: int, begin: int, *, older: bool) -> dict[str, Any]:
-        """Lose power every this many calls, from a first one on, over the files of an older command or in an empty
-        folder.
-        """
+        """Lose power every this many calls, starting with a first one, over the files of an older command or in an empty folder."""
         facts = self.facts(kind)
         before: dict[str, str] = {}
         self._clear()

@@ -2,19 +2,19 @@
 clocks or damaged bytes, followed by one undisturbed command. The final files are compared with those of an undisturbed
 command, bit for bit.
 
-    python tools/trouble.py --seed 1 --steps 300         # so many troubles
+    python tools/trouble.py --seed 1 --steps 300         # this many troubles
     python tools/trouble.py --seed 1 --story 17          # one story again
 
 A story depends neither on another story nor on the clock, except for ends drawn in processor time (`end`).
 
 | after each trouble | |
 | --- | --- |
-| exit code | 0 only if all is there as undisturbed; 2, 3, 130 with one line, no traceback, no internal error |
+| exit code | 0 only if the result is complete, as undisturbed; 2, 3, 130 with one line, no traceback, no internal error |
 | files | each whole or absent |
-| stores | sound; no run lost, none that nobody asked for, unless bytes were damaged |
-| processes | none outlives its command, none waits for ever |
+| stores | intact; no run lost, none that was not requested, unless bytes were damaged |
+| processes | none outlives its command, none hangs |
 
-Length: a story, what troubles it and what it is compared with are read together.
+Length: a story, its troubles and its reference are read together.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Mine:
 WALL = re.compile(rb"<dt>wall time</dt>.*")
 """Parts of a study's files that differ between any two runs."""
 VARIES = ("wall_s", "cpu_s")
-"""Columns with times."""
+"""Columns that contain times."""
 
 
 @dataclass(frozen=True)
@@ -149,13 +149,13 @@ class Told:
     wrong: list[str] = field(default_factory=list)
     damaged: bool = False
     unmarked: set[str] = field(default_factory=set)
-    """Parts whose mark was damaged: nothing says any more that they are ours, so they stay."""
+    """Parts whose mark was damaged. Nothing identifies them as ours any more, so they stay."""
     keys: set[str] = field(default_factory=set)
 
 
 def stored(store: Path) -> dict[str, Any]:
-    """Return the runs that a store lists as done, the rows of its tables, and whether it is sound. A process of its own
-    reads them, because Polars starts threads.
+    """Return the runs that a store lists as done, the rows of its tables, and whether it is intact. A separate process reads them, because
+    Polars starts threads.
     """
     import polars as pl
 
@@ -188,9 +188,7 @@ def stored(store: Path) -> dict[str, Any]:
 
 
 def files(folder: Path, store: str) -> dict[str, str]:
-    """Return every file that a command wrote, by name; of a store only its output. `stored` checks the parts of a
-    store.
-    """
+    """Return every file that a command wrote, by name; of a store only its output. `stored` checks the parts of a store."""
     found = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
@@ -206,12 +204,12 @@ def left_over(name: str) -> bool:
 
 
 class Driver:
-    """Tells stories.
+    """Runs stories, and checks their outcome.
 
     Parameters
     ----------
     place
-        A folder for all of it.
+        Folder for all files.
     seed
         Seed of the draws.
     """
@@ -308,9 +306,7 @@ class Driver:
         return told
 
     def _epilogue(self, kind: str, facts: Facts, told: Told) -> None:
-        """Run the command undisturbed. Damaged bytes may be refused, in a line that names the place; then the user
-        removes the file.
-        """
+        """Run the command undisturbed. It may refuse damaged bytes, in a line that names the place; then the user removes the file."""
         for attempt in range(3):
             made = self.machine.begin(self.command(kind), self.inputs)
             made.end()
@@ -358,7 +354,7 @@ class Driver:
             )
 
     def _after(self, kind: str, facts: Facts, told: Told, process: Process, *, killed: bool = False) -> None:
-        """Check what has to hold after a trouble."""
+        """Check the invariants after a trouble."""
         if process.killed:
             told.wrong.append(f"{told.steps[-1]}: it waits for ever; {process.err[-300:]}")
             return
@@ -387,7 +383,7 @@ class Driver:
             told.keys = keys
 
     def _untold(self, process: Process) -> str:
-        """Return what is wrong with the way a command ended."""
+        """Return what is wrong with the exit of a command."""
         line = last_line(process.err)
         if process.code not in (1, 2, 3, 130):
             return f"exit code {process.code}: {process.err[-600:]}"
@@ -441,7 +437,7 @@ def told_to_end(driver: Driver, kind: str, facts: Facts, draw: random.Random, to
 
 
 def failing(driver: Driver, kind: str, facts: Facts, draw: random.Random, told: Told) -> None:
-    """Make one call fail, or all from one on."""
+    """Make one call fail, or all calls from one on."""
     mask = draw.choice([kind_ for kind_ in ERRORS if facts.calls[kind_]])
     error, act = draw.choice(ERRORS[mask]), draw.choice([FAIL, FAIL, FAIL_ALWAYS])
     at = draw.randint(1, facts.calls[mask])
@@ -458,7 +454,7 @@ def failing(driver: Driver, kind: str, facts: Facts, draw: random.Random, told: 
 
 
 def full_disk(driver: Driver, kind: str, facts: Facts, draw: random.Random, told: Told) -> None:
-    """Leave little room on the disk, and some more afterwards."""
+    """Leave little space on the disk, and free some more afterwards."""
     needed = sum(path.stat().st_size for path in driver.out.rglob("*") if path.is_file())
     room = int(2 ** draw.uniform(12, 20.5))
     told.steps.append(f"{kind}: a disk with {room:,} bytes left, {needed:,} there")

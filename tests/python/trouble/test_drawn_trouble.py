@@ -1,5 +1,5 @@
-"""Tests for commands in trouble (`stories.py`), writers whose system calls fail, and power losses (`power.py`): a few
-here, hundreds in `make soak`.
+"""Tests for commands in trouble (`stories.py`), writers whose system calls fail, and power losses (`power.py`): a few cases here, hundreds
+in `make soak`.
 """
 
 from __future__ import annotations
@@ -53,9 +53,7 @@ def test_hundreds_of_troubles() -> None:
 @pytest.mark.promise("P46")
 @pytest.mark.long
 def test_two_hundred_failing_calls_of_writers() -> None:
-    """Call, number and error are drawn; the command reports it in a line or continues, and the next one finds
-    everything that it needs.
-    """
+    """Call, number and error are drawn. The command reports the error in a line or continues, and the next command finds everything that it needs."""
     told = trouble("--seed", SEED, "--steps", "220", "--only", "failing call")
     assert told["counts"]["failed calls"] >= 150
 

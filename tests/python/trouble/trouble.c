@@ -1,9 +1,9 @@
-/* Trouble for the system calls of a process, told ahead of time: preloaded, it stands between a program and the C library.
+/* Planned trouble for the system calls of a process: a preloaded library between a program and the C library.
 
    Only calls below one folder count. `trouble_arm` maps a page that a driver shares (struct plan below); the process and its
-   forks count together. At call `at` it acts: ends the process, sends it a signal, or lets the call fail. Independent of that it moves
-   the time of day, and writes down what is written: the journal from which `power.py` makes what a disk may hold after a loss of
-   power. */
+   forks count together. At call `at` it acts: it ends the process, sends it a signal, or makes the call fail. Independently it moves
+   the time of day, and records all writes in a journal. `power.py` derives the possible contents of a disk after a power loss from
+   it. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -28,17 +28,17 @@ enum act { NOTHING, SIGNAL, FAIL, FAIL_ALWAYS, SHORT };
 
 struct plan {
     char folder[1024];
-    int64_t mask, at, act, value; /* kinds that count; the call to act at, from 1; what to do; signal or errno */
+    int64_t mask, at, act, value; /* kinds that count; number of the call to act at, from 1; action; signal or errno */
     int64_t counted;              /* calls so far */
-    int64_t acted;                /* 1 + kind of the call that was acted at */
-    int64_t clock_seed;           /* 0: clocks are left alone */
+    int64_t acted;                /* 1 + kind of the call at which it acted */
+    int64_t clock_seed;           /* 0: clocks are unchanged */
     int64_t journal;              /* descriptor; 0: none */
     int64_t clock_reads;
-    int64_t each[10];             /* calls of each kind, whether they count or not */
+    int64_t each[10];             /* calls of each kind, including those that do not count */
 };
 
 static struct plan *plan;
-static __thread int within; /* calls of ours do not count */
+static __thread int within; /* our own calls do not count */
 
 #define REAL(name) \
     static __typeof__(name) *real; \
@@ -88,7 +88,7 @@ static int of_name(int dir, const char *name, char *path)
     return n < PATH_MAX && below(path);
 }
 
-/* Whether the call continues. */
+/* Count the call, and act on it if its turn has come; return whether the call continues. */
 static int goes_on(enum kind kind)
 {
     __atomic_add_fetch(&plan->each[__builtin_ctz(kind)], 1, __ATOMIC_SEQ_CST);
@@ -119,7 +119,7 @@ static void note(char what, const char *path, const char *other, int64_t offset,
     } head = {(uint32_t)what, (uint32_t)strlen(path), (uint32_t)strlen(other), 0, offset, data ? size : 0};
     struct iovec parts[] = {{&head, sizeof head}, {(void *)path, head.path}, {(void *)other, head.other}, {(void *)data, head.size}};
     int saved = errno;
-    (void)!syscall(SYS_writev, (int)plan->journal, parts, 4); /* one call: nothing of others stands between */
+    (void)!syscall(SYS_writev, (int)plan->journal, parts, 4); /* a single call, so that entries of other processes do not interleave */
     errno = saved;
 }
 
@@ -193,7 +193,7 @@ ssize_t writev(int fd, const struct iovec *parts, int count)
 {
     char path[PATH_MAX];
     if (!plan || within || !of_fd(fd, path)) return syscall(SYS_writev, fd, parts, count);
-    for (int i = 0; i < count; i++) /* a write may always take less than it was given */
+    for (int i = 0; i < count; i++) /* a write may always be partial */
         if (parts[i].iov_len) return put(fd, parts[i].iov_base, parts[i].iov_len, -1);
     return 0;
 }
@@ -202,7 +202,7 @@ ssize_t copy_file_range(int from, off64_t *a, int to, off64_t *b, size_t size, u
 {
     char path[PATH_MAX];
     if (plan && !within && of_fd(to, path)) {
-        errno = EXDEV; /* then it is copied by writes, which are seen */
+        errno = EXDEV; /* the caller then copies with writes, which are intercepted */
         return -1;
     }
     return syscall(SYS_copy_file_range, from, a, to, b, size, flags);
@@ -291,7 +291,7 @@ int flock(int fd, int how)
     return (int)syscall(SYS_flock, fd, how);
 }
 
-/* The time of day, which administrators and time servers set: at each look it may have jumped, by up to 30 years, both ways. */
+/* The time of day, which administrators and time servers set: it may jump at each reading, by up to 30 years, both ways. */
 static int64_t jump(void)
 {
     static const int64_t years[] = {0, 0, 0, 1, -1, 30, -30, 0};

@@ -2,9 +2,9 @@
 disturb.
 
 `trouble.c` intercepts calls to the C library. It counts the calls below one folder; at a given one the process ends,
-gets a signal, or the call fails. So an end comes at the same place each time, unlike an end at an instant of the clock.
+gets a signal, or the call fails. So a process ends at the same place each time, unlike one that ends at a clock time.
 
-The driver has to be started with the library preloaded: `again` does that, in a mount namespace of its own where the system allows one.
+The driver has to be started with the library preloaded: `again` does that, in a new mount namespace if the system allows one.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Plan(ctypes.Structure):
 
 
 def built(place: Path) -> Path:
-    """The library, compiled.
+    """Return the compiled library.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def built(place: Path) -> Path:
 
 
 def may_mount() -> bool:
-    """Return whether a program may have a mount namespace of its own."""
+    """Return whether a program may create a mount namespace."""
     done = subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True, check=False)
     return done.returncode == 0
 
@@ -256,7 +256,7 @@ class Machine:
         ]
 
     def asked(self, question: Callable[[], Any]) -> Any:
-        """Return a function's result from a process of its own: this one must not start a thread."""
+        """Return a function's result from a separate process, because this one must not start a thread."""
         answer, word = os.pipe()
         pid = os.fork()
         if pid == 0:

@@ -1,12 +1,12 @@
-//! Sequences of hooks drawn from the contract's table: every permitted successor of a hook follows it once.
-//! Calls that a sender would not make in its present state are left out; what it began, it ends.
+//! Random hook sequences drawn from the contract's table of permitted successors. Calls that a sender would not make in
+//! its current state are skipped, and every event that was started is completed.
 
 use super::*;
 use crate::controller::{Hook, HOOKS};
 
-/// Calls of a sequence.
+/// Number of calls in a sequence.
 const CALLS: u32 = 400;
-/// Weight of an ACK among the events that may begin.
+/// Weight of an ACK among the events that may start.
 const ACKS: u32 = 12;
 
 /// State of one event between its hooks.
@@ -14,25 +14,25 @@ const ACKS: u32 = 12;
 struct Event {
     before: Option<Hook>,
     ack: Option<AckSample>,
-    /// The event is a strike of the retransmission timer.
+    /// The event is an expiry of the retransmission timer.
     timer: bool,
-    /// Next state, of which the controller has to be notified.
+    /// State that must still be reported to the controller by `on_state`.
     owed: Option<CaState>,
-    /// Answer to the last question.
+    /// Answer of the last `on_ecn` or `reduces`.
     yes: bool,
-    /// A reduction was requested.
+    /// The target window was requested; `min_cwnd` or `on_rto` must follow.
     asked: bool,
 }
 
 impl<C: CongestionControl> Path<C> {
-    /// Hooks in orders that the table allows, from the opening of the connection on.
+    /// Call hooks in orders that the table allows, starting with the opening of the connection.
     pub(super) fn run_drawn(mut self) -> Result<(), Violation> {
         let (mut event, mut started) = (Event::default(), false);
         for step in 0..CALLS {
             self.at.1 = step;
             let mut due: Vec<Hook> = HOOKS.iter().filter(|row| row.is_event).map(|row| row.hook).collect();
             due.retain(|&hook| hook.may_follow(event.before) && self.is_due(hook, &event, started));
-            // an event may end when everything that it began has ended
+            // an event may end once the reduction and the state change that it started are complete
             let may_end = event.before.is_some() && started && event.owed.is_none() && !event.asked;
             let begins = event.before.is_none() && due.contains(&Hook::on_sample);
             let more = if begins { ACKS } else { u32::from(may_end || due.is_empty()) };
@@ -67,7 +67,7 @@ impl<C: CongestionControl> Path<C> {
                 Hook::ssthresh => match event.before {
                     Some(Hook::on_timer) => true,
                     Some(Hook::reduces) => event.yes,
-                    None => self.state <= CaState::Cwr, // a timer of loss detection's strikes
+                    None => self.state <= CaState::Cwr, // loss detection by a timer
                     _ => {
                         settled
                             && event.ack.is_some_and(|ack| ack.newly_lost > 0)
@@ -82,7 +82,7 @@ impl<C: CongestionControl> Path<C> {
                 Hook::on_ecn => settled && event.ack.is_some_and(|ack| ack.ece) && self.state <= CaState::Cwr,
                 Hook::on_totals => self.needs.keeps_rates(),
                 Hook::on_lost => {
-                    let shown = event.ack.is_none_or(|ack| ack.newly_lost > 0); // an ACK shows losses, or a timer finds them
+                    let shown = event.ack.is_none_or(|ack| ack.newly_lost > 0); // losses are detected by an ACK or by a timer
                     self.needs.losses && shown && settled && self.state <= CaState::Cwr
                 }
                 Hook::on_repaired => self.needs.losses && self.state <= CaState::Disorder,
@@ -182,7 +182,7 @@ impl<C: CongestionControl> Path<C> {
             Hook::on_ack => {
                 let ack = event.ack.expect("invariant: an ACK");
                 self.cc.on_ack(&mut self.window, &ack);
-                // two segments are the minimum of a target, and not growth
+                // 2 is the minimum target window; rising to it is not growth
                 if !ack.cwnd_limited && !self.needs.unlimited && self.window.cwnd > before.max(2) {
                     let found = format!("cwnd rose from {before} to {}", self.window.cwnd);
                     return Err(self.broken("application-limited", name, found));
@@ -214,7 +214,7 @@ impl<C: CongestionControl> Path<C> {
     }
 }
 
-/// Arguments for hooks that need no special ones, one for each type.
+/// Argument values for hooks without special treatment, one value for each type.
 struct Story {
     now: Time,
     span: Span,
@@ -226,7 +226,7 @@ struct Story {
     ack: AckSample,
 }
 
-/// Argument that comes from the story and returns to the sender.
+/// Hook argument taken from the story; `back` returns it to the sender after the call.
 trait Drawn<'a>: Sized {
     type Kept;
     fn keep(story: &Story) -> Self::Kept;
@@ -283,7 +283,7 @@ macro_rules! told {
         itself { $($itself:tt)* }
     ) => {
         impl<C: CongestionControl> Path<C> {
-            /// Call a hook with arguments drawn for their types.
+            /// Call a hook with default arguments of the right types.
             fn tell(&mut self, hook: Hook, event: &Event) {
                 let story = Story {
                     now: self.now,

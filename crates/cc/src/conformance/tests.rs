@@ -52,7 +52,7 @@ fn every_hook_is_called_in_an_order_that_the_table_allows() {
             _ => true,
         };
         for row in HOOKS.iter().filter(|row| row.is_event) {
-            // DCTCP and similar controllers answer a mark with "no", others with "yes"
+            // Controllers such as DCTCP answer a mark with false, others with true.
             let free = row.hook == Hook::ssthresh_for_mark;
             assert!(free || heard.has(row.hook) == expected(row.hook), "{}: {}", entry.name, row.name);
         }
@@ -152,14 +152,14 @@ fn a_window_that_any_hook_breaks_is_noticed() {
         let has_window = told.iter().any(|(name, _)| *name == "window") || row.name == "min_cwnd";
         if has_window {
             let broken = check(|| Breaks(row.name), || true).expect_err(row.name);
-            // at timeouts the sender sets the window itself
+            // the sender itself sets the window at a timeout
             assert!(["window", "undo", "reduction"].contains(&broken.rule), "{}: {broken}", row.name);
         }
     }
 }
 
-/// Own controller that loses a segment of its window with each ACK of recovery, or gains one, and answers an
-/// undo with a window.
+/// User-defined controller that changes its window by a fixed number of segments with each ACK of recovery and answers
+/// an undo with the given window.
 struct Undoes(i32, fn(&Window) -> u32);
 
 impl CongestionControl for Undoes {
@@ -179,8 +179,8 @@ impl CongestionControl for Undoes {
     }
 }
 
-/// A window that grew during the mistake may go back to where it was (Google's BBRv3), and one that shrank may stay (BBR), but no undo is
-/// a reduction of its own.
+/// An undo may restore a window that has grown during the spurious recovery (Google's BBRv3) or keep one that has
+/// shrunk (BBR), but it must not reduce the window itself.
 #[test]
 fn an_undo_gives_back_what_was_there_before_or_leaves_what_there_is() {
     for by in [-1, 1] {
@@ -192,8 +192,7 @@ fn an_undo_gives_back_what_was_there_before_or_leaves_what_there_is() {
     }
 }
 
-/// Reno that records the flags of delivery-rate samples: for each of three, whether it was false and whether
-/// it was true.
+/// Reno that records three flags of the delivery-rate samples: for each, whether it was ever false and ever true.
 struct Notes(std::sync::Arc<std::sync::Mutex<[[bool; 2]; 3]>>);
 
 impl CongestionControl for Notes {
@@ -222,7 +221,7 @@ fn what_a_sample_of_the_rate_says_is_said_both_ways() {
     assert_eq!(*seen.lock().expect("whole"), [[true; 2]; 3]);
 }
 
-/// A controller whose copy forgets.
+/// A controller whose copy loses its state.
 #[derive(Clone)]
 struct Forgets(u32);
 
@@ -249,7 +248,7 @@ fn a_copy_that_is_none_is_noticed_and_built_in_controllers_are_copied() {
     }
 }
 
-/// Wide windows, up to the widest: in a build with overflow checks, no sum or product leaves its type.
+/// Windows up to the largest `u32`: in a build with overflow checks, no sum or product overflows.
 #[test]
 fn no_arithmetic_overflows_at_wide_windows() {
     const WIDE: [u32; 9] =
@@ -264,7 +263,7 @@ fn no_arithmetic_overflows_at_wide_windows() {
 }
 
 impl<C: CongestionControl> Path<C> {
-    /// ACKs of few and of many segments, losses, marks and timeouts, each with a window as wide as at first.
+    /// Play ACKs of few and many segments, losses, marks and timeouts, resetting the window to `cwnd` before each step.
     fn run_wide(&mut self, cwnd: u32) -> Result<(), Violation> {
         self.window.cwnd_clamp = u32::MAX;
         self.begin()?;

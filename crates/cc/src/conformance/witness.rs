@@ -1,5 +1,5 @@
-//! A controller in front of another that records the hooks called: whether all were, and in an order that the
-//! table allows.
+//! Wrapper that records the hooks called on a controller, to check that all are called and in an order that the table
+//! allows.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,7 +22,8 @@ impl Heard {
         self.calls.iter().any(|&(known, _)| known == hook)
     }
 
-    /// Calls that followed on another one, neither right after it nor as the beginning of an event, that the table does not allow.
+    /// Pairs of successive calls that the table forbids: the second hook neither may follow the first nor may begin an
+    /// event.
     pub fn illegal(&self) -> Vec<String> {
         let allowed = |before: &Option<Hook>, hook: &Hook| hook.may_follow(*before) || hook.may_follow(None);
         let broken = self.orders.iter().filter(|(before, hook)| !allowed(before, hook));
@@ -40,7 +41,7 @@ impl Heard {
     }
 }
 
-/// A controller in front of another one, whose calls it records.
+/// Wrapper that records the calls to its inner controller.
 pub struct Witness<C> {
     inner: C,
     before: Option<Hook>,
@@ -48,7 +49,7 @@ pub struct Witness<C> {
 }
 
 impl<C> Witness<C> {
-    /// Return a witness in front of `inner` that writes to `heard`.
+    /// Return a witness in front of `inner` that records into `heard`.
     pub fn new(inner: C, heard: &Arc<Mutex<Heard>>) -> Witness<C> {
         Witness { inner, before: None, heard: heard.clone() }
     }

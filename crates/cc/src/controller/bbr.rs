@@ -1,8 +1,8 @@
-//! BBR, version 1: a model of the path (greatest delivery rate of ten rounds, least RTT of ten seconds) sets pacing rate
-//! and window; losses hardly count.
+//! BBR, version 1: a model of the path (maximum delivery rate over ten rounds, minimum RTT over ten seconds) sets the
+//! pacing rate and the window; losses have little influence.
 //!
 //! Sources: Cardwell et al., "BBR: congestion-based congestion control" (ACM Queue 2016); integer arithmetic of Linux
-//! `tcp_bbr`. Rates are segments per us, times 2^24; gains are in 1/256.
+//! `tcp_bbr`. Rates are in segments per us times 2^24, gains in 1/256.
 //!
 //! | idea | file |
 //! |---|---|
@@ -46,11 +46,11 @@ enum Mode {
 #[derive(Clone, Debug)]
 pub struct Bbr {
     mode: Mode,
-    /// Gain of the pacing rate in this mode, in 1/256.
+    /// Gain of the pacing rate in the current mode, in 1/256.
     pacing_gain: u64,
     cwnd_gain: u64,
     rounds: Rounds,
-    /// Greatest delivery rate of ten rounds, segments per us times 2^24.
+    /// Maximum delivery rate over ten rounds, segments per us times 2^24.
     bw: RunningMax,
     long_term: LongTerm,
     /// Counters of the connection at the last ACK or timeout.
@@ -58,22 +58,22 @@ pub struct Bbr {
     aggregation: Aggregation,
     full_pipe: FullPipe,
     rtt: MinRtt,
-    /// Phase of ProbeBW, and its beginning.
+    /// Current phase of ProbeBW and its start.
     cycle_idx: usize,
     cycle_stamp: Time,
-    /// First round of recovery: transmissions equal deliveries.
+    /// In the first round of recovery, as many segments are sent as are delivered.
     packet_conservation: bool,
     /// Congestion state at the last ACK.
     prev_state: CaState,
-    /// cwnd to return to after recovery or ProbeRTT.
+    /// cwnd to restore after recovery or ProbeRTT.
     prior_cwnd: u32,
-    /// No segment delivered yet since the flow was idle.
+    /// Set when an idle flow starts to send again, until a segment is delivered.
     idle_restart: bool,
-    /// The pacing rate rests on a measured RTT, no longer on the guess of 1 ms.
+    /// The pacing rate is based on a measured RTT rather than on the initial guess of 1 ms.
     has_seen_rtt: bool,
-    /// Payload of a segment, bytes; only for the trace.
+    /// Payload of a segment, bytes; used only for the trace.
     smss: u32,
-    /// Pacing rate, and the burst at that rate.
+    /// Cached pacing rate and its burst size in segments.
     burst: Cell<(u64, u32)>,
     stream: Stream,
 }
@@ -108,7 +108,7 @@ impl Default for Bbr {
 }
 
 impl Bbr {
-    /// Set the counters to their values at this ACK; those of a sample are the connection's.
+    /// Update the counters for this ACK. A rate sample carries the connection's exact totals.
     #[inline]
     fn count(&mut self, ack: &AckSample) {
         self.totals.delivered += u64::from(ack.delivered);
@@ -122,7 +122,7 @@ impl Bbr {
         self.rounds.delivered = self.totals.delivered;
     }
 
-    /// Linux `bbr_save_cwnd`: cwnd as it was before recovery or ProbeRTT, or the greatest since.
+    /// Linux `bbr_save_cwnd`: store cwnd before recovery or ProbeRTT, or its maximum since.
     fn save_cwnd(&mut self, cwnd: u32) {
         self.prior_cwnd = match self.prev_state < CaState::Recovery && self.mode != Mode::ProbeRtt {
             true => cwnd,
@@ -146,13 +146,13 @@ impl CongestionControl for Bbr {
 
     fn on_ack(&mut self, _window: &mut Window, _ack: &AckSample) {}
 
-    /// Linux `bbr_ssthresh`: recovery begins, cwnd is saved and not reduced to a threshold.
+    /// Linux `bbr_ssthresh`: recovery begins; cwnd is saved and not reduced to a threshold.
     fn ssthresh(&mut self, window: &Window, _in_flight: u32) -> u32 {
         self.save_cwnd(window.cwnd);
         window.ssthresh
     }
 
-    /// Linux `bbr_main`: the model, then everything that follows from it.
+    /// Linux `bbr_main`: update the model, then everything derived from it.
     fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
         self.count(ack);
         self.smss = ack.smss;
@@ -167,13 +167,13 @@ impl CongestionControl for Bbr {
         self.set_cwnd(window, ack);
     }
 
-    /// Linux `bbr_set_state`: after an RTO, search for a full pipe again.
+    /// Linux `bbr_set_state`: after an RTO, search for the full pipe again.
     fn on_state(&mut self, _window: &mut Window, state: CaState, _now: Time) {
         if state == CaState::Loss {
             self.prev_state = CaState::Loss;
             self.full_pipe.bw = 0;
             self.rounds.round_start = true;
-            self.sample_long_term(true, false); // a timeout is a loss
+            self.sample_long_term(true, false); // a timeout counts as a loss
         }
     }
 
@@ -190,7 +190,7 @@ impl CongestionControl for Bbr {
         window.cwnd
     }
 
-    /// Linux `bbr_cwnd_event`: after idle time the rate is known, so pacing continues at it.
+    /// Linux `bbr_cwnd_event`: after an idle period, pacing resumes at the estimated rate.
     fn on_tx_start(&mut self, window: &mut Window, now: Time, idle: Span, _snd_nxt: u64) {
         if idle == Span::ZERO {
             return;
@@ -205,7 +205,7 @@ impl CongestionControl for Bbr {
         }
     }
 
-    /// Rates of ProbeRTT say nothing about the path (Linux sets `app_limited`).
+    /// Rate samples taken in ProbeRTT do not reflect the path's capacity (Linux sets `app_limited`).
     fn holds_back(&mut self) -> bool {
         self.rtt.looking
     }

@@ -1,23 +1,24 @@
-//! BBR, version 3: the model of version 1, bounded by losses. Long-term and short-term limits say what may be in flight,
-//! and the size and spacing of probes leave room for loss-based flows.
+//! BBR, version 3: the model of version 1, bounded by losses. Long-term and short-term bounds limit the volume in
+//! flight, and the size and spacing of probes allow coexistence with loss-based flows.
 //!
-//! Source: draft-ietf-ccwg-bbr §2 (variables and constants) and §5 (algorithm). Names are the draft's; its functions stand
-//! at ours. The arithmetic is that of Linux's integers: rates are segments per us times 2^24, times us, volumes whole
-//! segments, gains and shares fractions. So what is compared with cwnd can be reached by it.
+//! Source: draft-ietf-ccwg-bbr §2 (variables and constants) and §5 (algorithm). Names are the draft's; comments give
+//! the draft's name of each function. The arithmetic uses integers as in Linux: rates in segments per us times 2^24,
+//! times in us, volumes in whole segments, gains and shares as fractions. Every volume that is compared with cwnd can
+//! therefore be reached by cwnd.
 //!
 //! | idea | file | draft |
 //! |---|---|---|
-//! | the model: rounds, rate, bounds learnt from losses, ACK aggregation | `model.rs` | §5.5.1-5.5.4, §5.5.9, §5.5.10 |
+//! | model: rounds, rate, bounds derived from losses, ACK aggregation | `model.rs` | §5.5.1-5.5.4, §5.5.9, §5.5.10 |
 //! | Startup and Drain: when the pipe is full | `startup.rs` | §5.3.1, §5.3.2 |
 //! | ProbeBW: down, cruise, refill, up | `probe_bw.rs` | §5.3.3, §5.5.10 |
-//! | ProbeRTT and the least RTT | `probe_rtt.rs` | §5.3.4, §5.5.5 |
+//! | ProbeRTT and the minimum RTT | `probe_rtt.rs` | §5.3.4, §5.5.5 |
 //! | gains, pacing rate, cwnd | `gains.rs` | §5.6 |
-//! | what marks teach | `ecn.rs` | none |
-//! | each segment as it is marked lost | `losses.rs` | §5.5.10.2 |
-//! | the draft's numbers, and those of Google's kernel | `flavour.rs` | §2 |
-//! | the order in which that kernel does it | `kernel.rs` | none |
+//! | reactions to ECN marks | `ecn.rs` | none |
+//! | handling of each segment marked lost | `losses.rs` | §5.5.10.2 |
+//! | constants of the draft and of Google's kernel | `flavour.rs` | §2 |
+//! | order of operations in that kernel | `kernel.rs` | none |
 //!
-//! Differs: a loss event of Startup is an ACK that shows losses.
+//! Differs: in Startup, an ACK that reports losses is one loss event.
 
 mod ecn;
 mod flavour;
@@ -44,9 +45,9 @@ use self::startup::FullPipe;
 use super::{AckSample, CongestionControl, Needs, RateSample};
 use crate::window::Window;
 
-/// Largest initial window that is stored, segments (Linux: seven bits).
+/// Maximum initial window that is stored, segments (Linux: seven bits).
 const MOST_FIRST_CWND: u32 = 0x7f;
-/// No bound of a volume, and of a rate.
+/// Values for an absent bound of a volume and of a rate.
 const UNBOUNDED: u32 = u32::MAX;
 const NO_RATE: u64 = u64::MAX;
 
@@ -65,11 +66,11 @@ pub struct Bbr3 {
     flavour: Flavour,
     c: &'static Constants,
     state: State,
-    /// BBR.pacing_gain and BBR.cwnd_gain of the state.
+    /// BBR.pacing_gain and BBR.cwnd_gain of the current state.
     pacing_gain: Ratio,
     cwnd_gain: Ratio,
     rounds: Rounds,
-    /// BBR.MaxBwFilter (§5.5.3): the greatest rate of this probing cycle and of the one before.
+    /// BBR.MaxBwFilter (§5.5.3): maximum rates of the current and of the previous probing cycle.
     bw_filter: [u64; 2],
     bounds: Bounds,
     aggregation: Aggregation,
@@ -80,22 +81,22 @@ pub struct Bbr3 {
     rtt: MinRtt,
     /// BBR.prior_cwnd: the cwnd to restore after recovery or ProbeRTT.
     prior_cwnd: u32,
-    /// The initial window.
+    /// Initial window, segments.
     first_cwnd: u32,
     /// Congestion state at the last ACK.
     prev_state: CaState,
-    /// BBR.idle_restart: no segment delivered yet since the flow was idle (§5.4).
+    /// BBR.idle_restart: set when an idle flow starts to send again, until a segment is delivered (§5.4).
     idle_restart: bool,
-    /// The window has the size that the model requires (Linux `try_fast_path`).
+    /// The window has reached the size given by the model (Linux `try_fast_path`).
     settled: bool,
-    /// The pacing rate no longer rests on the guess of an RTT of 1 ms (§5.6.2).
+    /// The pacing rate is based on a measured RTT rather than on the initial guess of 1 ms (§5.6.2).
     has_seen_rtt: bool,
-    /// Payload of a segment, bytes; only for the trace.
+    /// Payload of a segment, bytes; used only for the trace.
     smss: u32,
     stream: Stream,
 }
 
-/// State before a loss, for the undo (BBRSaveStateUponLoss).
+/// State before a loss, restored by an undo (BBRSaveStateUponLoss).
 #[derive(Clone, Copy, Debug)]
 struct Undo {
     state: State,
@@ -106,7 +107,7 @@ struct Undo {
 }
 
 impl Bbr3 {
-    /// Parameters from the scenario.
+    /// Create the controller with the parameters of a scenario.
     pub(super) fn new(options: &Bbr3Options) -> Bbr3 {
         let c = options.flavour.constants();
         let (pacing_gain, cwnd_gain) = State::Startup.gains(c);
@@ -142,13 +143,13 @@ impl Bbr3 {
         }
     }
 
-    /// BBRSaveCwnd: cwnd as it was before recovery or ProbeRTT, or the greatest since.
+    /// BBRSaveCwnd: store cwnd before recovery or ProbeRTT, or its maximum since.
     fn save_cwnd(&mut self, cwnd: u32) {
         let steady = self.prev_state < CaState::Recovery && self.state != State::ProbeRtt;
         self.prior_cwnd = if steady { cwnd } else { self.prior_cwnd.max(cwnd) };
     }
 
-    /// BBRUpdateModelAndState (§5.2.3), as far as it needs a rate sample.
+    /// BBRUpdateModelAndState (§5.2.3): the part that needs a rate sample.
     fn update_model(&mut self, window: &mut Window, ack: &AckSample, rate: &RateSample) {
         let bw = self.sample_bw(rate);
         self.update_congestion_signals(window, ack, rate, bw);
@@ -177,7 +178,7 @@ impl CongestionControl for Bbr3 {
 
     fn on_ack(&mut self, _window: &mut Window, _ack: &AckSample) {}
 
-    /// Recovery begins: cwnd is saved and modulated in `set_cwnd`, not reduced to a threshold.
+    /// Recovery begins: cwnd is saved, and later modulated in `set_cwnd`, rather than reduced to a threshold.
     fn ssthresh(&mut self, window: &Window, _in_flight: u32) -> u32 {
         self.save_cwnd(window.cwnd);
         self.undo = Undo {
@@ -190,7 +191,7 @@ impl CongestionControl for Bbr3 {
         window.ssthresh
     }
 
-    /// BBRUpdateOnACK (§5.2.3): the model, then everything that follows from it.
+    /// BBRUpdateOnACK (§5.2.3): update the model, then everything derived from it.
     fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
         self.smss = ack.smss;
         self.rounds.deliver(ack);
@@ -226,7 +227,8 @@ impl CongestionControl for Bbr3 {
         self.judge_lost(window, now, LostSegment { lost, tx_in_flight, is_app_limited });
     }
 
-    /// Linux `bbr_run_loss_probe_recovery`: the probe repaired the loss of one segment. The draft has nothing for it.
+    /// Linux `bbr_run_loss_probe_recovery`: a tail loss probe repaired the loss of one segment. The draft has no
+    /// counterpart.
     fn on_repaired(&mut self, window: &mut Window, now: Time, delivered: u64, is_app_limited: bool) {
         self.rounds.delivered = delivered;
         if self.flavour == Flavour::LinuxV3 {
@@ -234,8 +236,8 @@ impl CongestionControl for Bbr3 {
         }
     }
 
-    /// Linux `bbr_set_state`, which only the flavour `linux-v3` follows beyond the first line: the short-term bound learns the
-    /// window that the timeout took, which is given back when its repair is over.
+    /// Linux `bbr_set_state`; the draft only records the state. In the flavour `linux-v3` the short-term bound is set
+    /// to the window before the timeout, and cwnd is restored when the repair is complete.
     fn on_state(&mut self, window: &mut Window, state: CaState, _now: Time) {
         let linux = self.flavour == Flavour::LinuxV3;
         if state == CaState::Loss {
@@ -252,8 +254,9 @@ impl CongestionControl for Bbr3 {
         }
     }
 
-    /// BBRHandleSpuriousLossDetection: bounds are as they were before the losses. The draft goes back to Startup or to a probe
-    /// that the losses ended, and then Startup's end is undone, too: it would end again at once.
+    /// BBRHandleSpuriousLossDetection: restore the bounds to their values before the losses. The draft also returns to
+    /// Startup or to a probe that the losses ended. A return to Startup restores `full_pipe.reached`, because Startup
+    /// would otherwise end again at once.
     fn undo_cwnd(&mut self, window: &Window) -> u32 {
         let undo = self.undo;
         self.bounds.loss_in_round = false;
@@ -292,7 +295,7 @@ impl CongestionControl for Bbr3 {
         }
     }
 
-    /// The few segments in flight in ProbeRTT say nothing about the path's rate (§5.3.4.4).
+    /// In ProbeRTT the few segments in flight do not reflect the path's rate (§5.3.4.4).
     fn holds_back(&mut self) -> bool {
         self.rtt.looking
     }
@@ -325,7 +328,7 @@ impl CongestionControl for Bbr3 {
     fn seed(&mut self, seed: u64) {
         let name = match self.flavour {
             Flavour::Draft06 => "bbr3",
-            Flavour::LinuxV3 => "bbr", // the name that Google's module has in Linux
+            Flavour::LinuxV3 => "bbr", // name of Google's module in Linux
         };
         self.stream = Stream::new(seed, name);
     }

@@ -1,9 +1,9 @@
-//! BIC: binary search between the window after the last loss and the one before it, linear at most by 16 segments per
-//! round trip, and slow probing beyond the former maximum.
+//! BIC: binary search between the windows after and before the last loss, with growth limited to 16 segments per round
+//! trip, and slow probing beyond the former maximum.
 //!
 //! Sources: Xu, Harfoush, Rhee, "Binary increase congestion control for fast long-distance networks" (INFOCOM 2004);
-//! integer arithmetic of Linux `tcp_bic`. `cnt`: segments to acknowledge for one more; `delayed_ack`: segments per ACK,
-//! in sixteenths; `last_max_cwnd`: Wmax.
+//! integer arithmetic of Linux `tcp_bic`. `cnt`: acknowledged segments per segment of growth; `delayed_ack`: segments
+//! per ACK, in sixteenths; `last_max_cwnd`: Wmax.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::Time;
@@ -14,7 +14,7 @@ use crate::window::Window;
 const MAX_INCREMENT: u64 = 16;
 const LOW_WINDOW: u32 = 14;
 const SMOOTH_PART: u64 = 20;
-/// Share of the window that stays, in 1/1024.
+/// Fraction of the window kept by a reduction, in 1/1024.
 const BETA: u64 = 819;
 /// Binary search coefficient.
 const B: u64 = 4;
@@ -65,7 +65,7 @@ impl Bic {
             cwnd / MAX_INCREMENT
         };
         if last_max == 0 {
-            cnt = cnt.min(20); // no loss yet: 5 % per round trip at least
+            cnt = cnt.min(20); // before the first loss: at least 5 % per round trip
         }
         cnt = ((cnt << 4) / u64::from(self.delayed_ack.max(1))).max(1);
         self.cnt = u32::try_from(cnt).unwrap_or(u32::MAX);
@@ -100,7 +100,7 @@ impl CongestionControl for Bic {
 
     fn on_state(&mut self, _window: &mut Window, state: CaState, _now: Time) {
         if state == CaState::Loss {
-            *self = Bic::default(); // with every timeout, also one in Recovery (Linux `bictcp_state`)
+            *self = Bic::default(); // at every timeout, even in Recovery (Linux `bictcp_state`)
         }
     }
 }
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use crate::controller::tests::{arrival, sample};
 
-    /// Segments gained in a round trip at `cwnd`, Wmax `max`, one ACK per segment.
+    /// Return the number of segments gained in a round trip at `cwnd` with Wmax `max` and one ACK per segment.
     fn gain(max: u32, cwnd: u32) -> u32 {
         let mut c = Bic { last_max_cwnd: max, delayed_ack: 16, ..Bic::default() };
         let mut w = Window { ssthresh: 2, ..Window::new(cwnd) };
@@ -122,9 +122,9 @@ mod tests {
 
     #[test]
     fn searches_below_the_maximum_and_probes_beyond() {
-        assert_eq!(gain(1000, 800), 16); // 200 / 4 is more than the linear bound
-        assert_eq!(gain(1000, 960), 8); // a quarter of the distance, which shrinks on the way
-        assert_eq!(gain(1000, 998), 0); // a segment in five round trips
+        assert_eq!(gain(1000, 800), 16); // 200 / 4 exceeds the linear bound
+        assert_eq!(gain(1000, 960), 8); // a quarter of the distance, which shrinks during the round trip
+        assert_eq!(gain(1000, 998), 0); // one segment in five round trips
         assert_eq!(gain(1000, 1002), 0);
         assert_eq!(gain(1000, 1030), 11); // (w - max) / 3, which grows on the way
         assert_eq!(gain(1000, 1100), 16);
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(c.ssthresh(&Window::new(14), 14), 7);
     }
 
-    /// Linux `bictcp_acked` takes `sample->pkts_acked`, in Open alone; an ACK that covers nothing lowers the mean.
+    /// Linux `bictcp_acked` uses `sample->pkts_acked`, only in Open. An ACK that covers nothing lowers the mean.
     #[test]
     fn the_ratio_of_delayed_acks_counts_what_acks_cover() {
         let (mut c, mut w) = (Bic::default(), Window::new(100));

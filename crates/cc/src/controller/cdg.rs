@@ -1,10 +1,10 @@
-//! CDG: backs off at random, the likelier the faster the RTT grows from round to round, and tells losses of a full queue from others by
-//! a window that it would have without such backing off.
+//! CDG: backs off with a probability that grows with the RTT gradient from round to round. After a loss it reduces a
+//! shadow window, the window it would have had without backing off.
 //!
-//! Sources: Hayes, Armitage, "Revisiting TCP congestion control using delay gradients" (Networking 2011); behaviour of Linux
-//! `tcp_cdg` with its default parameters: gradients over eight rounds, tolerance of losses off. RTTs in us; 0 stands for none.
-//! The kernel draws from its own numbers: with `backoff_factor` 0 (it never backs off) or 33333331 (it does at nearly every growth)
-//! no draw matters, and a run is the kernel's in every segment.
+//! Sources: Hayes, Armitage, "Revisiting TCP congestion control using delay gradients" (Networking 2011); behaviour of
+//! Linux `tcp_cdg` with its default parameters: gradients over eight rounds, tolerance of losses off. RTTs are in us; 0
+//! means no sample. The kernel has its own random numbers, so runs equal the kernel's in every segment only where no
+//! draw matters: with `backoff_factor` 0 (never backs off) or 33333331 (backs off at nearly every growth).
 
 use ackclock_core::schema::Takes;
 use ackclock_core::{table, Span, Stream, Time};
@@ -20,22 +20,22 @@ table! {
     }
 }
 
-/// Rounds whose gradients are added up.
+/// Number of rounds over which gradients are summed.
 const ROUNDS: usize = 8;
-/// Share of the window that is left after backing off, in 1/1024: the square root of one half.
+/// Fraction of the window kept after backing off, in 1/1024: the square root of one half.
 const BACKOFF: u64 = 724;
-/// Number of backoffs without effect, after which further ones are skipped.
+/// Number of successive backoffs without effect after which further ones are skipped.
 const INEFFECTUAL: u16 = 5;
-/// A fall of the RTT that is an effect, us.
+/// Decrease of the RTT that counts as an effect, us.
 const EFFECT: i32 = 32;
-/// Gap that ends a train of ACKs, us.
+/// Gap between ACKs that ends a train, us.
 const TRAIN_GAP: u64 = 3_000;
-/// Smallest delay increase that ends slow start, us.
+/// Minimum of the thresholds for train length and RTT that end slow start, us.
 const LEAST_DELAY: u32 = 125;
-/// Samples of a round before its least RTT counts.
+/// Number of samples in a round before its minimum RTT is used.
 const SAMPLES: u8 = 8;
 
-/// Minimum and maximum RTT of a round, or differences and sums of them.
+/// Minimum and maximum RTT of a round, or sums and differences of them, us.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct MinMax {
     min: i32,
@@ -56,7 +56,7 @@ impl MinMax {
     }
 }
 
-/// State that an idle period makes the sender forget.
+/// State that is reset after an idle period.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     rtt: MinMax,
@@ -65,13 +65,13 @@ struct Known {
     sum: MinMax,
     filled: bool,
     tail: usize,
-    /// A gradient, not a loss, caused the last reduction.
+    /// The last reduction was caused by a gradient rather than a loss.
     backed_off: bool,
     delayed_acks: u8,
     ineffectual: u16,
     samples: u8,
     least: u32,
-    /// Last ACK of the train and its first, us.
+    /// Arrival times of the last and of the first ACK of the train, us.
     train: Option<(u64, u64)>,
 }
 
@@ -97,12 +97,12 @@ fn least(a: i32, b: i32) -> i32 {
     }
 }
 
-/// 65536 exp(-x) - 1 for x = 256 us times 1, 2, 4, ...
+/// 65536 exp(-x) - 1 for x = 256 us times 1, 2, 4, and so on.
 const POWERS: [u16; 16] = [
     65518, 65501, 65468, 65401, 65267, 65001, 64470, 63422, 61378, 57484, 50423, 38795, 22965, 8047, 987, 14,
 ];
 
-/// exp(-x/1000000) for every 32-bit value.
+/// Return exp(-x/1000000), scaled to the range of `u32`.
 fn negative_exponential(x: u32) -> u32 {
     let high = x >> 8;
     if high > u32::from(u16::MAX) {
@@ -130,7 +130,8 @@ impl Cdg {
         }
     }
 
-    /// Slow start ends where a train of ACKs is half the least RTT long, or the RTT an eighth above the least.
+    /// End slow start if an ACK train is longer than half the minimum RTT, or if the RTT exceeds the minimum by more
+    /// than an eighth.
     fn look_at_start(&mut self, window: &mut Window, ack: &AckSample) {
         let known = &mut self.known;
         known.least = least(known.least as i32, known.rtt.min) as u32;
@@ -157,7 +158,7 @@ impl Cdg {
         }
     }
 
-    /// Change of the RTT over the last rounds, us.
+    /// Return the change of the RTT over the last rounds, us.
     fn gradient(&mut self) -> i32 {
         let known = &mut self.known;
         let change = known.rtt.less(known.before);
@@ -199,7 +200,7 @@ impl CongestionControl for Cdg {
         self.stream = Stream::new(seed, "cdg");
     }
 
-    /// The kernel's first round includes this sample of an unloaded RTT, because nothing clears it.
+    /// The kernel's first round includes this sample of the unloaded RTT, because the kernel does not reset it.
     fn on_syn_acked(&mut self, rtt: Span) {
         let rtt = rtt.as_us() as i32;
         self.known.rtt = MinMax { min: rtt, max: rtt };
@@ -283,8 +284,7 @@ mod tests {
     use super::*;
     use crate::controller::tests::arrival;
 
-    /// Sender whose rounds have the RTTs of a test; the state after a round, and whether it requested a
-    /// reduction.
+    /// Sender for tests, which choose the RTT of each round.
     struct Sender {
         cdg: Cdg,
         window: Window,
@@ -300,7 +300,7 @@ mod tests {
             Sender { cdg, window, una: 1, now: 0 }
         }
 
-        /// One ACK per segment, `gap_us` apart.
+        /// Play a round with one ACK per segment, `gap_us` apart. Return whether a reduction was requested.
         fn round(&mut self, rtt_us: u64, gap_us: u64) -> bool {
             let (next, mut asked) = (self.una + u64::from(self.window.cwnd) * 1448, false);
             while self.una < next {
@@ -362,7 +362,7 @@ mod tests {
         sender.cdg.on_syn_acked(Span::from_us(20_000));
         assert!(!sender.round(21_000, 5_000) && sender.window.in_slow_start(), "gaps of 5 ms are no train");
         sender.round(21_000, 400);
-        // 40 segments in 16 ms: the train is above 10 ms from its 27th ACK on, counted from the first of the round
+        // 40 segments in 16 ms: the train exceeds 10 ms from its 27th ACK on, counted from the first of the round
         assert_eq!(sender.window.ssthresh, sender.window.cwnd);
         assert!((60..70).contains(&sender.window.cwnd), "{}", sender.window.cwnd);
     }

@@ -1,9 +1,9 @@
-//! Compound: Reno's window plus one that the delay steers: it grows fast while the path is free and gives way when
-//! packets queue.
+//! Compound: Reno's window plus a delay-based window, which grows fast while the path is idle and shrinks when packets
+//! queue.
 //!
 //! Source: Tan, Song, Zhang, Sridharan, "A compound TCP approach for high-speed and long distance networks" (INFOCOM
-//! 2006): alpha 1/8, beta 1/2, k 3/4, zeta 1, gamma 30 packets. `dwnd` is the delay window, `loss` the other one; cwnd is
-//! their sum. diff = win (1 - base_rtt/rtt) once per round trip.
+//! 2006): alpha 1/8, beta 1/2, k 3/4, zeta 1, gamma 30 packets. `dwnd` is the delay-based window, `loss` the loss-based
+//! one; cwnd is their sum. diff = win (1 - base_rtt/rtt) once per round trip.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::Time;
@@ -17,7 +17,7 @@ const BETA: f64 = 0.5;
 const K: f64 = 0.75;
 const ZETA: f64 = 1.0;
 const GAMMA: f64 = 30.0;
-/// Window below which it is Reno alone.
+/// Window below which Compound behaves like Reno, segments.
 const LOW_WINDOW: u32 = 38;
 
 /// Compound TCP.

@@ -1,7 +1,8 @@
-//! The contract of a congestion controller, described once: every hook, every field of an ACK, and everything that a controller may need of the
-//! connection around it. From these tables come the trait and its dispatch (`controller.rs`), the hooks' legal orders in the test of conformance,
-//! the structures of the C interface (`crates/native`), the bridges to Python and JavaScript (`own.rs`), and, by `tools/contract.py`, the header
-//! of C, the file of Rust for users, the names in the page and a page of the documentation. Each controller stands in its own file.
+//! Contract of a congestion controller, defined in one place: every hook, every field of an ACK, and everything that a
+//! controller may need from the connection. The tables here define the trait and its dispatch (`controller.rs`), the
+//! legal orders of hooks in the conformance test, the structures of the C interface (`crates/native`) and the bridges
+//! to Python and JavaScript (`own.rs`). `tools/contract.py` derives the C header, the Rust file for users, the names in
+//! the web page and a page of the documentation from them. Each controller has its own file.
 //!
 //! Length: three tables, and what is made of their rows here.
 
@@ -13,13 +14,13 @@ use ackclock_core::{Span, Time};
 use super::Custom;
 use crate::window::Window;
 
-/// Maximum number of variables that a controller may show in a trace.
+/// Maximum number of variables that a controller may expose in a trace.
 pub const MAX_VARS: usize = 8;
 
-/// The hooks, as `hooks! { name }` passes them to the macro `name`. A row: its description, its form and the
-/// default (`required`: there is none); then its name in Linux, its permitted predecessors (`begin`: it may
-/// be the first call of an event), and its name in Python and JavaScript if that differs. `itself`: a
-/// property of the controller, queried at any time.
+/// Table of hooks, passed by `hooks! { name }` to the macro `name`. A row has the description, signature and default
+/// (`required` if there is none), the name in Linux, the permitted predecessors (`begin`: may be the first call of an
+/// event), and the name in Python and JavaScript if it differs. Hooks under `itself` describe the controller and may be
+/// called at any time.
 #[macro_export]
 macro_rules! hooks {
     ($then:ident) => {
@@ -124,9 +125,9 @@ macro_rules! hooks {
     };
 }
 
-/// The fields of what a hook is told of an ACK, as `fields! { name }` hands them to the macro `name`. A row: about it, name and type, what it
-/// becomes where a controller is told of several ACKs at once (`sum`, `any`: of a flag, `first`, `known`: the latest one there is; else the
-/// latest), and its name in Linux.
+/// Table of the fields of an ACK, passed by `fields! { name }` to the macro `name`. A row has the description, name and
+/// type, the rule for combining several ACKs (`sum`, `any` for flags, `first`, `known` for the latest value present,
+/// otherwise the latest value), and the name in Linux.
 #[macro_export]
 macro_rules! fields {
     ($then:ident) => {
@@ -234,8 +235,9 @@ macro_rules! fields {
     };
 }
 
-/// Needs of a controller, as `needs! { name }` hands them to the macro `name`. A row: description, name and type; for a flag its bit in the C
-/// interface, and the hook whose presence declares the need in languages whose controllers are classes.
+/// Table of a controller's needs, passed by `needs! { name }` to the macro `name`. A row has the description, name and
+/// type; for a flag also its bit in the C interface, and the hook whose presence declares the need in languages whose
+/// controllers are classes.
 #[macro_export]
 macro_rules! needs {
     ($then:ident) => {
@@ -281,54 +283,54 @@ macro_rules! needs {
     };
 }
 
-/// Form of one hook, for programs that write it down in another language.
+/// Signature of one hook, for tools that generate other languages.
 #[derive(Clone, Copy, Debug)]
 pub struct HookRow {
     /// Hook described by this row.
     pub hook: Hook,
-    /// Name here, in C and in Rust.
+    /// Name in Rust and C.
     pub name: &'static str,
     /// Name in Python and JavaScript.
     pub own: &'static str,
-    /// Hooks that may be called directly before it; "begin": it may be the first one of an event.
+    /// Hooks that may be called directly before this one; "begin" if it may be the first of an event.
     pub after: &'static [&'static str],
-    /// Type of the answer; empty: none.
+    /// Type of the answer; empty if there is none.
     pub answer: &'static str,
-    /// Whether a controller must have it. Of `on_ack` and `on_control` one is enough.
+    /// Whether a controller must implement it. One of `on_ack` and `on_control` is sufficient.
     pub required: bool,
-    /// Whether the hook belongs to an event of the connection; otherwise it describes the controller itself.
+    /// Whether the hook is part of a connection event; otherwise it describes the controller itself.
     pub is_event: bool,
 }
 
-/// Texts of a hook, which no run needs.
+/// Texts of a hook, used only for documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct HookText {
     /// Description of the hook.
     pub about: &'static str,
-    /// Counterpart in Linux; empty: none.
+    /// Counterpart in Linux; empty if there is none.
     pub linux: &'static str,
     /// Names and types of the arguments.
     pub arguments: &'static [(&'static str, &'static str)],
 }
 
-/// Form of one field.
+/// Description of one field.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldRow {
-    /// Structure that contains it: "arrival", "sample", "rate".
+    /// Structure that contains the field: "arrival", "sample" or "rate".
     pub part: &'static str,
     /// Name in every language.
     pub name: &'static str,
-    /// Type here.
+    /// Type in Rust.
     pub kind: &'static str,
     /// Description of the field.
     pub about: &'static str,
-    /// Name in Linux; empty: no counterpart of its own.
+    /// Name in Linux; empty if it has no direct counterpart.
     pub linux: &'static str,
     /// Rule for combining several ACKs: `sum`, `any`, `known`, `first` or `last`.
     pub over: &'static str,
 }
 
-/// Requirement of a controller.
+/// Description of one need.
 #[derive(Clone, Copy, Debug)]
 pub struct NeedRow {
     /// Name of the need.
@@ -337,13 +339,13 @@ pub struct NeedRow {
     pub about: &'static str,
     /// Bit in the C interface; `None` for a number.
     pub bit: Option<u32>,
-    /// Hook that declares the need in languages whose controllers are classes; empty: an attribute does.
+    /// Hook that declares the need in languages whose controllers are classes; empty if an attribute declares it.
     pub hook: &'static str,
-    /// Greatest value; 1 for a flag.
+    /// Maximum value; 1 for a flag.
     pub most: u32,
 }
 
-/// A hook of the trait: with its default, or required.
+/// Define a hook of the trait, with its default or as required.
 macro_rules! hook_of_trait {
     ([required] $(#[doc = $about:literal])+ $hook:ident($me:ident: $me_ty:ty $(, $arg:ident: $type:ty)*) ($($answer:ty)?) $body:block) => {
         $(#[doc = $about])+ fn $hook($me: $me_ty $(, $arg: $type)*) $(-> $answer)?;
@@ -377,9 +379,10 @@ macro_rules! contract {
         fn $hook:ident($me:ident: $me_ty:ty $(, $arg:ident: $type:ty)*) $(-> $answer:ty)? $body:block $($required:ident)?
         [$linux:literal, after $($before:ident)+ $(, own $own:literal)?] $($inline:ident)?;
     )* })*) => {
-        /// The contract of a congestion controller. It keeps no recovery state: the recovery rule takes the window
-        /// from where it is to [`CongestionControl::ssthresh`]. On each ACK the order is `on_sample`, then what the congestion states ask for
-        /// (`ssthresh`, `on_state`, `on_recovered`, `undo_cwnd`), then one of `on_ack` and `on_control`.
+        /// The contract of a congestion controller. A controller keeps no recovery state: the recovery rule moves the
+        /// window to [`CongestionControl::ssthresh`]. On each ACK `on_sample` is called first, then the hooks that the
+        /// congestion state requires (`ssthresh`, `on_state`, `on_recovered`, `undo_cwnd`), then either `on_ack` or
+        /// `on_control`.
         #[allow(unused_variables, clippy::needless_arbitrary_self_type, reason = "one form for all hooks")]
         pub trait CongestionControl {
             $($(hook_of_trait! {
@@ -387,12 +390,12 @@ macro_rules! contract {
             })*)*
         }
 
-        /// The hooks, by their names.
+        /// All hooks, by name.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[allow(non_camel_case_types, missing_docs, reason = "each has the name of its hook")]
         pub enum Hook { $($($hook,)*)* }
 
-        /// Every hook, in the order of the C interface.
+        /// All hooks, in the order of the C interface.
         pub const HOOKS: &[HookRow] = &[$($(HookRow {
             hook: Hook::$hook,
             name: stringify!($hook),
@@ -403,7 +406,7 @@ macro_rules! contract {
             is_event: matches!(stringify!($section).as_bytes(), b"events"),
         },)*)*];
 
-        /// Texts of the hooks, in the same order.
+        /// Texts of all hooks, in the same order.
         pub const HOOK_TEXTS: &[HookText] = &[$($(HookText {
             about: concat!($($about, "\n"),+),
             linux: $linux,
@@ -425,7 +428,7 @@ impl Hook {
         self.row().own
     }
 
-    /// Whether the hook may be called directly after `before`; `None`: as the first one of an event.
+    /// Whether the hook may be called directly after `before`; with `None`, as the first one of an event.
     pub fn may_follow(self, before: Option<Hook>) -> bool {
         self.row().after.contains(&before.map_or("begin", |hook| hook.row().name))
     }
@@ -437,25 +440,25 @@ macro_rules! structures {
         sample { $($(#[doc = $s_about:literal])+ $s_field:ident: $s_type:ty [$s_over:ident, $s_linux:literal];)* }
         rate { $($(#[doc = $r_about:literal])+ $r_field:ident: $r_type:ty [$r_over:ident, $r_linux:literal];)* }
     ) => {
-        /// Content of one ACK when the scoreboard is up to date and losses are not yet looked for.
+        /// An ACK after the scoreboard has been updated and before loss detection.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Arrival { $($(#[doc = $about])+ pub $field: $type,)* }
 
-        /// The ACK after loss detection, when the congestion state is settled. An [`Arrival`] is read through it (`Deref`); no field here has a name
-        /// of one there.
+        /// An ACK after loss detection and the change of congestion state. It dereferences to [`Arrival`]; field names
+        /// are distinct.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct AckSample {
-            /// Content of the ACK before loss detection.
+            /// The ACK before loss detection.
             pub arrival: Arrival,
             $($(#[doc = $s_about])+ pub $s_field: $s_type,)*
         }
 
-        /// A sample of the delivery rate, over the flight of the newest segment that an ACK covers. The estimator that makes it is the sender's
-        /// (draft-cheng-iccrg-delivery-rate-estimation; Linux `tcp_rate_gen`). Counts are segments.
+        /// Sample of the delivery rate over the flight of the newest segment that an ACK covers, taken by the sender's
+        /// estimator (draft-cheng-iccrg-delivery-rate-estimation; Linux `tcp_rate_gen`). Counts are in segments.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct RateSample { $($(#[doc = $r_about])+ pub $r_field: $r_type,)* }
 
-        /// Every field of an ACK as hooks receive it.
+        /// All fields of an ACK as passed to hooks.
         pub const FIELDS: &[FieldRow] = &[
             $(FieldRow { part: "arrival", name: stringify!($field), kind: stringify!($type), about: concat!($($about, "\n"),+), linux: $linux, over: stringify!($over) },)*
             $(FieldRow { part: "sample", name: stringify!($s_field), kind: stringify!($s_type), about: concat!($($s_about, "\n"),+), linux: $s_linux, over: stringify!($s_over) },)*
@@ -463,7 +466,7 @@ macro_rules! structures {
         ];
 
         impl AckSample {
-            /// Combine this ACK with earlier ones that were not reported.
+            /// Combine this ACK with earlier, unreported ones.
             pub fn over(&self, before: &AckSample) -> AckSample {
                 AckSample {
                     arrival: Arrival { $($field: merged!($over, before.arrival.$field, self.arrival.$field),)* },
@@ -474,7 +477,7 @@ macro_rules! structures {
     };
 }
 
-/// Two values, one after the other, merged into one.
+/// Merge an earlier and a later value by the given rule.
 macro_rules! merged {
     (sum, $before:expr, $now:expr) => {
         $before + $now
@@ -505,7 +508,7 @@ impl Deref for AckSample {
 }
 
 impl From<Arrival> for AckSample {
-    /// An ACK that shows no loss and changes no state.
+    /// Convert an ACK that reports no loss and changes no state.
     #[inline(always)]
     fn from(arrival: Arrival) -> AckSample {
         let Arrival { newly_acked, newly_acked_ce, left_in_flight, prior_state, .. } = arrival;
@@ -523,7 +526,7 @@ impl From<Arrival> for AckSample {
 }
 
 impl RateSample {
-    /// Segments per second, if the sample is valid.
+    /// Return segments per second; `None` if the sample is invalid.
     pub fn segments_per_second(&self) -> Option<f64> {
         (self.interval > Span::ZERO).then(|| f64::from(self.delivered) * 1e9 / self.interval.0 as f64)
     }
@@ -543,26 +546,26 @@ macro_rules! wishes {
         flags { $($(#[doc = $about:literal])+ $flag:ident [$bit:literal $(, $hook:ident)?];)* }
         numbers { $($(#[doc = $n_about:literal])+ $number:ident: $type:ty;)* }
     ) => {
-        /// Needs of a controller towards the connection around it.
+        /// Requirements of a controller on the connection around it.
         #[derive(Clone, Copy, Debug, Default)]
         pub struct Needs {
             $($(#[doc = $about])+ pub $flag: bool,)*
             $($(#[doc = $n_about])+ pub $number: $type,)*
-            /// Names of the variables that `vars` gives, at most [`MAX_VARS`].
+            /// Names of the variables that `vars` writes, at most [`MAX_VARS`].
             pub vars: &'static [&'static str],
         }
 
-        /// Every need, in the order of the bits.
+        /// All needs; flags first, in the order of their bits.
         pub const NEEDS: &[NeedRow] = &[
             $(NeedRow { name: stringify!($flag), about: concat!($($about, "\n"),+), bit: Some($bit), hook: said_by!($($hook)?), most: 1 },)*
             $(NeedRow { name: stringify!($number), about: concat!($($n_about, "\n"),+), bit: None, hook: "", most: <$type>::MAX as u32 },)*
         ];
 
         impl Needs {
-            /// Number of needs that are numbers.
+            /// Number of numeric needs.
             pub const NUMBERS: usize = [$(stringify!($number)),*].len();
 
-            /// The flags as the bits of the C interface.
+            /// Return the needs whose flags are set in `bits` of the C interface.
             pub fn of_bits(bits: u32) -> Needs {
                 Needs { $($flag: bits & 1 << $bit != 0,)* ..Needs::default() }
             }
@@ -573,13 +576,13 @@ macro_rules! wishes {
 needs!(wishes);
 
 impl Needs {
-    /// Rates are kept, and with them a stamp for each segment.
+    /// Whether delivery rates are kept, which requires a timestamp for each segment.
     pub fn keeps_rates(&self) -> bool {
         self.rate || self.losses
     }
 }
 
-/// A boxed controller is one.
+/// Implement the trait for boxed controllers.
 macro_rules! forwarded {
     ($($section:ident { $(
         $(#[doc = $about:literal])+
@@ -595,12 +598,12 @@ macro_rules! forwarded {
 
 hooks!(forwarded);
 
-/// Nearest 1/1024, neither none nor all of the window.
+/// Return the nearest 1/1024, at least 1 and at most 1023.
 pub(super) fn beta_from_permille(permille: u32) -> u32 {
     ((permille.min(1_000) * 1_024 + 500) / 1_000).clamp(1, 1_023)
 }
 
-/// `cwnd` times `beta` / 1024.
+/// Return `cwnd` times `beta` / 1024.
 pub(super) fn scale(cwnd: u32, beta: u32) -> u32 {
     ((u64::from(cwnd) * u64::from(beta)) >> 10) as u32
 }
@@ -610,12 +613,12 @@ pub(crate) mod tests {
     use super::*;
     use crate::controller::*;
 
-    /// An ACK at `now_ns` for `acked` segments of a window-limited sender on a 100 ms path.
+    /// Return an ACK at `now_ns` for `acked` segments of a window-limited sender on a 100 ms path.
     pub(crate) fn sample(now_ns: u64, acked: u32) -> AckSample {
         arrival(now_ns, acked).into()
     }
 
-    /// An ACK of this kind before losses are detected.
+    /// Return the same kind of ACK before loss detection.
     pub(crate) fn arrival(now_ns: u64, delivered: u32) -> Arrival {
         Arrival {
             now: Time(now_ns),
@@ -648,7 +651,7 @@ pub(crate) mod tests {
             assert_eq!(c.ssthresh(&Window::new(100), 100), want, "{name} {permille}");
             assert_eq!(c.ssthresh_for_mark(&Window::new(100), 100), want, "a mark is as a loss: {name}");
         }
-        // RFC 8511: less for a mark, and a loss as before; 0.8 and 0.85 are 819 and 870 of 1024
+        // RFC 8511: smaller reduction for a mark, unchanged for a loss; 0.8 and 0.85 are 819 and 870 of 1024
         for (name, permille, want) in
             [("reno", 800, (50, 79)), ("cubic", 850, (70, 84)), ("cubic-rfc9438", 850, (70, 85))]
         {

@@ -1,17 +1,18 @@
 //! Copa: keeps the rate near 1/(delta times the queueing delay), so that the queue empties about every five round trips.
 //!
-//! Source: Arun, Balakrishnan, "Copa: practical delay-based congestion control for the Internet" (NSDI 2018), section 2.
-//! `standing` is the least RTT of the last half of srtt, `least` that of ten seconds, dq = standing - least. The target is
-//! 1/(delta dq) segments per second, the rate cwnd/standing. Each acknowledged segment moves cwnd by v/(delta cwnd)
-//! towards the target. v doubles once per window after the window has moved in one direction for three round trips, and is
-//! 1 when it turns. Packets are paced at 2 cwnd/standing. Slow start doubles cwnd per round trip until the rate is above
-//! the target. Delta is 0.5; while the queue has not been nearly empty (dq below a tenth of the range of RTTs of four
-//! round trips) for five round trips, others fill it, and 1/delta is varied as Reno varies its window: plus one per round
-//! trip, half after one with losses.
+//! Source: Arun, Balakrishnan, "Copa: practical delay-based congestion control for the Internet" (NSDI 2018), §2.
+//! `standing` is the minimum RTT of the last srtt/2, `least` the minimum RTT of the last ten seconds, and
+//! `dq = standing - least`. The target is 1/(delta dq) segments per second, the rate cwnd/standing. Each acknowledged
+//! segment moves cwnd by v/(delta cwnd) towards the target. v doubles once per window after the window has moved in one
+//! direction for three round trips, and returns to 1 when the direction changes. Packets are paced at 2 cwnd/standing.
+//! Slow start doubles cwnd per round trip until the rate is above the target. Delta is 0.5 by default. If the queue has
+//! not been nearly empty (dq below a tenth of the range of RTTs over four round trips) for five round trips, competing
+//! flows are assumed. 1/delta then follows Reno's rule: plus one per round trip, halved after a round trip with losses.
 //!
-//! Differs: the paper says nothing of timeouts. After one, cwnd is two segments, as in Copa's public implementation for QUIC
-//! (mvfst) when congestion persists, and slow start begins anew. As there, v is 1 also when the wanted direction is not
-//! that of the last window. An ACK at most doubles what it acknowledges.
+//! Differs: the paper does not specify timeouts. After a timeout cwnd is two segments, as in Copa's public
+//! implementation for QUIC (mvfst) after persistent congestion, and slow start begins again. As in that implementation,
+//! v also returns to 1 when the desired direction differs from that of the last window. An ACK changes cwnd by at most
+//! the number of segments that it acknowledges.
 
 use ackclock_core::schema::FLAG;
 use ackclock_core::trace::CaState;
@@ -22,16 +23,17 @@ use super::{AckSample, CongestionControl, Needs};
 use crate::window::Window;
 
 const FLOOR: f64 = 2.0;
-/// 1/delta without competitors.
+/// 1/delta without competing flows.
 const USUAL: f64 = 2.0;
-/// Time for which the least RTT counts.
+/// Window of the minimum RTT.
 const MEMORY: Span = Span::from_secs(10);
-/// Round trips: in one direction before v doubles; without an empty queue before others are suspected; of the greatest RTT.
+/// Periods in round trips: in one direction before v doubles; without an empty queue before competing flows are
+/// assumed; window of the maximum RTT.
 const STEADY: u32 = 3;
 const CROWDED: u64 = 5;
 const RANGE: u64 = 4;
 
-/// A running minimum of times in ns.
+/// Running minimum of times in ns.
 #[derive(Clone, Debug, Default)]
 struct RunningMin(RunningMax);
 
@@ -59,23 +61,23 @@ pub struct Copa {
     /// 1/delta.
     inverse_delta: f64,
     velocity: f64,
-    /// Whether cwnd rose in the last window, and number of windows in the same direction.
+    /// Whether cwnd rose in the last window, and number of further windows in the same direction.
     rises: bool,
     same: u32,
-    /// Offset whose acknowledgement ends the window; cwnd at its start; whether it had losses.
+    /// Offset whose acknowledgement ends the window, cwnd at its start, and whether losses occurred in it.
     round_end: u64,
     before: f64,
     lost: bool,
     standing: RunningMin,
     least: RunningMin,
     greatest: RunningMax,
-    /// Last time when the queue was nearly empty.
+    /// Time when the queue was last nearly empty.
     empty_at: Time,
     queued: Span,
 }
 
 impl Copa {
-    /// State at the start of a connection.
+    /// Create the state at the start of a connection.
     pub(super) fn new(options: &CopaOptions) -> Copa {
         Copa {
             competitive: options.competitive,
@@ -96,7 +98,7 @@ impl Copa {
         }
     }
 
-    /// Choose the mode from the queue; once per round trip the competitive one continues like Reno.
+    /// Choose the mode from the queueing delay, and update 1/delta once per round trip in the competitive mode.
     fn choose_delta(&mut self, ack: &AckSample, range: Span, round: bool) {
         if self.queued.0 * 10 <= range.0 {
             self.empty_at = ack.now;
@@ -110,7 +112,7 @@ impl Copa {
         }
     }
 
-    /// A window has ended: record its direction.
+    /// End a window and update direction and velocity.
     fn end_round(&mut self, ack: &AckSample) {
         let rises = self.cwnd > self.before;
         self.same = if rises == self.rises { self.same + 1 } else { 0 };
@@ -127,8 +129,8 @@ impl Copa {
 }
 
 impl CongestionControl for Copa {
-    /// The handshake's RTT is used for nothing else: its packets are smaller, and the queue would never look
-    /// empty.
+    /// The handshake's RTT is used only for the initial pacing rate. Its packets are smaller, so the queue would never
+    /// appear to be empty.
     fn on_start(&mut self, window: &mut Window, now: Time, srtt: Span, smss: u32) {
         self.cwnd = f64::from(window.cwnd);
         self.before = self.cwnd;
@@ -140,7 +142,7 @@ impl CongestionControl for Copa {
 
     fn on_ack(&mut self, _window: &mut Window, _ack: &AckSample) {}
 
-    /// Recovery begins: the window stays.
+    /// Entry into recovery does not reduce the window.
     fn ssthresh(&mut self, window: &Window, _in_flight: u32) -> u32 {
         window.ssthresh
     }
@@ -205,7 +207,7 @@ impl CongestionControl for Copa {
     }
 }
 
-/// Twice the window per round trip, bytes/s.
+/// Pacing rate of two windows per round trip, bytes/s.
 fn pacing_rate(cwnd: f64, rtt: Span, smss: u32) -> u64 {
     (2.0 * cwnd * f64::from(smss) * 1e9 / rtt.0.max(1) as f64).max(1.0) as u64
 }
@@ -234,7 +236,7 @@ mod tests {
             told
         }
 
-        /// Play a round trip of this length: the window's ACKs, evenly spaced.
+        /// Play a round trip of `rtt_ms` with one ACK for each segment of the window, evenly spaced.
         fn round(&mut self, rtt_ms: u64) {
             let (n, nxt) = (u64::from(self.window.cwnd), self.una + u64::from(self.window.cwnd) * 1448);
             for _ in 0..n {
@@ -259,8 +261,8 @@ mod tests {
         assert_eq!(t.window.cwnd, 20);
         t.round(100);
         assert_eq!(t.window.cwnd, 40);
-        // 10 ms queued: the target is 1/(0.5 0.01) = 200 segments/s, the rate 40/0.11 = 363. The lower RTTs of half a round
-        // trip ago count until then.
+        // 10 ms queued: the target is 1/(0.5 0.01) = 200 segments/s, the rate 40/0.11 = 363. Lower RTT samples are used
+        // until they are half a round trip old.
         t.round(110);
         assert!(!t.copa.slow_start);
         assert!((50..=60).contains(&t.window.cwnd), "{}", t.window.cwnd);
@@ -272,7 +274,7 @@ mod tests {
 
     #[test]
     fn the_window_is_in_balance_at_two_segments_in_the_queue() {
-        // cwnd dq / standing = 1/delta: 22 segments of which a tenth waits
+        // cwnd dq / standing = 1/delta: 22 segments, a tenth of them queued
         let mut t = Told::new();
         t.round(100);
         t.round(110);

@@ -1,13 +1,13 @@
 //! CUBIC: after a loss the window follows a cubic of the time since, flat around the window of the loss. Two forms: the
-//! Linux kernel's integers ([`kernel`]) and the real arithmetic of RFC 9438 ([`rfc9438`]); this file holds what they
-//! share.
+//! Linux kernel's integers ([`kernel`]) and the real arithmetic of RFC 9438 ([`rfc9438`]); this file contains the
+//! common parts.
 //!
 //! Sources: RFC 9438; Ha, Rhee, Xu, "CUBIC" (2008); Linux `tcp_cubic.c` as of 6.13 (behaviour).
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `delay_min` | least RTT seen, us; 0 = none yet |
-//! | `beta` | what is left of the window after a reduction, 1/1024 |
+//! | `delay_min` | minimum RTT, us; 0 before the first sample |
+//! | `beta` | fraction of the window kept by a reduction, 1/1024 |
 
 mod kernel;
 mod rfc9438;
@@ -35,15 +35,17 @@ pub enum CubicForm {
 pub struct CubicParams {
     /// Arithmetic to use.
     pub form: CubicForm,
-    /// Share of the window that is left after a reduction, in 1/1024: 1 to 1023. RFC 9438's form takes the nearest thousandth (717 is its 0.7).
+    /// Fraction of the window kept by a reduction, in 1/1024, from 1 to 1023. The RFC 9438 form uses the nearest
+    /// thousandth (717 becomes 0.7).
     pub beta: u32,
-    /// Share that is left after a mark; `None`: as after a loss (RFC 8511: 0.85).
+    /// Fraction kept by a reduction for a mark; `None` uses `beta` (RFC 8511: 0.85).
     pub ecn_beta: Option<u32>,
-    /// Give way to new flows: aim lower if a loss comes below the last maximum (RFC 9438 §4.7).
+    /// Release bandwidth to new flows by lowering W_max if a loss occurs below the last maximum (RFC 9438 §4.7).
     pub fast_convergence: bool,
-    /// Grow at least as Reno would (RFC 9438 §4.3).
+    /// Grow at least as fast as Reno (RFC 9438 §4.3).
     pub tcp_friendliness: bool,
-    /// The kernel's form counts ACKs for that, not the segments that they acknowledge, as kernels before 2015 did (memory: `ack_cnt`).
+    /// Count ACKs rather than acknowledged segments for the Reno estimate (`ack_cnt`), as kernels before 2015 did;
+    /// kernel form only.
     pub counts_acks: bool,
 }
 
@@ -60,7 +62,7 @@ impl CubicParams {
     /// RFC 9438.
     pub const RFC9438: CubicParams = CubicParams { form: CubicForm::Rfc9438, ..CubicParams::LINUX };
 
-    /// Return these parameters with the changes of `options`.
+    /// Return these parameters with `options` applied.
     pub(super) fn with(self, options: &CubicOptions) -> CubicParams {
         CubicParams {
             fast_convergence: options.fast_convergence,
@@ -69,7 +71,7 @@ impl CubicParams {
         }
     }
 
-    /// Options of a scenario that gives none.
+    /// Default options, used if a scenario gives none.
     pub(super) fn options(&self) -> CubicOptions {
         CubicOptions { fast_convergence: self.fast_convergence, tcp_friendliness: self.tcp_friendliness }
     }
@@ -90,7 +92,7 @@ table! {
 /// CUBIC in either of its forms.
 #[derive(Clone, Debug)]
 pub struct Cubic {
-    /// Parameters, as given (beta within 1 to 1023).
+    /// Parameters as given, with beta clamped to 1 to 1023.
     pub params: CubicParams,
     delay_min: u32,
     curve: Curve,
@@ -108,7 +110,7 @@ enum Curve {
 }
 
 impl Cubic {
-    /// A controller at the start of a connection.
+    /// Create a controller at the start of a connection.
     pub fn new(params: CubicParams) -> Cubic {
         let params = CubicParams { beta: params.beta.clamp(1, 1023), ..params };
         let curve = match params.form {
@@ -118,8 +120,7 @@ impl Cubic {
         Cubic { params, delay_min: 0, curve }
     }
 
-    /// Whether present RTT samples say something about the path (Linux `cubictcp_acked`); HyStart does not
-    /// see the others either.
+    /// Whether RTT samples at `now` are used (Linux `cubictcp_acked`). HyStart ignores the others as well.
     #[inline]
     pub fn heeds_rtt(&self, now: Time) -> bool {
         !matches!(&self.curve, Curve::Kernel(curve) if curve.ignores_rtt(now))
@@ -172,7 +173,7 @@ impl CongestionControl for Cubic {
 
     fn on_state(&mut self, _window: &mut Window, state: CaState, _now: Time) {
         if let (Curve::Kernel(curve), CaState::Loss) = (&mut self.curve, state) {
-            self.delay_min = 0; // with every timeout, also one in Recovery (Linux `cubictcp_state`)
+            self.delay_min = 0; // at every timeout, even in Recovery (Linux `cubictcp_state`)
             curve.reset();
         }
     }

@@ -1,7 +1,7 @@
 //! DCTCP: the window is reduced by the share of segments that carried marks, once per round trip.
 //!
-//! Sources: RFC 8257; Linux `tcp_dctcp`. `alpha` (DCTCP.Alpha) in 1/1024, gain 1/16, 1 at the start. Growth is Reno's,
-//! and so is what a real loss costs.
+//! Sources: RFC 8257; Linux `tcp_dctcp`. `alpha` (DCTCP.Alpha) in 1/1024, gain 1/16, 1 at the start. Growth and the
+//! reduction for a packet loss are Reno's.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::Time;

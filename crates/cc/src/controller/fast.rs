@@ -1,23 +1,23 @@
-//! FAST: a window that aims to keep `alpha` of its packets in the queues. It follows queueing delay instead of loss.
+//! FAST: delay-based congestion control that aims to keep `alpha` packets in the queues.
 //!
 //! Sources: Jin, Wei, Low, "FAST TCP: motivation, architecture, algorithms, performance" (INFOCOM 2004); constants and
 //! the slow-start exit as in the ns-2 module of Cui and Andrew where the paper is silent.
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `base_rtt` | least RTT seen; q = avg_rtt - base_rtt |
+//! | `base_rtt` | minimum RTT; q = avg_rtt - base_rtt |
 //! | `avg_rtt` | mean RTT, weight min(3/w, 1/4) (paper) or 1/max(256, w/3) (ns-2) |
-//! | `gamma`, `alpha` | gain, and packets that the flow keeps queued |
+//! | `gamma`, `alpha` | gain, and number of packets that the flow keeps queued |
 //! | `w_old` | window one round trip ago |
 //!
 //! w <- min(2w, (1 - gamma) w + gamma ((base_rtt/avg_rtt) w_old + alpha)), once per `period` round trips; a change is
-//! spread over the ACKs of the round where base_rtt is 4 ms or more. While the newest RTT exceeds base_rtt by less than
-//! `mi_threshold`, an update doubles the window instead; a doubling that is under way stops when an RTT shows more. A
-//! loss halves.
+//! spread over the ACKs of the round if base_rtt is at least 4 ms. While the newest RTT exceeds base_rtt by less than
+//! `mi_threshold`, an update doubles the window instead; a doubling in progress stops when the delay rises above the
+//! threshold. A loss halves the window.
 //!
 //! Differs: the ns-2 module doubles on every ACK while the mean is below the threshold. The mean lags by a third of a
-//! round trip and paced segments queue late, so that a window of 333 segments on a path of 4 ms grew to 1,050 before
-//! the mean showed anything; an update period later the queue has answered.
+//! round trip, and paced segments queue late. A window of 333 segments on a 4 ms path thus grew to 1,050 before the
+//! mean rose. With one doubling per update period, the queueing delay shows the effect before the next update.
 
 use ackclock_core::schema::{Takes, FLAG};
 use ackclock_core::{choice, table, Time};
@@ -70,17 +70,17 @@ pub struct Fast {
     end_seq: u64,
     rounds: u32,
     w_old: f64,
-    /// Minimum window with fractions; cwnd is its integer part.
+    /// Window with its fraction, segments; cwnd is the integer part.
     window: f64,
-    /// Change still to be made in this round, segments per segment acknowledged; negative to shrink.
+    /// Change per segment acknowledged that remains to be made in this round, segments; negative to shrink.
     slope: f64,
     target: f64,
-    /// The change under way is a doubling.
+    /// Whether the change in progress is a doubling.
     doubled: bool,
     rate_bps: f64,
 }
 
-/// Base RTT from which on a change is spread over a round, seconds.
+/// Base RTT from which changes are spread over a round, seconds.
 const SPREAD: f64 = 0.004;
 /// Minimum window, segments.
 const FLOOR: f64 = 2.0;
@@ -108,7 +108,7 @@ impl Fast {
         self.avg_rtt - self.base_rtt
     }
 
-    /// Whether both the newest RTT and the mean show next to no queue.
+    /// Whether both the newest and the mean RTT indicate almost no queue.
     fn low_delay(&self) -> bool {
         self.newest_rtt.max(self.avg_rtt) - self.base_rtt < self.options.mi_threshold_s
     }
@@ -122,7 +122,7 @@ impl Fast {
         }
     }
 
-    /// The law: the window after one update.
+    /// Return the window after one update.
     fn updated(&self, w: f64, w_old: f64) -> f64 {
         let alpha = self.alpha();
         let queued = w_old * self.queueing() / self.avg_rtt;
@@ -133,7 +133,7 @@ impl Fast {
         (2.0 * w).min((1.0 - self.options.gamma) * w + self.options.gamma * goal).max(FLOOR)
     }
 
-    /// A round trip has ended; returns the new window if the change is not spread.
+    /// End a round trip. Return the new window if the change is not spread over the next round.
     fn on_round(&mut self, window: &Window, ack: &AckSample) -> Option<f64> {
         let w = self.window;
         self.rate_bps = w * f64::from(ack.smss) * 8.0 / self.avg_rtt;
@@ -187,7 +187,7 @@ impl CongestionControl for Fast {
         if self.avg_rtt == 0.0 {
             return;
         }
-        // cwnd may have been changed by a recovery rule
+        // a recovery rule may have changed cwnd
         if (f64::from(window.cwnd) - self.window).abs() >= 1.0 {
             self.window = f64::from(window.cwnd);
             self.target = self.window;
@@ -260,7 +260,7 @@ mod tests {
         Fast::new(&FastOptions::read(&Value::Table(given)).expect("known"))
     }
 
-    /// 155 Mb/s, 64 ms, alpha 200: from 100 segments 963 after 9 updates, 1026 after 15, 1027 at rest.
+    /// 155 Mb/s, 64 ms, alpha 200: 100 segments grow to 963 after 9 updates, 1026 after 15, and settle at 1027.
     #[test]
     fn the_law_settles_where_alpha_packets_are_queued() {
         let mut c = fast(&[]);
@@ -279,7 +279,7 @@ mod tests {
         assert!((w - (bdp + 200.0)).abs() < 0.1, "{w}");
     }
 
-    /// Worked by hand: alpha 200, gamma 0.5, base RTT 64 ms; w <- min(2w, 0.5 w + 0.5 (64/RTT w + 200)).
+    /// Computed by hand: alpha 200, gamma 0.5, base RTT 64 ms; w <- min(2w, 0.5 w + 0.5 (64/RTT w + 200)).
     ///
     /// | w | RTT, ms | packets queued, w (RTT - 64)/RTT | next w |
     /// |---|---|---|---|
@@ -333,7 +333,7 @@ mod tests {
         assert!(!w.in_slow_start());
     }
 
-    /// Feeds whole windows: as many ACKs a round as cwnd has segments, each with the RTT that `rtt_us` gives for cwnd.
+    /// Play whole windows: one ACK per segment of cwnd in each round, with the RTT that `rtt_us` gives for cwnd.
     fn rounds(c: &mut Fast, w: &mut Window, rounds: usize, rtt_us: impl Fn(u32) -> u64) -> Vec<u32> {
         let mut una = 1;
         let mut at_round = Vec::new();
@@ -366,7 +366,7 @@ mod tests {
     fn a_doubling_stops_at_the_first_rtt_that_shows_a_queue() {
         let mut c = fast(&[]);
         let mut w = Window { ssthresh: 100, ..Window::new(100) };
-        // a path of 150 segments and 1 ms a segment beyond
+        // a path that holds 150 segments, plus 1 ms for each further segment
         let at_round =
             rounds(&mut c, &mut w, 3, |cwnd| 100_000 + 1_000 * u64::from(cwnd.saturating_sub(150)));
         assert!(at_round.iter().all(|&cwnd| cwnd <= 155), "{at_round:?}");

@@ -1,9 +1,9 @@
-//! HighSpeed TCP: increase and decrease depend on the window, so that large windows need fewer losses; up to 38
-//! segments it is Reno.
+//! HighSpeed TCP: increase and decrease depend on the window, so that large windows do not require extremely low loss
+//! rates; up to 38 segments it equals Reno.
 //!
 //! Sources: RFC 3649 §5 (functions) and appendix B (table); Linux `tcp_highspeed` (table, growth counted per ACK).
-//! Variables: a(w) segments per RTT, b(w) share given up on a loss; Low_Window 38, High_Window 83000, High_P 1e-7,
-//! High_Decrease 0.1.
+//! Variables: a(w) segments per RTT, b(w) fraction of the window given up on a loss; Low_Window 38, High_Window 83000,
+//! High_P 1e-7, High_Decrease 0.1.
 
 use ackclock_core::{choice, table};
 
@@ -14,12 +14,12 @@ const LOW_WINDOW: f64 = 38.0;
 const HIGH_WINDOW: f64 = 83_000.0;
 const HIGH_DECREASE: f64 = 0.1;
 
-/// Origin of a(w) and b(w).
+/// Source of a(w) and b(w).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HighSpeedForm {
-    /// The table of appendix B; a(w) per window of ACKs, as Linux counts.
+    /// The table of appendix B, with a(w) per window of ACKs as in Linux.
     Linux,
-    /// The functions of §5; a(w) per window of segments acknowledged.
+    /// The functions of §5, with a(w) per window of acknowledged segments.
     Rfc3649,
 }
 
@@ -37,14 +37,14 @@ table! {
 #[derive(Clone, Debug)]
 pub struct HighSpeed {
     form: HighSpeedForm,
-    /// Row of the table.
+    /// Current row of the table.
     ai: usize,
-    /// Fraction of a segment grown so far (RFC form).
+    /// Growth short of a whole segment (RFC form), segments.
     part: f64,
 }
 
 impl HighSpeed {
-    /// At the start of a connection.
+    /// Create the state at the start of a connection.
     pub fn new(form: HighSpeedForm) -> HighSpeed {
         HighSpeed { form, ai: 0, part: 0.0 }
     }
@@ -103,7 +103,7 @@ impl CongestionControl for HighSpeed {
     }
 }
 
-/// b(w).
+/// b(w): fraction of the window given up on a loss.
 pub fn decrease(w: f64) -> f64 {
     if w <= LOW_WINDOW {
         return 0.5;
@@ -112,7 +112,7 @@ pub fn decrease(w: f64) -> f64 {
     (HIGH_DECREASE - 0.5) * share + 0.5
 }
 
-/// a(w).
+/// a(w): growth in segments per RTT.
 pub fn increase(w: f64) -> f64 {
     if w <= LOW_WINDOW {
         return 1.0;
@@ -122,7 +122,7 @@ pub fn increase(w: f64) -> f64 {
     (w * w * p * 2.0 * b / (2.0 - b)).max(1.0)
 }
 
-/// RFC 3649 appendix B: the largest window at which a(w) is the number of the row, counted from 1.
+/// RFC 3649 appendix B: for each row, counted from 1, the largest window at which a(w) is the row number.
 #[rustfmt::skip]
 const TABLE: [u32; 73] = [
        38,   118,   221,   347,   495,   663,   851,  1058,  1284,  1529,  1793,  2076,  2378,  2699,  3039,
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use crate::controller::tests::sample;
 
-    /// RFC 3649 §12: the window by round trips, the first of them with one segment, without a loss.
+    /// RFC 3649 §12: window by round trip without losses, starting with one segment in the first.
     #[test]
     fn growth_from_one_segment() {
         let mut c = HighSpeed::new(HighSpeedForm::Rfc3649);
@@ -162,7 +162,7 @@ mod tests {
             let a = increase(f64::from(w));
             assert!((a - (row + 1) as f64).abs() < 1.0, "{w}: {a}");
         }
-        // printed with two digits in the RFC
+        // the RFC prints two digits
         for (w, b) in [
             (38, 0.50),
             (118, 0.44),
@@ -206,6 +206,6 @@ mod tests {
         for _ in 0..500 {
             c.on_ack(&mut w, &sample(0, 2));
         }
-        assert_eq!(w.cwnd, 1003); // 500 x 8 segments of 1000 and a few
+        assert_eq!(w.cwnd, 1003); // 500 ACKs count 8 each: three steps take 1000 + 1001 + 1002, a fourth would take 1003 more
     }
 }

@@ -1,7 +1,7 @@
-//! H-TCP: growth accelerates with the time since the last loss; what a loss leaves follows from the RTT's range.
+//! H-TCP: growth accelerates with the time since the last loss, and the reduction depends on the range of RTTs.
 //!
 //! Sources: Leith, Shorten, "H-TCP: TCP for high-speed and long-distance networks" (PFLDnet 2004); integer arithmetic
-//! of Linux `tcp_htcp`. Times in ticks of 1 ms; alpha, beta in 1/128; rates (B) in segments per second.
+//! of Linux `tcp_htcp`. Times are in ticks of 1 ms, alpha and beta in 1/128, rates (B) in segments per second.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
@@ -61,7 +61,7 @@ impl Htcp {
         }
     }
 
-    /// Achieved throughput since the last loss.
+    /// Measure the throughput achieved since the last loss.
     fn measure_rate(&mut self, window: &Window, ack: &Arrival) {
         if !matches!(ack.prior_state, CaState::Open | CaState::Disorder) {
             self.packetcount = 0;
@@ -70,7 +70,8 @@ impl Htcp {
         }
         self.packetcount = self.packetcount.saturating_add(ack.covered);
         let round = window.cwnd.saturating_sub((self.alpha >> 7).max(1) as u32);
-        // The first measurement counts from the kernel's tick 0, five minutes before a wrap of its 32 bits: no rate.
+        // The kernel's first measurement starts at tick 0, while its jiffies start five minutes before the 32-bit wrap.
+        // The elapsed time is therefore huge and the rate 0.
         let elapsed =
             if self.lasttime == 0 { u64::from(u32::MAX) } else { self.now - self.lasttime.min(self.now) };
         if self.packetcount < round || self.min_rtt == 0 || elapsed < self.min_rtt {
@@ -163,7 +164,7 @@ impl CongestionControl for Htcp {
         self.update_beta();
         self.update_alpha();
         if min > 0 && max > min {
-            self.max_rtt = min + (max - min) * 95 / 100; // old delays fade
+            self.max_rtt = min + (max - min) * 95 / 100; // the maximum RTT decays
         }
         (((u64::from(window.cwnd) * self.beta.max(BETA_MIN)) >> 7) as u32).max(2)
     }
@@ -197,12 +198,13 @@ mod tests {
     use super::*;
     use crate::controller::tests::arrival;
 
-    /// alpha = 1 within a second of a loss, then 1 + 10 (D - 1) + ((D - 1)/2)^2, at beta 1/2 and RTT 100 ms.
+    /// Check alpha: 1 within a second of a loss, then 1 + 10 (D - 1) + ((D - 1)/2)^2, with beta 1/2 and an RTT of 100
+    /// ms.
     #[test]
     fn growth_accelerates_with_the_time_since_the_last_loss() {
         let mut c = Htcp::default();
         c.start(1);
-        c.min_rtt = 100; // the scale of 1
+        c.min_rtt = 100; // RTT at which alpha is scaled by 1
         for (since, factor) in [(500, 1), (1000, 1), (2000, 11), (3000, 22), (11_000, 126)] {
             c.now = c.last_cong + since;
             c.update_alpha();
@@ -210,12 +212,12 @@ mod tests {
         }
     }
 
-    /// Linux calls `htcp_recalc_ssthresh` at the timeout, and its clock stops there.
+    /// Linux calls `htcp_recalc_ssthresh` at the timeout, so the time of the timeout is used.
     #[test]
     fn growth_after_a_timeout_is_that_of_the_time_when_the_timer_struck() {
         let mut c = Htcp { min_rtt: 100, ..Htcp::default() };
         c.start(1);
-        c.on_timer(Time(3_000_000_000)); // no ACK since the first millisecond
+        c.on_timer(Time(3_000_000_000)); // no ACK since tick 1
         c.ssthresh(&Window::new(20), 20);
         assert_eq!(c.alpha, 2 * 22 * 64);
     }

@@ -1,9 +1,9 @@
-//! Illinois: a loss-based controller whose gains follow the queueing delay: fast and mild on a free path, slow and
-//! harsh on a full one.
+//! Illinois: a loss-based controller whose gains depend on the queueing delay. With little delay it grows fast and
+//! reduces little; with much delay it grows slowly and reduces more.
 //!
 //! Sources: Liu, Basar, Srikant, "TCP-Illinois: a loss and delay-based congestion control algorithm for high-speed
-//! networks" (2006); integer arithmetic of Linux `tcp_illinois`. alpha in 1/128 (0.3 to 10), beta in 1/64 (1/8 to 1/2),
-//! delays in us; d_a mean, d_m greatest queueing delay.
+//! networks" (2006); integer arithmetic of Linux `tcp_illinois`. alpha is in 1/128 (0.3 to 10), beta in 1/64 (1/8 to
+//! 1/2), delays in us. d_a is the mean, d_m the maximum queueing delay.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::Time;
@@ -16,9 +16,9 @@ const ALPHA_MIN: u64 = 3 * ALPHA_SCALE / 10;
 const ALPHA_MAX: u64 = 10 * ALPHA_SCALE;
 const BETA_MIN: u64 = 64 / 8;
 const BETA_MAX: u64 = 64 / 2;
-/// Window below which it is Reno.
+/// Window below which Illinois behaves like Reno, segments.
 const WIN_THRESH: u32 = 15;
-/// Round trips of low delay until alpha is at its maximum again.
+/// Number of round trips with low delay after which alpha returns to its maximum.
 const THETA: u8 = 5;
 
 /// Illinois.
@@ -182,7 +182,7 @@ mod tests {
         }
     }
 
-    /// The ACK that ends a recovery covers the window, though SACKs delivered nearly all of it before (Linux
+    /// The ACK that ends a recovery covers the whole window, although SACKs delivered most of it earlier (Linux
     /// `tcp_illinois_acked`: `sample->pkts_acked`).
     #[test]
     fn the_ack_that_ends_a_recovery_counts_all_that_it_covers() {

@@ -1,34 +1,35 @@
-//! LEDBAT++: a background transport that yields to others: it keeps its queueing delay below 60 ms and drains
-//! the queue periodically to measure the empty path.
+//! LEDBAT++: a background transport that yields to other traffic. It keeps its queueing delay below 60 ms and drains
+//! the queue periodically to measure the base delay.
 //!
-//! Source: draft-irtf-iccrg-ledbat-plus-plus §4. `base` is the least RTT of the last ten minutes, `delay` the least of
-//! the last four samples less `base`. GAIN = 1/min(16, ceil(2 TARGET/base)). Below the target cwnd grows by GAIN per
-//! round trip, above it it moves by max(GAIN - cwnd (delay/TARGET - 1), -cwnd/2). Slow start grows by GAIN per segment
-//! and ends at 3/4 of the target. Two round trips after slow start, and then in a tenth of the time, cwnd is 2 for two
-//! round trips and comes back by slow start (slowdown).
+//! Source: draft-irtf-iccrg-ledbat-plus-plus §4. `base` is the minimum RTT of the last ten minutes, `delay` the minimum
+//! of the last four samples less `base`. GAIN = 1/min(16, ceil(2 TARGET/base)). Below the target cwnd grows by GAIN per
+//! round trip; above it, cwnd changes by max(GAIN - cwnd (delay/TARGET - 1), -cwnd/2). Slow start grows by GAIN per
+//! segment; the first one ends at 3/4 of the target. A slowdown reduces cwnd to 2 for two round trips and restores it
+//! by slow start. The first slowdown starts two round trips after slow start; from then on slowdowns take a tenth of
+//! the time.
 
 use ackclock_core::{Span, Time};
 
 use super::{AckSample, Arrival, CongestionControl, Needs};
 use crate::window::Window;
 
-/// TARGET.
+/// TARGET: maximum queueing delay.
 const TARGET: Span = Span::from_ms(60);
 /// Length of one bucket of the base history.
 const MINUTE: Span = Span::from_secs(60);
-/// Buckets of the base history.
+/// Number of buckets of the base history.
 const HISTORY: usize = 10;
 const FLOOR: u32 = 2;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
-    /// The first slow start, until delay or loss ends it.
+    /// Initial slow start, until delay or loss ends it.
     First,
-    /// Congestion avoidance until the time.
+    /// Congestion avoidance, until the given time.
     Steady(Time),
-    /// cwnd is 2 until the time; the slowdown began at the other.
+    /// Slowdown with a cwnd of 2: end of this phase, and start of the slowdown.
     Low(Time, Time),
-    /// Slow start back to ssthresh; the slowdown began then.
+    /// Slow start back to ssthresh: start of the slowdown.
     Back(Time),
 }
 
@@ -79,7 +80,7 @@ impl LedbatPlusPlus {
         }
     }
 
-    /// Add a change to cwnd that may be a fraction of a segment.
+    /// Change cwnd by a possibly fractional number of segments.
     fn add(&mut self, window: &mut Window, segments: f64, most: u32) {
         self.part += segments;
         let whole = libm::floor(self.part);

@@ -1,7 +1,7 @@
-//! Windowed maximum from the best three samples of a window (Kathleen Nichols' filter; Linux `minmax_running_max`): no
-//! list of samples, and the answer is at most a quarter of the window late.
+//! Windowed maximum from the best three samples of a window (Kathleen Nichols' filter; Linux `minmax_running_max`). It
+//! keeps no list of samples; the maximum lags by at most a quarter of the window.
 
-/// Sample and the time (any unit) at which it was taken.
+/// A sample and the time (any unit) at which it was taken.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
     t: u64,
@@ -13,7 +13,7 @@ struct Sample {
 pub(super) struct RunningMax([Sample; 3]);
 
 impl RunningMax {
-    /// The maximum.
+    /// Return the maximum.
     #[inline]
     pub fn get(&self) -> u64 {
         self.0[0].v
@@ -23,7 +23,7 @@ impl RunningMax {
         self.0 = [sample; 3];
     }
 
-    /// Add a sample at `t`; those older than `window` are forgotten.
+    /// Add a sample at time `t` and drop samples older than `window`.
     pub fn update(&mut self, window: u64, t: u64, v: u64) {
         let sample = Sample { t, v };
         let s = &mut self.0;
@@ -38,7 +38,7 @@ impl RunningMax {
         }
         let age = t - s[0].t;
         if age > window {
-            // the best is too old: the others move up
+            // the best sample has expired: the others move up
             s[0] = s[1];
             s[1] = s[2];
             s[2] = sample;

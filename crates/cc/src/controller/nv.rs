@@ -1,11 +1,12 @@
-//! NV: looks for a queue as Vegas does, by what the path delivered over the last RTT against what its least RTT allows, and counts
-//! measurements before it believes them, for hosts that coalesce segments and interrupts.
+//! NV: detects a queue as Vegas does, by comparing the window with what the measured delivery rate and the minimum RTT
+//! allow. It requires several measurements before each decision, because hosts may coalesce segments and interrupts.
 //!
-//! Sources: Brakmo, "TCP-NV: congestion avoidance for data centers" (Linux Plumbers 2010); behaviour of Linux `tcp_nv` with its
-//! default parameters, no base RTT given. A rate is bytes times 80000 over us. The least RTT is forgotten after 3.75 to 6.25 s, at
-//! random: the kernel draws from its own numbers, so that a run is the kernel's only until a draw matters.
+//! Sources: Brakmo, "TCP-NV: congestion avoidance for data centers" (Linux Plumbers 2010); behaviour of Linux `tcp_nv`
+//! with its default parameters and no base RTT. Rates are bytes times 80000 per us. The minimum RTT is reset after a
+//! random 3.75 to 6.25 s. The kernel has its own random numbers, so a run equals the kernel's only until a draw
+//! matters.
 //!
-//! Differs: a decision never raises a window of one segment, which the kernel's takes to two.
+//! Differs: a decision never raises a window of one segment, whereas the kernel raises it to two.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Stream, Time};
@@ -13,25 +14,25 @@ use ackclock_core::{Span, Stream, Time};
 use super::{AckSample, Arrival, CongestionControl, Needs};
 use crate::window::Window;
 
-/// Packets that may wait in the queue, and the distance from that at which the window stops growing.
+/// Number of packets allowed in the queue, and distance from that limit at which growth stops.
 const PAD: u32 = 10;
 const PAD_BUFFER: u32 = 2;
-/// Share of the excess that a decision removes, in 1/128.
+/// Fraction of the excess removed by a decision, in 1/128.
 const DECREASE: u32 = 38;
-/// Share of the window that is left after a loss, in 1/1024.
+/// Fraction of the window kept after a loss, in 1/1024.
 const LOSS: u64 = 819;
-/// Decisions without congestion until growth doubles again after timeouts.
+/// Number of decisions without congestion before growth doubles again after timeouts.
 const SLOW_DECISIONS: u32 = 8;
-/// Measurements that a decision takes: to shrink, to leave slow start, to grow.
+/// Number of measurements needed for a decision: to shrink, to leave slow start, to grow.
 const TO_SHRINK: u8 = 60;
 const TO_LEAVE: u8 = 30;
 const TO_GROW: u8 = 20;
-/// Round trips before a decision to shrink, and without any decision before growth stops.
+/// Number of round trips before a decision to shrink, and without a decision before growth stops.
 const ROUNDS: u8 = 2;
 const STOP_ROUNDS: u8 = 10;
 /// Minimum window, except after losses.
 const LEAST: u32 = 2;
-/// Segments below which a window fills no train of a coalescing host: at first, per step, at most.
+/// Assumed length of a train of a coalescing host, segments: initially, increment, maximum.
 const TRAIN: u32 = 4;
 const TRAIN_STEP: u32 = 2;
 const TRAIN_MOST: u32 = 81;
@@ -42,20 +43,20 @@ const RATE: u64 = 80_000;
 #[derive(Clone, Debug)]
 pub struct Nv {
     stream: Stream,
-    /// Tick at which the least RTT is forgotten.
+    /// Tick at which the minimum RTT is reset.
     forget_at: u64,
-    /// Doublings of the growth; below zero, halvings of Reno's.
+    /// Number of doublings of the growth; negative for halvings of Reno's growth.
     growth: i8,
     grows: bool,
     reset: bool,
     calls: u8,
     train: u32,
     rounds: u8,
-    /// us, as the other RTTs; zero: none yet.
+    /// RTTs in us; zero before the first sample.
     last_rtt: u32,
     min_rtt: u32,
     min_rtt_next: u32,
-    /// Greatest of the round.
+    /// Maximum rate since the last decision.
     max_rate: u32,
     round_end: u64,
     last_una: u64,
@@ -99,7 +100,7 @@ impl Nv {
         (self.round_end, self.last_una) = (self.una, self.una);
     }
 
-    /// Mean of RTTs and greatest rate.
+    /// Update the mean RTT and the maximum rate with a measurement.
     fn measure(&mut self, rtt: u32, bytes: u64) {
         let mean = if self.last_rtt > 0 {
             ((u64::from(rtt) + u64::from(self.last_rtt)) >> 1) as u32
@@ -244,7 +245,7 @@ mod tests {
     use super::*;
     use crate::controller::tests::arrival;
 
-    /// Play one round trip: an ACK per segment, the window delivered since each was sent.
+    /// Play one round trip with one ACK per segment; the window was delivered since each segment was sent.
     fn round(nv: &mut Nv, window: &mut Window, una: &mut u64, now_ms: u64, (rtt_us, fits): (u64, u32)) {
         let cwnd = window.cwnd;
         let next = *una + u64::from(cwnd) * 1448;
@@ -271,7 +272,8 @@ mod tests {
         }
         assert!(nv.grows && window.cwnd > 100, "an empty queue: it grows as Reno does");
         let before = window.cwnd;
-        // 60 segments of queue on a path that holds 60: half of what is sent arrives within an RTT without queue
+        // 60 segments are queued on a path that holds 60: half of the sent data arrives within one RTT of an empty
+        // queue
         for step in 4..8 {
             round(&mut nv, &mut window, &mut una, 10 * step, (20_000, 120));
             if window.cwnd < before {

@@ -1,8 +1,8 @@
-//! Common part of users' own controllers in every language: how a hook of the contract becomes a call, the window as they see it (real numbers,
-//! infinity where nothing is set), how often they are told of ACKs, and which answers count.
+//! Common part of user-defined controllers in all languages: the conversion of hooks into calls, the window as they see
+//! it (real numbers, infinity for values that are not set), how often ACKs are reported, and the validation of answers.
 //!
-//! Units: windows in segments, times in seconds, rates in bytes per second. A [`Bridge`] calls; Python's is `crates/python/src/controller.rs`, that
-//! of the page `crates/wasm/src/controller.rs`.
+//! Windows are in segments, times in seconds, rates in bytes per second. A [`Bridge`] makes the calls:
+//! `crates/python/src/controller.rs` for Python, `crates/wasm/src/controller.rs` for the web page.
 //!
 //! Length: an adapter, and a conversion for each type of the contract.
 
@@ -14,23 +14,23 @@ use ackclock_core::{Span, Time};
 use super::{AckSample, Arrival, CongestionControl, Custom, Hook, HookRow, Needs, HOOKS, MAX_VARS};
 use crate::window::Window;
 
-/// Windows beyond this are considered an error of the controller, segments.
+/// Window above which a value is treated as an error of the controller, segments.
 pub const ABSURD: f64 = (1_u32 << 30) as f64;
 
-/// cwnd, ssthresh and pacing rate as a hook sees and sets them.
+/// Window, threshold and pacing rate as a hook reads and sets them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OwnWindow {
-    /// Congestion window, segments; fractions are kept, the sender uses the integer part.
+    /// Congestion window, segments. Fractions are kept; the sender uses the integer part.
     pub cwnd: f64,
     /// Slow-start threshold, segments; infinite until it is first set.
     pub ssthresh: f64,
-    /// Pacing rate, bytes/s; infinite where none is set.
+    /// Pacing rate, bytes/s; infinite if none is set.
     pub pacing_rate: f64,
-    /// Segments acknowledged since cwnd last grew by one of them.
+    /// Segments acknowledged since cwnd last grew (linear growth).
     pub cwnd_cnt: f64,
     /// cwnd at the last reduction, segments.
     pub prior_cwnd: u32,
-    /// cwnd never grows beyond this, segments.
+    /// Maximum of cwnd, segments.
     pub cwnd_clamp: u32,
 }
 
@@ -42,7 +42,7 @@ impl Default for OwnWindow {
 }
 
 impl OwnWindow {
-    /// Take over the sender's changes.
+    /// Copy the sender's changes.
     pub fn follow(&mut self, window: &Window) {
         if whole(self.cwnd) != window.cwnd {
             self.cwnd = f64::from(window.cwnd);
@@ -64,7 +64,7 @@ impl OwnWindow {
         self.cwnd_clamp = window.cwnd_clamp;
     }
 
-    /// Return what the hook set, if it is a valid window.
+    /// Write the values set by the hook to `window`, if they are valid.
     pub fn hand_back(&self, window: &mut Window) -> Result<(), String> {
         within("cwnd", self.cwnd, 1.0, ABSURD)?;
         if self.ssthresh != f64::INFINITY {
@@ -98,7 +98,7 @@ fn rate(pacing_rate: f64) -> u64 {
     }
 }
 
-/// Return a hook's value if it lies between the two.
+/// Return a hook's value if it lies between `low` and `high`.
 pub fn within(what: &str, value: f64, low: f64, high: f64) -> Result<f64, String> {
     if (low..=high).contains(&value) {
         return Ok(value);
@@ -109,18 +109,18 @@ pub fn within(what: &str, value: f64, low: f64, high: f64) -> Result<f64, String
 /// Argument of a hook, other than the window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
-    /// A time or a span, s; infinite if there is none.
+    /// A time or a duration, s; infinite if there is none.
     Seconds(f64),
     /// A count.
     Whole(u64),
-    /// Yes or no.
+    /// A flag.
     Flag(bool),
     /// A congestion state.
     State(CaState),
 }
 
 impl Value {
-    /// As a number: a flag is 0 or 1, a state its index.
+    /// Return the value as a number: 0 or 1 for a flag, the index of a state.
     pub fn number(self) -> f64 {
         match self {
             Value::Seconds(x) => x,
@@ -131,7 +131,7 @@ impl Value {
     }
 }
 
-/// A span in seconds; without end infinite.
+/// Return a duration in seconds; infinity for `Span::MAX`.
 pub fn seconds(span: Span) -> f64 {
     match span {
         Span::MAX => f64::INFINITY,
@@ -142,9 +142,9 @@ pub fn seconds(span: Span) -> f64 {
 /// Arguments of a hook.
 #[derive(Default)]
 pub struct Told {
-    /// The hook sees the window, which the bridge holds.
+    /// Whether the hook receives the window, which the bridge stores.
     pub window: bool,
-    /// An ACK.
+    /// The ACK, for hooks that receive one.
     pub ack: Option<AckSample>,
     values: [Option<Value>; 5],
 }
@@ -160,10 +160,10 @@ impl Told {
     }
 }
 
-/// An argument of a hook: its conversion, and for the window the way back.
+/// An argument of a hook: its conversion and, for the window, the conversion back.
 trait Argument {
     fn tell(&self, told: &mut Told, own: &mut OwnWindow);
-    /// Time of the event; zero if it has none.
+    /// Time of the event; zero if the argument has none.
     fn now(&self) -> Time {
         Time::ZERO
     }
@@ -243,7 +243,7 @@ plain_arguments! {
 
 /// Answer of a hook, converted from a number.
 trait Answer: Sized {
-    /// `sets`: the controller sets the window itself, so that it may have no target.
+    /// Convert the answer. `sets`: the controller sets the window itself, so its target may be infinite.
     fn from(value: f64, hook: Hook, sets: bool) -> Result<Self, String>;
 }
 
@@ -263,50 +263,51 @@ impl Answer for u32 {
     }
 }
 
-/// Caller of the hooks of a controller in another language.
+/// Interface for calling the hooks of a controller in another language.
 pub trait Bridge: Send {
-    /// Error of a call.
+    /// Error raised by a call.
     type Error: Send;
 
-    /// Whether the controller has a hook.
+    /// Whether the controller implements the hook.
     fn has(&self, hook: Hook) -> bool;
-    /// Call an existing hook with this window; a flag's answer is 0 or 1, and an unused one may be anything.
+    /// Call an implemented hook with this window. Flags are answered by 0 or 1; answers of hooks without one are
+    /// ignored.
     fn call(&mut self, hook: Hook, window: &mut OwnWindow, told: &Told) -> Result<f64, Self::Error>;
-    /// Error for an answer that does not count.
+    /// Create the error for an invalid answer.
     fn refused(&self, said: String) -> Self::Error;
-    /// Note an error of the controller, after which it receives no more calls.
+    /// Record an error of the controller, which then receives no more calls.
     fn fail(&mut self, hook: &'static str, now: Time, error: Self::Error);
-    /// Values of the controller's variables, in the order of these names; unknown ones are left as they are.
+    /// Write the values of the named variables into `values`; unknown ones are left unchanged.
     fn vars(&self, names: &[&str], values: &mut [f64]);
-    /// A bridge to a copy of the controller.
+    /// Return a bridge to a copy of the controller.
     fn copied(&self) -> Result<Self, String>
     where
         Self: Sized;
 }
 
-/// Declarations of a class for its controllers.
+/// Declarations that a class makes for its controllers.
 #[derive(Clone, Copy, Default)]
 pub struct Said {
     /// How often the controller receives ACKs.
     pub every: Every,
-    /// Needs that no hook declares.
+    /// Needs that are not declared by hooks.
     pub needs: Needs,
 }
 
-/// A controller in another language.
+/// Adapter for a controller in another language.
 #[derive(Clone)]
 pub struct Own<B> {
     bridge: B,
     window: OwnWindow,
     every: Every,
-    /// ACKs not yet reported: to `on_sample`; to `on_ack` or `on_control`.
+    /// ACKs not yet reported: for `on_ack` or `on_control`, and for `on_sample`.
     pending: [Pending; 2],
     needs: Needs,
     now: Time,
 }
 
 impl<B: Bridge> Own<B> {
-    /// Return an adapter around a bridge.
+    /// Create an adapter around a bridge.
     pub fn new(bridge: B, said: Said) -> Own<B> {
         let needs = Needs {
             control: bridge.has(Hook::on_control),
@@ -320,7 +321,7 @@ impl<B: Bridge> Own<B> {
         Own { bridge, window, every: said.every, pending, needs, now: Time::ZERO }
     }
 
-    /// Return the unreported ACKs combined with this one, if it is time to report them.
+    /// Return whether the hook has to be called now, after combining its ACK with earlier unreported ones.
     fn due(&mut self, hook: Hook, told: &mut Told) -> bool {
         let Some(ack) = told.ack.filter(|_| self.every != Every::Ack) else { return true };
         let pending = match hook {
@@ -332,7 +333,7 @@ impl<B: Bridge> Own<B> {
         told.ack.is_some()
     }
 
-    /// Call an existing hook, if it is time; return its answer.
+    /// Call an implemented hook if it is due, and return its answer.
     fn ask(&mut self, hook: Hook, mut told: Told) -> Option<f64> {
         if !self.due(hook, &mut told) {
             return None;
@@ -414,7 +415,7 @@ macro_rules! bridged {
 
 crate::hooks!(bridged);
 
-/// Rows of the hooks that a class may have, by their names there: those of events, and `seed` and `copy`.
+/// Rows of the hooks that a class may implement: those of events, and `seed` and `copy`.
 pub fn methods() -> impl Iterator<Item = &'static HookRow> {
     HOOKS.iter().filter(|row| row.is_event || matches!(row.hook, Hook::seed | Hook::copied))
 }
@@ -422,16 +423,16 @@ pub fn methods() -> impl Iterator<Item = &'static HookRow> {
 /// Frequency of calls to the hooks that receive ACKs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Every {
-    /// A call on each ACK.
+    /// On each ACK.
     #[default]
     Ack,
-    /// Once per this many ACKs.
+    /// Once for this many ACKs.
     Acks(u32),
-    /// Once all data that was outstanding at the last call is acknowledged.
+    /// Once all data outstanding at the last call has been acknowledged.
     Round,
 }
 
-/// ACKs not yet reported to a hook, combined.
+/// Combined ACKs that have not been reported to a hook yet.
 #[derive(Clone, Copy, Default)]
 pub struct Pending {
     sum: Option<AckSample>,
@@ -440,7 +441,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Return the combination with this ACK, if the hook has to be called now.
+    /// Combine this ACK with the pending ones and return the result if the hook has to be called now.
     pub fn add(&mut self, ack: &AckSample, every: Every) -> Option<AckSample> {
         self.acks += 1;
         let sum = self.sum.map_or(*ack, |before| ack.over(&before));
@@ -458,7 +459,7 @@ impl Pending {
     }
 }
 
-/// Names of a controller's variables; they live as long as the process, for a trace refers to them.
+/// Return the names of a controller's variables with static lifetime, because traces refer to them.
 pub fn variables(names: Vec<String>) -> Result<&'static [&'static str], String> {
     if names.len() > MAX_VARS
         || names.iter().any(|name| !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))

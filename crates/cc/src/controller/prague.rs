@@ -1,26 +1,27 @@
-//! TCP Prague: a scalable control for L4S. The window gives way by half of the share of marks, as DCTCP's does, with fractions
-//! of segments and alpha, growth on unmarked ACKs even while it gives way, and no advantage for short paths.
+//! TCP Prague: scalable congestion control for L4S. Like DCTCP it reduces the window by half of the share of marks, but
+//! it keeps fractions of segments and of alpha, grows on unmarked ACKs even during a reduction, and gives short paths
+//! no advantage.
 //!
-//! Sources: draft-briscoe-iccrg-prague-congestion-control; the L4S team's `tcp_prague`, from a description. It needs accurate
-//! ECN (RFC 9768) and marks its packets ECT(1) (RFC 9331 §4).
+//! Sources: draft-briscoe-iccrg-prague-congestion-control; the L4S team's `tcp_prague`, from a description. Prague
+//! needs accurate ECN (RFC 9768) and marks its packets ECT(1) (RFC 9331 §4).
 //!
 //! | rule | |
 //! |---|---|
-//! | alpha += (F - alpha) / 16 | F: share of marks, once per max(RTT, virtual RTT), from the first mark on; alpha starts at 1 |
-//! | cwnd -= cwnd alpha / 2 | on the first mark, then not for max(RTT, virtual RTT) |
+//! | alpha += (F - alpha) / 16 | once per max(RTT, virtual RTT), from the first mark on; F is the share of marks; alpha starts at 1 |
+//! | cwnd -= cwnd alpha / 2 | on a mark, at most once per max(RTT, virtual RTT) |
 //! | cwnd += unmarked s / cwnd | on every ACK outside loss recovery; s = (RTT / virtual RTT)^2 |
 //! | slow start ends | at the first mark |
-//! | a loss halves | or, within a round trip of a reduction for marks, brings both together to a half |
+//! | a loss halves the window | within a round trip of a reduction for marks, both reductions together halve it |
 //!
 //! | variable | unit |
 //! |---|---|
 //! | `alpha` | 2^-24, the module's 20 bits times 16 |
-//! | `frac_cwnd` | segments, 2^-20; cwnd follows it by a segment per ACK |
+//! | `frac_cwnd` | segments, 2^-20; cwnd follows it by at most one segment per ACK |
 //!
-//! Without accurate ECN nothing is marked, and it is Reno, paced by the stack alone.
+//! Without accurate ECN the controller behaves like Reno, and only the stack's own pacing applies.
 //!
-//! Differs: bursts are the stack's (`tso`), not a quarter of a millisecond; no search for a queue of classic ECN, which the
-//! module has switched off, too.
+//! Differs: bursts are sized by the stack (`tso`) instead of a quarter of a millisecond. Detection of a classic ECN
+//! queue is left out; the module has it disabled as well.
 
 use ackclock_core::schema::Takes;
 use ackclock_core::trace::CaState;
@@ -29,11 +30,11 @@ use ackclock_core::{table, Span, Time};
 use super::{AckSample, Arrival, CongestionControl, Needs};
 use crate::window::Window;
 
-/// 1 in fractions of segments, and in F.
+/// Unit of fractions of segments and of F.
 const ONE: u64 = 1 << 20;
-/// Alpha is kept in 16ths of `ONE`.
+/// log2 of the scale of alpha, which is in 1/16 of `ONE`.
 const SHIFT_G: u32 = 4;
-/// Minimum window.
+/// Minimum window, segments.
 const MIN_CWND: u32 = 2;
 
 table! {
@@ -51,32 +52,32 @@ table! {
 pub struct Prague {
     virtual_rtt: Span,
     virtual_after: u32,
-    /// Accurate ECN was agreed on.
+    /// Accurate ECN was negotiated.
     l4s: bool,
     alpha: u64,
     /// A mark has been seen.
     marked: bool,
-    /// Period of alpha, which ends when this is acknowledged and the time has passed.
+    /// Period of alpha. It ends when `next_seq` is acknowledged and the time has passed.
     next_seq: u64,
     period_began: Time,
     delivered: u64,
     delivered_ce: u64,
-    /// Rounds since slow start.
+    /// Number of rounds since slow start.
     rounds: u32,
     frac_cwnd: u64,
-    /// cwnd after the last call here; another value comes from recovery or an undo.
+    /// cwnd as last set here; a different value was set by recovery or an undo.
     left: u32,
     reduced_at: Option<Time>,
     before_loss: u64,
     now: Time,
     srtt: Span,
-    /// Payload of the segments last acknowledged, bytes: less than a full one where the option of accurate ECN takes room, and a rate
-    /// above the window's fills the queue.
+    /// Payload of the last acknowledged segments, bytes. It is smaller than a full one if the AccECN option takes
+    /// space; a pacing rate above the window's would fill the queue.
     payload: u64,
 }
 
 impl Prague {
-    /// Parameters from the scenario.
+    /// Create the controller with the parameters of a scenario.
     pub(super) fn new(options: &PragueOptions) -> Prague {
         Prague {
             virtual_rtt: Span((options.virtual_rtt_s * 1e9) as u64),
@@ -99,7 +100,7 @@ impl Prague {
         }
     }
 
-    /// The round trip that rules count by.
+    /// Round-trip time that the rules use: at least the virtual RTT once it applies.
     fn period(&self) -> Span {
         match self.rounds >= self.virtual_after {
             true => self.srtt.max(self.virtual_rtt),
@@ -107,7 +108,7 @@ impl Prague {
         }
     }
 
-    /// (RTT / virtual RTT)^2, of `ONE`; counted in units of 128 us, as the module does.
+    /// Return (RTT / virtual RTT)^2 in units of `ONE`, computed in units of 128 us as in the module.
     fn share(&self) -> u64 {
         let (rtt, virt) = (self.srtt.as_us() / 128, self.period().as_us() / 128);
         if virt > rtt {
@@ -117,7 +118,7 @@ impl Prague {
         }
     }
 
-    /// End the period of alpha if it is due.
+    /// Update alpha at the end of its period.
     fn update_alpha(&mut self, window: &Window, ack: &Arrival) {
         self.delivered += u64::from(ack.newly_acked);
         self.delivered_ce += u64::from(ack.newly_acked_ce);
@@ -133,14 +134,14 @@ impl Prague {
         (self.delivered, self.delivered_ce) = (0, 0);
     }
 
-    /// A window that recovery, a timeout or an undo has set replaces the fraction.
+    /// Discard the fraction if recovery, a timeout or an undo has set the window.
     fn take_over(&mut self, window: &Window) {
         if window.cwnd != self.left {
             self.frac_cwnd = u64::from(window.cwnd) * ONE;
         }
     }
 
-    /// cwnd follows its fraction by at most a segment.
+    /// Move cwnd towards `frac_cwnd` by at most one segment.
     fn follow(&mut self, window: &mut Window) {
         let whole = (self.frac_cwnd / ONE) as u32;
         match window.cwnd.cmp(&whole) {
@@ -153,7 +154,7 @@ impl Prague {
     }
 }
 
-/// `value` times `share` / `of`, rounded to nearest.
+/// Return `value` times `share` / `of`, rounded to nearest.
 fn part(value: u64, share: u64, of: u64) -> u64 {
     ((u128::from(value) * u128::from(share) + u128::from(of / 2)) / u128::from(of)) as u64
 }
@@ -178,7 +179,7 @@ impl CongestionControl for Prague {
             self.payload = payload;
         }
         if self.l4s && ack.srtt > Span::ZERO {
-            // twice the rate while it searches for its window, as the stack does
+            // twice the rate during slow start, as in the stack
             let percent = if window.cwnd < window.ssthresh / 2 { 200 } else { 100 };
             let bytes = u128::from(window.cwnd.max(ack.left_in_flight)) * u128::from(self.payload);
             let rate = bytes * percent * 10_000_000 / u128::from(ack.srtt.0.max(1));
@@ -186,7 +187,7 @@ impl CongestionControl for Prague {
         }
     }
 
-    /// React to a mark immediately, by a fraction; there is no state of reduction, so that growth continues.
+    /// Reduce by a fraction immediately on a mark. No CWR state is entered, so growth continues.
     fn on_ecn(&mut self, window: &mut Window, ack: &Arrival) -> bool {
         if !self.l4s {
             return true;
@@ -221,7 +222,7 @@ impl CongestionControl for Prague {
         self.follow(window);
     }
 
-    /// React to a loss: half, or the rest of a half if marks have just reduced it.
+    /// Halve the window on a loss; after a recent reduction for marks, only by the remaining part of a half.
     fn ssthresh(&mut self, window: &Window, _in_flight: u32) -> u32 {
         if !self.l4s {
             return (window.cwnd / 2).max(MIN_CWND);
@@ -237,7 +238,7 @@ impl CongestionControl for Prague {
 
     fn on_state(&mut self, window: &mut Window, state: CaState, _now: Time) {
         if state == CaState::Loss {
-            self.left = window.cwnd.wrapping_add(1); // the timeout's window counts
+            self.left = window.cwnd.wrapping_add(1); // the window set by the timeout applies
         }
     }
 

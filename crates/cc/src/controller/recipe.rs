@@ -1,5 +1,5 @@
-//! Construction of the controllers of many connections: name and options are checked once, then each
-//! connection gets a new controller.
+//! Construction of controllers for many connections: name and options are validated once, then each connection gets a
+//! new controller.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use super::options::{self, Options, Refusal};
 use super::{find, Controller, Custom, Make, Shared};
 use super::{CongestionControl, Needs};
 
-/// Maker of a user's own controllers, one for each connection.
+/// Factory for user-defined controllers, called once per connection.
 #[derive(Clone)]
 pub struct Maker(Arc<dyn Fn() -> Custom + Send + Sync>);
 
 impl Maker {
-    /// A maker that calls `make`.
+    /// Create a factory that calls `make`.
     pub fn new(make: impl Fn() -> Custom + Send + Sync + 'static) -> Maker {
         Maker(Arc::new(make))
     }
 
-    /// A controller.
+    /// Make a controller.
     pub fn make(&self) -> Custom {
         (self.0)()
     }
@@ -30,7 +30,7 @@ enum Source {
     Own(Maker),
 }
 
-/// A checked recipe for controllers of one kind.
+/// A validated recipe for controllers of one kind.
 #[derive(Clone)]
 pub struct Recipe {
     source: Source,
@@ -39,19 +39,19 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// Return the built-in controller `name` with these options; unknown ones are refused.
+    /// Create the recipe of the built-in controller `name` with these options; unknown names and options are refused.
     pub fn new(name: &str, options: &Options, shared: Shared) -> Result<Recipe, Refusal> {
         let entry = find(name)?;
         let make = (entry.maker)(&options::named(name, options, entry.options)?, shared)?;
         Ok(Recipe::of(Source::BuiltIn(entry.name, options.clone(), make), shared))
     }
 
-    /// Return the built-in controller `name` with its defaults, if there is one.
+    /// Create the recipe of the built-in controller `name` with its defaults, if the name is known.
     pub fn by_name(name: &str) -> Option<Recipe> {
         Recipe::new(name, &Options::new(), Shared::default()).ok()
     }
 
-    /// Return a user's own controller. One is made at once, to learn its needs.
+    /// Create the recipe of a user-defined controller. One instance is made at once, to query its needs.
     pub fn own(maker: Maker) -> Recipe {
         Recipe::of(Source::Own(maker), Shared::default())
     }
@@ -61,7 +61,7 @@ impl Recipe {
         Recipe { needs: recipe.make().needs(), ..recipe }
     }
 
-    /// A controller for a new connection.
+    /// Make a controller for a new connection.
     pub fn make(&self) -> Controller {
         match &self.source {
             Source::BuiltIn(_, _, make) => make(),
@@ -69,13 +69,13 @@ impl Recipe {
         }
     }
 
-    /// Needs of each controller of this recipe.
+    /// Needs of the controllers made by this recipe.
     #[inline]
     pub fn needs(&self) -> &Needs {
         &self.needs
     }
 
-    /// Settings of the stack for every controller that has the choice.
+    /// Stack settings shared by all controllers that support them.
     pub fn shared(&self) -> Shared {
         self.shared
     }

@@ -1,10 +1,10 @@
-//! Reno in segments: slow start, one segment per round trip, multiply by beta on loss.
+//! Reno in segments: slow start, one segment per round trip, multiplication by beta on loss.
 //!
 //! Sources: RFC 5681 §3.1; Linux `tcp_reno_cong_avoid`, `tcp_reno_ssthresh`, `tcp_reno_undo_cwnd`, and `tcp_reno_min_cwnd`
 //! of kernels before 3.2. State: none beyond [`Window`]; `beta` is in 1/1024.
 //!
-//! Differs from RFC 5681: counts segments delivered (RFC 3465 with L unlimited) and halves cwnd, not FlightSize, as
-//! Linux does.
+//! Differs from RFC 5681: growth counts delivered segments (RFC 3465 with L unlimited), and a loss halves cwnd rather
+//! than FlightSize, as in Linux.
 
 use super::{AckSample, CongestionControl};
 use crate::window::Window;
@@ -12,9 +12,9 @@ use crate::window::Window;
 /// Reno: AIMD with slow start.
 #[derive(Clone, Copy, Debug)]
 pub struct Reno {
-    /// Share of the window that is left after a reduction, in 1/1024; 512 is Reno proper.
+    /// Fraction of the window kept by a reduction, in 1/1024; 512 for standard Reno.
     pub beta: u32,
-    /// Share that is left after a mark (RFC 8511: 0.8).
+    /// Fraction kept by a reduction for a mark, in 1/1024 (RFC 8511: 0.8).
     pub ecn_beta: u32,
 }
 
@@ -58,7 +58,7 @@ mod tests {
         }
         assert_eq!(w.cwnd, 20);
         w.ssthresh = 22;
-        reno.on_ack(&mut w, &sample(0, 4)); // two up to ssthresh, two towards the next segment
+        reno.on_ack(&mut w, &sample(0, 4)); // two segments up to ssthresh, two towards linear growth
         assert_eq!((w.cwnd, w.cwnd_cnt), (22, 2));
         for _ in 0..20 {
             reno.on_ack(&mut w, &sample(0, 1));

@@ -1,11 +1,11 @@
-//! RTT statistics per round trip, as in Vegas and its successors: the minimum RTT ever and of the round.
-//! (Linux `struct vegas`.) Times in us, one more than measured so that none is zero.
+//! RTT statistics per round trip, as in Vegas and its successors: the minimum RTT of the connection and of the round
+//! (Linux `struct vegas`). Times are in us, plus one so that none is zero.
 
 use ackclock_core::trace::CaState;
 
 use super::Arrival;
 
-/// No sample.
+/// Value without a sample.
 pub(super) const NONE: u32 = 0x7fff_ffff;
 
 /// State of the measurement.
@@ -13,13 +13,13 @@ pub(super) const NONE: u32 = 0x7fff_ffff;
 pub(super) struct Rounds {
     /// The round ends when this offset is acknowledged.
     pub beg_snd_nxt: u64,
-    /// Whether the state is Open, in which delays are meaningful.
+    /// Whether the congestion state is Open, in which delays are meaningful.
     pub on: bool,
-    /// Samples in this round.
+    /// Number of samples in this round.
     pub cnt_rtt: u32,
-    /// Minimum RTT of this round.
+    /// Minimum RTT of this round, us.
     pub min_rtt: u32,
-    /// Minimum RTT of the connection.
+    /// Minimum RTT of the connection, us.
     pub base_rtt: u32,
 }
 
@@ -39,7 +39,7 @@ impl Rounds {
         self.cnt_rtt += 1;
     }
 
-    /// The state changed: a round begins when it is Open again.
+    /// Process a change of state: a round starts when the state returns to Open.
     pub fn on_state(&mut self, state: CaState, snd_nxt: u64) {
         self.on = state == CaState::Open;
         if self.on {
@@ -47,7 +47,7 @@ impl Rounds {
         }
     }
 
-    /// A round begins.
+    /// Start a round.
     pub fn start(&mut self, snd_nxt: u64) {
         self.beg_snd_nxt = snd_nxt;
         self.cnt_rtt = 0;

@@ -1,5 +1,5 @@
-//! Scalable TCP: one segment per hundred acknowledged, an eighth given up on a loss: recovery takes the same time at
-//! any window.
+//! Scalable TCP: grows by one segment per hundred acknowledged and gives up an eighth of the window on a loss, so that
+//! recovery takes the same time at any window.
 //!
 //! Sources: Kelly, "Scalable TCP: improving performance in highspeed wide area networks" (CCR 2003); Linux
 //! `tcp_scalable`. No state.
@@ -7,7 +7,7 @@
 use super::{AckSample, CongestionControl};
 use crate::window::Window;
 
-/// Segments to acknowledge for one more.
+/// Number of acknowledged segments per segment of growth.
 pub(super) const AI_CNT: u32 = 100;
 
 /// Scalable TCP.

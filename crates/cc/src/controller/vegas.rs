@@ -1,8 +1,8 @@
 //! Vegas: keeps two to four packets in the queue, judged once per round trip by the rise of the RTT.
 //!
 //! Sources: Brakmo, Peterson, "TCP Vegas: end to end congestion avoidance on a global internet" (JSAC 1995); Linux
-//! `tcp_vegas`. diff = cwnd (rtt - base_rtt)/base_rtt with the round's least RTT; alpha 2, beta 4, gamma 1 packets.
-//! As in the kernel it grows by its own rule also while the window is not the limit.
+//! `tcp_vegas`. diff = cwnd (rtt - base_rtt)/base_rtt with the minimum RTT of the round; alpha is 2, beta 4, gamma 1
+//! packet. As in the kernel, Vegas grows by its own rule even while the window does not limit the sender.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
     use crate::controller::tests::arrival;
 
-    /// One round trip of `rtt_us`, one ACK per segment.
+    /// Play one round trip of `rtt_us` with one ACK per segment.
     fn round(c: &mut Vegas, w: &mut Window, una: &mut u64, rtt_us: u64) {
         let nxt = *una + u64::from(w.cwnd) * 1448;
         for _ in 0..w.cwnd {
@@ -123,16 +123,16 @@ mod tests {
         round(&mut c, &mut w, &mut una, 101_000); // one packet queued
         assert_eq!(w.cwnd, at + 1);
         let at = w.cwnd;
-        round(&mut c, &mut w, &mut una, 103_200); // three
+        round(&mut c, &mut w, &mut una, 103_200); // three packets
         round(&mut c, &mut w, &mut una, 103_200);
         assert!(w.cwnd <= at + 1, "{}", w.cwnd);
         let at = w.cwnd;
-        round(&mut c, &mut w, &mut una, 110_000); // ten
+        round(&mut c, &mut w, &mut una, 110_000); // ten packets
         round(&mut c, &mut w, &mut una, 110_000);
         assert!(w.cwnd < at, "{}", w.cwnd);
     }
 
-    /// Linux `tcp_vegas_cong_avoid` does not ask `tcp_is_cwnd_limited`.
+    /// Linux `tcp_vegas_cong_avoid` does not check `tcp_is_cwnd_limited`.
     #[test]
     fn a_window_that_is_not_the_limit_grows_in_slow_start_all_the_same() {
         let mut c = Vegas::default();

@@ -2,7 +2,7 @@
 //! packets queued it reduces by only a fifth; with more it grows every other round trip.
 //!
 //! Sources: Fu, Liew, "TCP Veno: TCP enhancement for transmission over wireless access networks" (JSAC 2003); Linux
-//! `tcp_veno`, whose diff is in halves of a packet.
+//! `tcp_veno`, whose `diff` is in half packets.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
@@ -11,14 +11,14 @@ use super::rounds::{Rounds, NONE};
 use super::{AckSample, Arrival, CongestionControl};
 use crate::window::Window;
 
-/// Three packets, in halves.
+/// Three packets, in half packets.
 const BETA: u32 = 3 << 1;
 
 /// Veno.
 #[derive(Clone, Debug)]
 pub struct Veno {
     rounds: Rounds,
-    /// Grow at the end of this round trip.
+    /// Whether the window grows at the end of this round trip.
     inc: bool,
     diff: u32,
 }
@@ -30,7 +30,7 @@ impl Default for Veno {
 }
 
 impl CongestionControl for Veno {
-    /// The kernel counts this sample, and nothing clears the count.
+    /// The kernel counts this sample and does not reset the count.
     fn on_syn_acked(&mut self, _rtt: Span) {
         self.rounds.cnt_rtt += 1;
     }
@@ -51,7 +51,7 @@ impl CongestionControl for Veno {
             window.grow_as_reno(ack);
         } else {
             let (cwnd, base) = (u64::from(window.cwnd), u64::from(self.rounds.base_rtt));
-            // Without a sample since the last ACK, as after a recovery, all of the window counts as queued: Linux, too.
+            // Without a sample in this round, as after a recovery, the whole window counts as queued, as in Linux.
             let target = ((cwnd * base) << 1) / u64::from(self.rounds.min_rtt);
             self.diff = ((cwnd << 1) - target) as u32;
             let mut acked = ack.acked;

@@ -1,5 +1,5 @@
-//! TCP Westwood of UCLA: Reno's growth, but a loss sets the window to the estimated capacity of the path:
-//! estimated rate times minimum RTT. Each estimator has its own file; [`Estimator`] is their common part.
+//! TCP Westwood of UCLA: Reno's growth, but a loss sets the window to the estimated capacity of the path, the estimated
+//! rate times the minimum RTT. Each estimator has its own file; [`Estimator`] combines them.
 //!
 //! Sources: Mascolo, Casetti, Gerla, Sanadidi, Wang, "TCP Westwood" (MobiCom 2001): BE and the loss rules; Wang, Valla,
 //! Sanadidi, Ng, Gerla, "Efficiency/friendliness tradeoffs in TCP Westwood" (ISCC 2002): RE and CRB; Wang, Valla,
@@ -8,13 +8,13 @@
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `d_k` | bytes that ACK k reports, each once: duplicate ACKs are credited and taken off the next advance |
+//! | `d_k` | bytes reported by ACK k: duplicate ACKs are credited and subtracted from the next advance |
 //! | E | the estimate, bytes/s: BE, RE, CRB's choice, or ERE |
-//! | `rtt_min` | least RTT of all samples |
-//! | `startup` | Astart: until the first loss ssthresh follows E rtt_min upwards |
+//! | `rtt_min` | minimum RTT of the connection |
+//! | `startup` | Astart: until the first loss, ssthresh is raised to E rtt_min |
 //!
-//! Differs: a loss never raises cwnd, so ssthresh above cwnd takes effect when recovery ends; without any estimate a
-//! loss halves.
+//! Differs: a loss never raises cwnd, so an ssthresh above cwnd takes effect when recovery ends. Without an estimate a
+//! loss halves the window.
 
 mod abse;
 mod be;
@@ -32,20 +32,20 @@ use be::Be;
 use meter::Meter;
 use train::Train;
 
-/// Input of the estimators: one ACK.
+/// Input of the estimators for one ACK.
 #[derive(Clone, Copy, Debug)]
 struct Credited {
     now: Time,
     /// d_k, bytes.
     bytes: f64,
-    /// Latest RTT sample, seconds.
+    /// Latest RTT sample, s.
     rtt: f64,
     rtt_min: f64,
-    /// Window, bytes.
+    /// Congestion window, bytes.
     window: f64,
 }
 
-/// State of an estimator, for the trace. Rates in bytes/s, times in seconds.
+/// State of an estimator, for the trace. Rates are in bytes/s, times in s.
 #[derive(Clone, Copy, Debug, Default)]
 struct Insight {
     sample: f64,
@@ -67,18 +67,18 @@ enum Estimator {
 #[derive(Clone, Debug)]
 pub struct Westwood {
     estimator: Estimator,
-    /// At most two segments are credited to one ACK.
+    /// Whether an ACK is credited with at most two segments.
     cap: bool,
     astart: bool,
     initial_ssthresh: u32,
     startup: bool,
     begun: bool,
-    /// Bytes credited through duplicate ACKs.
+    /// Bytes credited for duplicate ACKs and not yet subtracted.
     accounted: u64,
     rtt: f64,
     rtt_min: f64,
     smss: u32,
-    /// ssthresh that takes effect when recovery ends.
+    /// ssthresh that takes effect at the end of recovery.
     pending: Option<u32>,
 }
 
@@ -134,14 +134,14 @@ pub(super) enum By {
     AbseBatch,
 }
 
-/// First value of the estimate.
+/// Initial value of the estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum First {
     Sample,
     Zero,
 }
 
-/// See [`Floor`].
+/// Selects a [`Floor`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gap {
     Pair,
@@ -153,7 +153,7 @@ choice! { First: Sample "sample", Zero "zero" }
 choice! { Gap: Pair "pair", Gap "gap" }
 
 impl Westwood {
-    /// Parameters from the scenario.
+    /// Create the controller with the parameters of a scenario.
     pub(super) fn new(options: &WestwoodOptions) -> Westwood {
         let be = || Be::new(options.tau_s);
         let re = || Train::new(options.train_s);
@@ -196,7 +196,7 @@ impl Westwood {
         }
     }
 
-    /// d_k of this ACK (Linux `westwood_acked_count` counts alike).
+    /// Return d_k of this ACK, computed as in Linux `westwood_acked_count`.
     fn credit(&mut self, ack: &Arrival) -> u64 {
         let seg = u64::from(ack.smss);
         let advance = ack.acked_bytes;
@@ -221,7 +221,7 @@ impl Westwood {
         }
     }
 
-    /// E, bytes/s, for a loss at this window.
+    /// Return E in bytes/s for a loss at this window.
     fn estimate(&self, cwnd: u32) -> f64 {
         match &self.estimator {
             Estimator::Be(be) => be.rate(),
@@ -237,7 +237,7 @@ impl Westwood {
         }
     }
 
-    /// E rtt_min in segments, at least 2; none without an estimate.
+    /// Return E rtt_min in segments, at least 2; `None` without an estimate.
     fn target(&self, cwnd: u32) -> Option<u32> {
         let rate = self.estimate(cwnd);
         if rate <= 0.0 || !self.rtt_min.is_finite() {
@@ -361,7 +361,7 @@ fn seconds(span: Span) -> f64 {
     span.0 as f64 * 1e-9
 }
 
-/// Resolution of the clock that ACKs are stamped with: a host does not see two at the same instant.
+/// Resolution of the clock for ACK arrivals: a host does not observe two ACKs at the same instant.
 const CLOCK: Span = Span::from_us(1);
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
-//! Westwood+ as in Linux: one rate sample per window of the last RTT, 50 ms at least, through two low-pass filters in
-//! a row; recovery ends with the window set to rate times least RTT. Growth is Reno's.
+//! Westwood+ as in Linux: one rate sample per RTT, but at most one per 50 ms, passes through two low-pass filters in
+//! series. Recovery ends with the window set to rate times minimum RTT. Growth is Reno's.
 //!
 //! Sources: Grieco, Mascolo, "Performance evaluation and comparison of Westwood+, New Reno and Vegas TCP" (2004);
 //! Linux `tcp_westwood`. Variables have the kernel's names; rates are bytes per tick of 1 ms, times ticks.
 //!
-//! What is counted depends on the kernel's header prediction. Duplicate ACKs have SACK blocks, take the slow path and count a
-//! segment each. The slow path would subtract these segments from the ACK that ends recovery. But that ACK mostly has the
-//! expected header, takes the fast path and counts in full, so the estimate is too high by what was counted twice.
+//! The count depends on the kernel's header prediction. Duplicate ACKs have SACK blocks, take the slow path and count
+//! one segment each. The slow path would subtract these segments from the ACK that ends recovery. That ACK, however,
+//! usually has the expected header, takes the fast path and counts in full. The estimate is therefore too high by the
+//! segments counted twice.
 
 use ackclock_core::{Span, Time};
 
@@ -69,7 +70,7 @@ impl WestwoodPlus {
         }
     }
 
-    /// Bytes that the ACK reports, duplicate ACKs credited once.
+    /// Return the bytes reported by the ACK; credits for duplicate ACKs are subtracted later.
     fn acked_count(&mut self, snd_una: u64) -> u64 {
         let mut count = snd_una.saturating_sub(self.snd_una);
         if count == 0 {
@@ -90,7 +91,7 @@ impl WestwoodPlus {
 
     /// Linux `tcp_westwood_ack`.
     fn count(&mut self, now: Time, snd_una: u64, slow_path: bool) {
-        // The first ACK counts one segment only, regardless of what it covers.
+        // The first ACK counts as one segment, regardless of what it covers.
         let first = std::mem::take(&mut self.first_ack);
         if first {
             self.snd_una = snd_una;
@@ -115,7 +116,8 @@ impl WestwoodPlus {
 }
 
 impl CongestionControl for WestwoodPlus {
-    /// The first sample's time begins here, its bytes with the first ACK: it is low by half where that makes two RTTs.
+    /// The time of the first sample starts here, its bytes with the first ACK. If the sample spans two RTTs, it is too
+    /// low by half.
     fn on_start(&mut self, _window: &mut Window, now: Time, _srtt: Span, smss: u32) {
         self.rtt_win_sx = now.0 / 1_000_000;
         self.mss = u64::from(smss.max(1));
@@ -130,7 +132,8 @@ impl CongestionControl for WestwoodPlus {
     }
 
     fn on_idle(&mut self, now: Time, snd_una: u64, slow_path: bool) {
-        // The ACK that ends a handshake comes before the controller begins (Linux `tcp_rcv_state_process`: `tcp_init_transfer`).
+        // The ACK that ends a handshake arrives before the controller starts (Linux `tcp_rcv_state_process`:
+        // `tcp_init_transfer`).
         if slow_path || !self.first_ack {
             self.count(now, snd_una, slow_path);
         }
@@ -171,7 +174,7 @@ mod tests {
     use super::*;
     use crate::controller::tests::arrival;
 
-    /// Linux `tcp_westwood_ack`, which `tcp_ack` also calls with nothing outstanding.
+    /// Linux `tcp_westwood_ack`, which `tcp_ack` also calls while nothing is outstanding.
     #[test]
     fn what_comes_while_nothing_is_outstanding_ends_a_sample_and_counts_as_a_segment() {
         let begun =
@@ -201,7 +204,7 @@ mod tests {
         let mut w = WestwoodPlus::default();
         let mut window = Window::new(10);
         let mut una = 1;
-        // 1448 bytes a tick on a path of 100 ms, for 30 samples
+        // 30 samples of 1448 bytes per tick on a 100 ms path
         for ms in 1..3_100_u64 {
             una += 1448;
             let ack = AckSample::from(Arrival {
@@ -237,6 +240,6 @@ mod tests {
             w.on_sample(&mut window, &ack);
             filtered += (w.rtt_win_sx != before && ms > 1) as u32;
         }
-        assert_eq!(filtered, 10); // one in 51 ticks
+        assert_eq!(filtered, 10); // one per 51 ticks
     }
 }

@@ -1,9 +1,9 @@
-//! YeAH: Scalable while the path is free, Reno while its queue is not empty, and a window that is reduced by
-//! the packets that it queued.
+//! YeAH: behaves like Scalable while the path has no queue and like Reno while it has one. The window is reduced by the
+//! number of packets queued.
 //!
 //! Sources: Baiocchi, Castellani, Vacirca, "YeAH-TCP: yet another highspeed TCP" (PFLDnet 2007); Linux `tcp_yeah`.
-//! queue = cwnd (rtt - base_rtt)/rtt with the round's least RTT; `reno_count` is the window that Reno would have;
-//! `doing_reno_now` counts round trips in slow mode, `fast_count` those in fast mode.
+//! queue = cwnd (rtt - base_rtt)/rtt with the minimum RTT of the round; `reno_count` is the window that Reno would
+//! have; `doing_reno_now` counts round trips in slow mode, `fast_count` those in fast mode.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
@@ -15,13 +15,13 @@ use crate::window::Window;
 
 /// Maximum number of packets queued in fast mode.
 const ALPHA: u32 = 80;
-/// Fast mode while the delay rises by less than 1/PHY of base_rtt.
+/// Fast mode requires that the delay has risen by less than 1/PHY of base_rtt.
 const PHY: u32 = 8;
-/// Round trips in slow mode after which a loss is taken for a Reno flow's.
+/// Number of round trips in slow mode after which a loss is attributed to competing Reno flows.
 const RHO: u32 = 16;
-/// Round trips in fast mode until `reno_count` restarts.
+/// Number of round trips in fast mode after which `reno_count` restarts.
 const ZETA: u32 = 50;
-/// A loss costs cwnd >> DELTA at least, shedding cwnd >> EPSILON at most.
+/// Minimum reduction by a loss, cwnd >> DELTA, and maximum reduction of the queue, cwnd >> EPSILON.
 const DELTA: u32 = 3;
 const EPSILON: u32 = 1;
 
@@ -135,14 +135,14 @@ mod tests {
 
     #[test]
     fn a_queue_beyond_eighty_packets_is_shed() {
-        let (mut c, mut w) = at(1000, 111_000); // 99 packets
+        let (mut c, mut w) = at(1000, 111_000); // 99 packets queued
         c.on_round(&mut w);
         assert_eq!((w.cwnd, c.doing_reno_now, c.reno_count), (901, 1, 450));
     }
 
     #[test]
     fn a_loss_in_fast_mode_costs_what_was_queued_and_an_eighth_at_least() {
-        let (mut c, mut w) = at(1000, 101_000); // 9 packets
+        let (mut c, mut w) = at(1000, 101_000); // 9 packets queued
         c.on_round(&mut w);
         assert_eq!((w.cwnd, c.doing_reno_now), (1000, 0));
         assert_eq!(c.ssthresh(&w, 1000), 875);

@@ -1,4 +1,4 @@
-//! The sender on the ideal path.
+//! Sender on the ideal path.
 //!
 //! Sources: RFC 6675 §4-5, RFC 3042.
 //!
@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `snd_una`, `snd_nxt` | first unacknowledged, next new segment |
 //! | `high_rxt` | one above the highest segment retransmitted in this episode |
-//! | `rescue_rxt` | one above what a rescue retransmission (NextSeg rule 4) has to wait for |
+//! | `rescue_rxt` | one above the segment whose acknowledgement allows a rescue retransmission (NextSeg rule 4) |
 //! | `recovery_point` | snd_nxt at entry |
 //! | `pipe` | RFC 6675 SetPipe, after the ACK and before sending, as in the published tables |
 
@@ -18,10 +18,10 @@ use super::{IdealConfig, IdealRow, IdealTable};
 use crate::recovery::{PrrBound, RecoverFs, RecoveryAck, RecoveryEntry, RecoveryExit, RecoveryRule, Rule};
 use crate::window::Window;
 
-/// RFC 6675 §2.
+/// DupThresh of RFC 6675 §2.
 const DUP_THRESH: u32 = 3;
 
-/// Segment in flight; its ACK arrives at `arrival`, in ticks of RTT / W.
+/// A segment in flight; its ACK arrives at `arrival`, in ticks of RTT / W.
 #[derive(Clone, Copy)]
 struct Flight {
     arrival: u64,
@@ -32,9 +32,9 @@ struct Flight {
 
 #[derive(Clone, Copy, Default)]
 struct Segment {
-    /// Arrived at the receiver.
+    /// Whether the segment has arrived at the receiver.
     received: bool,
-    /// Known to the sender as received.
+    /// Whether the sender knows that it has arrived.
     sacked: bool,
     lost: bool,
 }
@@ -51,11 +51,11 @@ enum Next {
 enum Permit {
     Nothing,
     Window,
-    /// The first segment leaves regardless of pipe (RFC 6675 §5 step 4.3).
+    /// The first segment is sent regardless of pipe (RFC 6675 §5 step 4.3).
     WindowAfterFirst,
 }
 
-/// One sender, from the first segment to the end of its first recovery.
+/// A sender from its first segment to the end of its first recovery.
 pub(super) struct Sender<'a> {
     config: &'a IdealConfig,
     rule: Rule,
@@ -77,7 +77,7 @@ pub(super) struct Sender<'a> {
 }
 
 impl<'a> Sender<'a> {
-    /// The window is on its way.
+    /// Create a sender with its window in flight.
     pub(super) fn new(config: &'a IdealConfig) -> Sender<'a> {
         let mut rule = config.rule.clone();
         if let (Rule::Prr(prr), Some(segments)) = (&mut rule, config.recover_fs) {
@@ -110,7 +110,7 @@ impl<'a> Sender<'a> {
         sender
     }
 
-    /// Process ACKs until the episode has ended.
+    /// Process ACKs until the episode ends.
     pub(super) fn run(mut self) -> IdealTable {
         let last_loss = self.config.lost.iter().copied().max();
         while let Some(flight) = self.path.pop_front() {
@@ -236,7 +236,8 @@ impl<'a> Sender<'a> {
         summary.burst_at_exit = sent;
     }
 
-    /// Send while pipe < cwnd (RFC 6675 §5 step C) as permitted, and finish the row. Returns how many were sent.
+    /// Send as permitted while pipe < cwnd (RFC 6675 §5 step C), and complete the row. Return the number of segments
+    /// sent.
     fn transmit(&mut self, mut row: IdealRow, permit: Permit) -> u32 {
         let mut pipe = row.pipe;
         let mut forced = permit == Permit::WindowAfterFirst;
@@ -296,8 +297,8 @@ impl<'a> Sender<'a> {
         self.segments.len() as u32
     }
 
-    /// Learn the receiver's state; returns segments newly acknowledged cumulatively (not SACKed before),
-    /// newly SACKed.
+    /// Update the scoreboard from the receiver's state. Return the number of segments newly acknowledged cumulatively
+    /// (not SACKed before) and newly SACKed.
     fn update_scoreboard(&mut self) -> (u32, u32) {
         let (mut acked, mut sacked) = (0, 0);
         while self.segments.get(self.snd_una as usize).is_some_and(|s| s.received) {
@@ -311,7 +312,8 @@ impl<'a> Sender<'a> {
         (acked, sacked)
     }
 
-    /// RFC 6675 IsLost for whole segments: at least DupThresh segments above are SACKed. Returns the newly lost.
+    /// RFC 6675 IsLost for whole segments: at least DupThresh segments above are SACKed. Return the number newly marked
+    /// lost.
     fn mark_lost(&mut self) -> u32 {
         let (mut above, mut newly) = (0, 0);
         for s in self.segments[self.snd_una as usize..].iter_mut().rev() {
@@ -338,7 +340,7 @@ impl<'a> Sender<'a> {
         outstanding.map(|(i, s)| u32::from(!s.lost) + u32::from((i as u32) < self.high_rxt)).sum()
     }
 
-    /// RFC 6675 NextSeg, rules 1 to 4; outside recovery only new data.
+    /// RFC 6675 NextSeg, rules 1 to 4. Outside recovery, only new data.
     fn next_seg(&self) -> Option<Next> {
         let recovering = self.state == CaState::Recovery;
         let hole = |lost_only: bool| {
@@ -368,7 +370,7 @@ impl<'a> Sender<'a> {
         (self.snd_una..self.snd_nxt()).rev().find(|&s| !self.segments[s as usize].sacked).map(Next::Rescue)
     }
 
-    /// Terms of the reduction bound that equal sndcnt. The tables print none if it is 0.
+    /// Return the terms of the reduction bound that equal sndcnt; empty if sndcnt is 0, as in the tables.
     fn bound_terms(&self, ack: &RecoveryAck, vars: &RuleVars) -> String {
         let mut terms = String::new();
         let Rule::Prr(prr) = &self.rule else { return terms };
@@ -396,7 +398,7 @@ impl<'a> Sender<'a> {
     }
 }
 
-/// Spelling of the published tables.
+/// Format the segments sent as in the published tables.
 pub(super) fn sent_string(new: u32, retransmitted: u32) -> String {
     let count = |n: u32, letter: &str| match n {
         0 => String::new(),

@@ -1,10 +1,10 @@
-//! NewReno's window rule as FreeBSD 4 has it: cwnd is ssthresh while recovery lasts, and recovery ends without a burst.
+//! NewReno's window rule as in FreeBSD 4: cwnd is ssthresh during recovery, and recovery ends without a burst.
 //!
-//! Sources: FreeBSD 4 `tcp_input`, the full ACK of `tcp_newreno`: where ssthresh above what is in flight would let a
-//! burst go, cwnd becomes what is in flight plus one segment, and slow start opens it again. RFC 6582 §3.2 step 3
-//! allows the same as its option (1). State: none beyond cwnd. Differs: RFC 6582 counts at least one segment in
-//! flight, so that it ends at two segments where FreeBSD ends at one. The inflation of cwnd by duplicate ACKs is the
-//! sender's pipe here: it counts a duplicate ACK as a segment that has left the network.
+//! Sources: FreeBSD 4 `tcp_input`, the full ACK of `tcp_newreno`: if ssthresh exceeds the data in flight, so that a
+//! burst would follow, cwnd becomes the data in flight plus one segment and grows again by slow start. RFC 6582 §3.2
+//! step 3 allows the same as its option (1). State: none beyond cwnd. Differs: RFC 6582 assumes at least one segment in
+//! flight, so that cwnd ends at two segments where FreeBSD's ends at one. The inflation of cwnd by duplicate ACKs is
+//! represented by the sender's pipe, which counts a duplicate ACK as a segment that has left the network.
 
 use super::{RecoveryAck, RecoveryEntry, RecoveryExit, RecoveryRule};
 

@@ -1,5 +1,5 @@
-//! Proportional Rate Reduction: while pipe is above ssthresh, ssthresh / RecoverFS segments leave per segment
-//! delivered, so cwnd arrives at ssthresh as recovery ends; below ssthresh a bound says how fast pipe may be rebuilt.
+//! Proportional Rate Reduction. While pipe is above ssthresh, ssthresh / RecoverFS segments are sent per segment
+//! delivered, so that cwnd reaches ssthresh as recovery ends. Below ssthresh a bound limits how fast pipe is rebuilt.
 //! One arithmetic, five choices ([`PrrParams`]): RFC 6937 with each of its bounds, RFC 9937, Linux 3.2, Linux 6.
 //!
 //! Sources: RFC 6937 §3; RFC 9937 §6; behaviour of Linux 3.2 and 6 (`tcp_cwnd_reduction`).
@@ -9,82 +9,84 @@
 //! | `prr_delivered` | delivered since entry, the entering ACK included |
 //! | `prr_out` | sent since entry, new and retransmitted |
 //! | `recover_fs` | denominator of the proportional part: RecoverFS, or Linux's prior_cwnd |
-//! | `snd_cnt` | what this ACK lets the sender send; cwnd = pipe + snd_cnt |
+//! | `snd_cnt` | segments that may be sent on this ACK; cwnd = pipe + snd_cnt |
 //!
 //! | | RFC 6937 | RFC 9937 | Linux 3.2 | Linux 6 |
 //! |---|---|---|---|---|
-//! | denominator | FlightSize | FlightSize less what was SACKed before | cwnd at entry | cwnd at entry |
+//! | denominator | FlightSize | FlightSize less segments SACKed before | cwnd at entry | cwnd at entry |
 //! | bound | UB, CRB or SSRB | delivered, + 1 on a SafeACK | SSRB | as RFC 9937 |
 //! | forced retransmission | never | while prr_out = 0 | entering ACK | while prr_out = 0 |
 //! | ACK that delivers nothing | is counted | is skipped | is counted | is skipped |
 //! | cwnd at exit | left alone | ssthresh | ssthresh | ssthresh |
 //!
-//! Differs: segments for bytes. snd_cnt is rounded up to a whole segment, which in bytes means to send a segment as
-//! soon as snd_cnt > 0; the property tests hold a byte form against this one.
+//! Differs: counts are segments instead of bytes. snd_cnt is rounded up to a whole segment, which corresponds to
+//! sending a segment as soon as snd_cnt > 0 bytes. The property tests compare this form with one in bytes.
 
 use ackclock_core::trace::{Branch, RuleVars};
 
 use super::{RecoveryAck, RecoveryEntry, RecoveryExit, RecoveryRule};
 use crate::window::Window;
 
-/// Divisor of the proportional part.
+/// Denominator of the proportional part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecoverFs {
     /// RFC 6937: snd_nxt - snd_una at entry, limited-transmit segments included.
     FlightSize,
-    /// RFC 9937 §6.1: FlightSize less what was SACKed before the entering ACK, plus what that ACK acknowledged.
+    /// RFC 9937 §6.1: FlightSize less the segments SACKed before the entering ACK, plus those that this ACK
+    /// acknowledged.
     FlightSizeLessSacked,
     /// Linux: cwnd at entry.
     PriorCwnd,
-    /// This many segments, for experiments.
+    /// A fixed number of segments, for experiments.
     Fixed(u32),
 }
 
-/// Number of segments that may be sent while pipe is at or below ssthresh.
+/// Reduction bound: number of segments that may be sent while pipe is at or below ssthresh.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PrrBound {
-    /// Unlimited: all of ssthresh - pipe at once, as RFC 6675.
+    /// Unlimited: all of ssthresh - pipe at once, as in RFC 6675.
     Ub,
-    /// Conservative: no more than was delivered.
+    /// Conservative: at most the number delivered.
     Crb,
-    /// Slow start: one segment more than was delivered, on every ACK.
+    /// Slow start: one segment more than delivered, on every ACK.
     Ssrb,
-    /// RFC 9937 and Linux since 2015: delivered, and one more on an ACK that advances snd_una and finds no new loss.
+    /// RFC 9937 and Linux since 2015: the number delivered, plus one on an ACK that advances snd_una without new
+    /// losses.
     SafeAck,
 }
 
-/// Condition under which a segment may leave although snd_cnt is 0.
+/// Condition under which a segment may be sent although snd_cnt is 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ForcedRetransmit {
     /// Never.
     Never,
     /// On the ACK that enters recovery.
     EnteringAck,
-    /// On any ACK until something was sent.
+    /// On any ACK until a segment has been sent.
     UntilSent,
 }
 
 /// cwnd at the end of recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PrrExit {
-    /// cwnd as the last ACK left it.
+    /// cwnd as set on the last ACK.
     Keep,
     /// ssthresh.
     Ssthresh,
 }
 
-/// The five choices that make a variant.
+/// Parameters that define a variant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PrrParams {
     /// Denominator of the proportional part.
     pub recover_fs: RecoverFs,
-    /// Bound below ssthresh.
+    /// Reduction bound below ssthresh.
     pub bound: PrrBound,
-    /// Forced retransmission.
+    /// Condition of the forced retransmission.
     pub forced: ForcedRetransmit,
-    /// An ACK that delivers nothing leaves cwnd alone.
+    /// Whether an ACK that delivers nothing leaves cwnd unchanged.
     pub skip_undelivering: bool,
-    /// cwnd at the end.
+    /// cwnd at the end of recovery.
     pub exit: PrrExit,
 }
 
@@ -121,7 +123,7 @@ impl PrrParams {
     pub const LINUX_6: PrrParams = PrrParams { recover_fs: RecoverFs::PriorCwnd, ..PrrParams::RFC9937 };
 }
 
-/// PRR in one of its variants.
+/// PRR with the parameters of one of its variants.
 #[derive(Clone, Copy, Debug)]
 pub struct Prr {
     /// Parameters, as given.
@@ -134,7 +136,7 @@ pub struct Prr {
 }
 
 impl Prr {
-    /// A rule before its first episode.
+    /// Create a rule before its first episode.
     pub fn new(params: PrrParams) -> Prr {
         Prr { params, prr_delivered: 0, prr_out: 0, recover_fs: 1, snd_cnt: 0, branch: Branch::None }
     }
@@ -279,7 +281,7 @@ mod tests {
 
     #[test]
     fn forced_retransmission() {
-        // pipe = ssthresh leaves no room on the entering ACK
+        // pipe = ssthresh allows no transmission on the entering ACK
         let entering = RecoveryAck { entering: true, ..ack(1, 10) };
         for (params, first, second) in [
             (PrrParams::SSRB, 0, 0),
@@ -324,14 +326,15 @@ mod tests {
         assert_eq!(entered(PrrParams::LINUX_6).exit(&infinite), 5);
     }
 
-    /// packetdrill gtests/net/tcp/fast_recovery, prr-ss with segments 0-3 and the retransmission of 1 lost: cwnd 10,
+    /// packetdrill gtests/net/tcp/fast_recovery, prr-ss with segments 0 to 3 and the retransmission of 1 lost: cwnd 10,
     /// ssthresh 7, two segments sent by limited transmit.
     #[test]
     fn linux_6_as_packetdrill_expects() {
         let mut prr = Prr::new(PrrParams::LINUX_6);
         prr.enter(&RecoveryEntry { cwnd: 10, ssthresh: 7, flight_size: 12, ..ENTRY });
         let mut pipe = 12 - 2 - 4; // 4 and 5 were SACKed before, 0-3 are lost on the entering ACK
-                                   // delivered, una advanced, retransmissions found lost -> sent
+                                   // columns: segments delivered, whether snd_una advances, retransmissions found lost;
+                                   // then segments sent
         for (delivered, una_advanced, newly_lost, want) in [
             (1, false, 0, 1), // SACK 6: R0 (its four losses are already out of pipe)
             (1, false, 0, 1), // SACK 7: R1

@@ -1,13 +1,14 @@
-//! Linux rate halving: cwnd shrinks by one segment on every second ACK and is clamped to one segment above what is in
-//! flight, so at most one segment leaves per ACK and cwnd never grows in recovery. The price: losses beyond one half
-//! of the window stay subtracted, and a flow with nothing to send leaves recovery with a window of 1 to 3.
+//! Linux rate halving: cwnd shrinks by one segment on every second ACK and is clamped to one segment above the data in
+//! flight. At most one segment is therefore sent per ACK, and cwnd never grows in recovery. As a drawback, losses
+//! beyond half of the window remain subtracted, and a flow with nothing to send leaves recovery with a window of 1 to 3
+//! segments.
 //!
 //! Sources: behaviour of Linux 2.6 to 3.1 (`tcp_cwnd_down`, `tcp_complete_cwr`, `tcp_moderate_cwnd`); Hoe (1996); Mathis
 //! and Mahdavi, "TCP Rate-Halving with Bounding Parameters" (1997).
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `cwnd_cnt` | 1 if the last ACK was the odd one, Linux `snd_cwnd_cnt` |
+//! | `cwnd_cnt` | 1 after an odd number of ACKs (Linux `snd_cwnd_cnt`) |
 //! | `min_cwnd` | cwnd is not decremented at or below this: ssthresh, or Reno's ssthresh / 2 |
 //!
 //! Differs from Mathis and Mahdavi: none of their adjustments at the end of the episode.
@@ -16,7 +17,7 @@ use ackclock_core::trace::{Branch, RuleVars};
 
 use super::{RecoveryAck, RecoveryEntry, RecoveryExit, RecoveryRule};
 
-/// Segments that may leave at once after recovery, Linux `tcp_max_burst` (the default reordering metric).
+/// Maximum burst after recovery, segments (Linux `tcp_max_burst`, the default reordering metric).
 const MAX_BURST: u32 = 3;
 
 /// Reduce by one segment on every second ACK.
@@ -54,8 +55,8 @@ impl RecoveryRule for RateHalving {
 
     fn on_sent(&mut self, _segments: u32) {}
 
-    /// An undone episode ends in the same way: Linux moderates the restored window too, and takes its minimum
-    /// with the restored ssthresh.
+    /// An undone episode ends in the same way: Linux moderates the restored window as well, and takes its minimum with
+    /// the restored ssthresh.
     fn exit(&mut self, exit: &RecoveryExit) -> u32 {
         exit.cwnd.min(exit.ssthresh).min(exit.pipe + MAX_BURST)
     }

@@ -1,9 +1,9 @@
 //! The window rule of RFC 6675 (and of RFC 3517 before it): cwnd becomes ssthresh at once, and the sender transmits
-//! while pipe < cwnd. After a usual loss it is silent for the part of a round trip that pipe needs to drain; after a
-//! heavy one it sends ssthresh - pipe segments in one burst.
+//! while pipe < cwnd. After a light loss the sender is silent until pipe has drained, for part of a round trip. After a
+//! heavy loss it sends ssthresh - pipe segments in one burst.
 //!
-//! Sources: RFC 6675 §5, steps 4.2, 4.3 and (C). State: none beyond cwnd. Differs: no more than its byte counts, which
-//! are segments here; which segment to send (NextSeg) is the sender's business.
+//! Sources: RFC 6675 §5, steps 4.2, 4.3 and (C). State: none beyond cwnd. Differs: only in counting segments instead of
+//! bytes. The sender selects the segment to send (NextSeg).
 
 use super::{RecoveryAck, RecoveryEntry, RecoveryExit, RecoveryRule};
 

@@ -1,20 +1,21 @@
-//! Careful Resume: a connection jumps to half of the window that an earlier one had on the same path, and goes back at once
-//! if the path has changed.
+//! Careful Resume: a connection jumps to half of the window that an earlier one had on the same path, and retreats at
+//! once if the path has changed.
 //!
-//! Source: RFC 9959. What was saved is given by the scenario and has not expired. Windows and PipeSize are in segments.
+//! Source: RFC 9959. The saved parameters come from the scenario and never expire. Windows and PipeSize are in
+//! segments.
 //!
 //! | phase | window | next |
 //! |---|---|---|
-//! | Reconnaissance | slow start | all of IW acknowledged, the RTT is that of the path, more data wants out: Unvalidated |
-//! | Unvalidated | half of what was saved, paced over the RTT | sent, answered, or an RTT over: Validating; Normal if little was sent |
+//! | Reconnaissance | slow start | IW acknowledged, RTT as saved, and more data to send: Unvalidated |
+//! | Unvalidated | half of the saved window, paced over the RTT | window sent, first of it acknowledged, or one RTT passed: Validating; Normal if little was sent |
 //! | Validating | slow start | the last unvalidated segment acknowledged: Normal |
-//! | Retreat | half of PipeSize at most, no growth | the last unvalidated segment acknowledged: Normal, ssthresh half of PipeSize |
+//! | Retreat | at most half of PipeSize, no growth | the last unvalidated segment acknowledged: Normal, ssthresh half of PipeSize |
 //! | Normal | slow start | |
 //!
-//! Congestion in Reconnaissance leads to Normal, in Unvalidated and Validating to Retreat. PipeSize counts what was in
-//! flight at the jump and everything acknowledged since.
+//! Congestion leads from Reconnaissance to Normal, and from Unvalidated and Validating to Retreat. PipeSize is the
+//! number of segments in flight at the jump plus those acknowledged since.
 //!
-//! Differs: a reduction that proves needless gives the window back, but not what was saved.
+//! Differs: the undo of a spurious reduction restores the window, but does not resume the jump.
 
 use ackclock_core::schema::{Takes, DURATION};
 use ackclock_core::{table, Span, Time};
@@ -38,7 +39,7 @@ table! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Reconnaissance,
-    /// First unvalidated offset, and time of the jump.
+    /// First unvalidated offset and time of the jump.
     Unvalidated(u64, Time),
     /// Last unvalidated offset.
     Validating(u64),
@@ -54,12 +55,12 @@ pub struct CarefulResume {
     phase: Phase,
     iw: u32,
     pipe_size: u32,
-    /// Upper bound of cwnd while it retreats.
+    /// Upper bound of cwnd during Retreat.
     most: u32,
 }
 
 impl CarefulResume {
-    /// State at the start of a connection with an initial window of `iw` segments.
+    /// Create the state at the start of a connection with an initial window of `iw` segments.
     pub fn new(params: &CarefulResumeParams, iw: u32) -> CarefulResume {
         CarefulResume {
             params: params.clone(),
@@ -70,12 +71,12 @@ impl CarefulResume {
         }
     }
 
-    /// The window to jump to.
+    /// Return the window to jump to, segments.
     fn jump(&self) -> u32 {
         (self.params.saved_cwnd / 2).min(self.params.max_jump)
     }
 
-    /// The path has the RTT that was saved, more or less (RFC 9959 §3.2).
+    /// Whether the path's RTT is consistent with the saved one (RFC 9959 §3.2).
     fn same_path(&self, min_rtt: Span, rtt: Span) -> bool {
         min_rtt > self.params.saved_rtt / 2 && rtt.0 <= self.params.saved_rtt.0.saturating_mul(10)
     }
@@ -98,7 +99,7 @@ impl CarefulResume {
         }
     }
 
-    /// The jump has ended: the window becomes what is in flight.
+    /// End the jump: set the window to the number of segments in flight.
     fn end_jump(&mut self, window: &mut Window, ack: &Arrival) {
         window.pacing_rate = Window::UNPACED;
         let flight = ack.prior_in_flight;
@@ -112,7 +113,7 @@ impl CarefulResume {
     }
 }
 
-/// `cwnd` segments per `srtt`, bytes/s.
+/// Return the rate of `cwnd` segments per `srtt`, bytes/s.
 fn rate(cwnd: u32, smss: u32, srtt: Span) -> u64 {
     let bytes = u128::from(cwnd) * u128::from(smss) * 1_000_000_000;
     u64::try_from(bytes / u128::from(srtt.0.max(1))).unwrap_or(Window::UNPACED)
@@ -184,8 +185,8 @@ mod tests {
 
     const SMSS: u64 = 1448;
 
-    /// Return a connection on a path of `rtt_us`, resumed with a window of 120 segments and an RTT of 100 ms;
-    /// the ACK for the last segment of its initial window of 10 has arrived.
+    /// Return a connection on a path of `rtt_us`, resumed with a saved window of 120 segments and a saved RTT of 100
+    /// ms. Its initial window of 10 segments has been acknowledged.
     fn resumed(rtt_us: u64, limited: bool) -> (CarefulResume, Window) {
         let saved_rtt = Span::from_ms(100);
         let params = CarefulResumeParams { saved_cwnd: 120, saved_rtt, max_jump: 1_000 };
@@ -199,7 +200,7 @@ mod tests {
         (rule, window)
     }
 
-    /// An ACK at `ms` that covers segments up to `acked`, `flight` being outstanding before and after.
+    /// Return an ACK at `ms` that covers segments up to `acked`, with `flight` segments outstanding before and after.
     fn ack(ms: u64, acked: u64, flight: u32) -> Arrival {
         Arrival {
             snd_una: 1 + acked * SMSS,
@@ -219,7 +220,7 @@ mod tests {
         let (mut rule, mut window) = resumed(100_000, true);
         assert_eq!(rule.phase, Phase::Unvalidated(1 + 30 * SMSS, Time::ZERO));
         assert_eq!(window.cwnd, 60);
-        // 1.67 ms from segment to segment
+        // one segment per 1.67 ms
         assert_eq!(SMSS * 1_000_000_000 / window.pacing_rate, 1_666_666);
         assert_eq!(rule.growth(&mut window, &arrival(0, 3).into()), Some(0));
         let small = CarefulResumeParams { max_jump: 40, ..rule.params };
@@ -278,12 +279,12 @@ mod tests {
         assert_eq!((rule.phase, rule.most()), (Phase::Retreat(1 + 70 * SMSS), 15));
         assert_eq!(rule.growth(&mut window, &arrival(0, 3).into()), None);
         (window.ssthresh, window.cwnd) = (15, 15);
-        // PipeSize grows on: 50 more until the last unvalidated segment is acknowledged
+        // PipeSize continues to grow: by 50 until the last unvalidated segment is acknowledged
         for acked in 21..=70 {
             see(&mut rule, &mut window, &ack(200, acked, 10));
         }
         assert_eq!((rule.phase, window.ssthresh, rule.most()), (Phase::Normal, 40, u32::MAX));
-        // one jump
+        // there is only one jump
         assert_eq!(rule.on_reduction(&mut window, 42, 1), 42);
     }
 

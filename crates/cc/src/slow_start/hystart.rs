@@ -1,5 +1,5 @@
 //! HyStart: leaves slow start before the queue overflows, when a train of closely spaced ACKs has become as long as
-//! half the path's delay, or when the least RTT of a round has risen.
+//! half the minimum RTT, or when the minimum RTT of a round has risen.
 //!
 //! Sources: Ha and Rhee, "Taming the elephants: new TCP slow start" (2011); constants and order of the tests as in
 //! Linux 6.13 and later (`hystart_update`, `hystart_ack_delay`).
@@ -7,9 +7,9 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `round_start`, `last_ack` | start of the round, last ACK of the train, us |
-//! | `end_seq` | snd_nxt at the start of the round: the round is over when it is acknowledged |
-//! | `curr_rtt`, `sample_cnt` | least RTT of the round in us, and of how many samples |
-//! | `found` | slow start was left; stays until an RTO |
+//! | `end_seq` | snd_nxt at the start of the round, whose acknowledgement ends the round |
+//! | `curr_rtt`, `sample_cnt` | minimum RTT of the round, us, and number of samples |
+//! | `found` | slow start has ended; reset by an RTO |
 //!
 //! Differs: the round restarts on the first ACK after an RTO, not at the RTO itself (one ACK later); the pacing rate
 //! is computed from this ACK's window, where Linux uses the value of the ACK before.
@@ -21,12 +21,12 @@ use super::SlowStart;
 use crate::controller::Arrival;
 use crate::window::Window;
 
-/// RTT samples of a round before their minimum counts.
+/// Number of RTT samples in a round before their minimum is used.
 const MIN_SAMPLES: u8 = 8;
 /// Bounds of the rise in RTT that ends slow start, us.
 const DELAY_MIN: u32 = 4_000;
 const DELAY_MAX: u32 = 16_000;
-/// Largest burst of segmentation offload, bytes (Linux `sk_gso_max_size`).
+/// Maximum burst of segmentation offload, bytes (Linux `sk_gso_max_size`).
 const GSO_MAX_SIZE: u128 = 65_536;
 
 table! {
@@ -44,7 +44,7 @@ table! {
 }
 
 impl HyStartParams {
-    /// The kernel's values.
+    /// Parameters of the kernel.
     pub const LINUX: HyStartParams =
         HyStartParams { ack_train: true, delay: true, low_window: 16, ack_delta: Span::from_ms(2) };
 }
@@ -53,7 +53,7 @@ impl HyStartParams {
 #[derive(Clone, Debug)]
 pub struct HyStart {
     params: HyStartParams,
-    /// Minimum RTT since the start or the last RTO, us; 0 = none yet.
+    /// Minimum RTT since the start or the last RTO, us; 0 before the first sample.
     delay_min: u32,
     found: bool,
     started: bool,
@@ -82,7 +82,7 @@ impl SlowStart for HyStart {
 }
 
 impl HyStart {
-    /// Nothing detected yet.
+    /// Create the state before any detection.
     pub fn new(params: &HyStartParams) -> HyStart {
         HyStart {
             params: params.clone(),
@@ -97,13 +97,13 @@ impl HyStart {
         }
     }
 
-    /// Slow start was left. Until a timeout, which forgets all samples, none of them matters.
+    /// Whether slow start has ended. Samples are then ignored until a timeout, which resets them.
     #[inline]
     pub fn found(&self) -> bool {
         self.found
     }
 
-    /// Process an RTT sample of `delay` us in slow start. Sets ssthresh to cwnd when slow start has ended.
+    /// Process an RTT sample of `delay` us in slow start. Set ssthresh to cwnd if slow start ends.
     fn detect(&mut self, window: &mut Window, ack: &Arrival, delay: u32) {
         let now = ack.now.0 / 1_000;
         if !self.started || ack.snd_una > self.end_seq {
@@ -145,15 +145,15 @@ impl HyStart {
 
     fn leave(&mut self, window: &mut Window) {
         if self.found {
-            return; // both tests fired on one ACK: the first counts
+            return; // if both tests succeed on one ACK, the first counts
         }
         self.found = true;
         window.ssthresh = window.cwnd;
     }
 }
 
-/// Allowance for segmentation offload in the length of a train, us: four bursts at the pacing rate, 1 ms at most. The rate is Linux's, paced or not:
-/// 200 % of window per SRTT below ssthresh / 2, 120 % above.
+/// Allowance for segmentation offload in the length of a train, us: four bursts at the pacing rate, at most 1 ms. The
+/// rate is Linux's, even if the sender does not pace: 200 % of the window per SRTT below ssthresh / 2, 120 % above.
 fn ack_delay(window: &Window, ack: &Arrival) -> u64 {
     let ratio = if window.cwnd < window.ssthresh / 2 { 200 } else { 120 };
     let in_window = u128::from(ack.smss) * u128::from(window.cwnd.max(ack.prior_in_flight));
@@ -172,7 +172,7 @@ mod tests {
 
     const SMSS: u64 = 1448;
 
-    /// Rounds of slow start on a 100 ms path, ACKs `gap_us` apart, RTT from `rtt_us(round)`.
+    /// Play rounds of slow start on a 100 ms path with ACKs `gap_us` apart and the RTT of `rtt_us(round)`.
     fn rounds(paced: bool, gap_us: u64, rtt_us: impl Fn(u64) -> u64) -> (HyStart, Window) {
         rounds_of(HyStartParams::LINUX, paced, gap_us, rtt_us)
     }
@@ -210,11 +210,11 @@ mod tests {
 
     #[test]
     fn a_train_longer_than_half_the_rtt_ends_slow_start() {
-        // 1 ms apart: the round of 80 ACKs passes 50.5 ms (half of 100 ms + 1 ms) at its 52nd ACK
+        // 1 ms apart: in the round of 80 ACKs the train exceeds 50.5 ms (half of 100 ms + 1 ms) at its 52nd ACK
         let (h, w) = rounds(false, 1_000, |_| 100_000);
         assert_eq!((h.found, w.ssthresh), (true, 80 + 51));
         assert_eq!(w.ssthresh, w.cwnd);
-        // a paced sender waits for the whole RTT: the round of 160 reaches 101 ms
+        // a paced sender uses the whole RTT as the threshold: the round of 160 reaches 101 ms
         let (h, w) = rounds(true, 1_000, |_| 100_000);
         assert_eq!((h.found, w.ssthresh), (true, 160 + 102));
     }
@@ -241,7 +241,7 @@ mod tests {
         let train = HyStartParams { delay: false, ..both.clone() };
         let delay = HyStartParams { ack_train: false, ..both };
         let rising = |round| if round < 3 { 100_000 } else { 120_000 };
-        // ACKs in bursts whose RTT rises
+        // bursts of ACKs with rising RTT
         let left = |params: &HyStartParams, gap_us, rtt_us: &dyn Fn(u64) -> u64| {
             let (h, w) = rounds_of(params.clone(), false, gap_us, rtt_us);
             h.found.then_some(w.ssthresh)
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn small_windows_are_left_alone() {
         let (h, w) = rounds(false, 10, |round| if round < 1 { 100_000 } else { 130_000 });
-        // round 1 begins at 20 >= 16; a rise within the first round of 10 goes unseen until cwnd is 16
+        // round 1 starts at 20 >= 16; a rise within the first round of 10 is ignored until cwnd is 16
         assert_eq!((h.found, w.ssthresh), (true, 20 + 8));
     }
 
@@ -277,7 +277,8 @@ mod tests {
         let (mut h, mut w) = rounds(false, 10, |round| if round < 3 { 100_000 } else { 120_000 });
         h.on_rto();
         w.ssthresh = 1000;
-        // The least RTT is forgotten too. A low sample, then a round of high ones: eight, and the one that finds it.
+        // The minimum RTT is reset as well. One low sample is followed by a round of high ones: eight samples, and the
+        // one that detects the rise.
         for i in 0..10 {
             let (una, rtt) = if i == 0 { (1 << 20, 100_000) } else { (3 << 20, 120_000) };
             let ack = Arrival { snd_una: una, snd_nxt: una + (1 << 20), ..arrival(2_000_000_000 + i, 1) };

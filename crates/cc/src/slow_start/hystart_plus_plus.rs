@@ -1,15 +1,15 @@
 //! HyStart++: when the minimum RTT of a round has risen, slow start continues at a quarter of its pace, and
 //! ends only if the rise lasts for five rounds.
 //!
-//! Source: RFC 9406 §4. Rounds are told by sequence, RTT samples by ACK. Only for the first slow start, in which ssthresh
-//! is arbitrarily high (§4.3).
+//! Source: RFC 9406 §4. Rounds are delimited by sequence numbers; each ACK gives an RTT sample. The rule applies only
+//! to the first slow start, in which ssthresh is arbitrarily high (§4.3).
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `window_end` | snd_nxt at the start of the round: the round is over when it is acknowledged |
-//! | `last`, `current` | least RTT of the last round and of this one (lastRoundMinRTT, currentRoundMinRTT); `MAX` = none |
-//! | `css` | conservative slow start: rounds of it that ended, and cssBaselineMinRtt |
-//! | `quarters` | growth not yet handed out, in parts of a segment |
+//! | `window_end` | snd_nxt at the start of the round, whose acknowledgement ends the round |
+//! | `last`, `current` | minimum RTT of the last round and of this one (lastRoundMinRTT, currentRoundMinRTT); `MAX` before the first sample |
+//! | `css` | conservative slow start: number of its rounds that have ended, and cssBaselineMinRtt |
+//! | `quarters` | acknowledged segments that have not yet led to growth |
 
 use ackclock_core::schema::Takes;
 use ackclock_core::{table, Span};
@@ -18,7 +18,7 @@ use super::SlowStart;
 use crate::controller::{AckSample, Arrival};
 use crate::window::Window;
 
-/// RTT samples of a round before their minimum counts (N_RTT_SAMPLE).
+/// Number of RTT samples in a round before their minimum is used (N_RTT_SAMPLE).
 const MIN_SAMPLES: u32 = 8;
 /// MIN_RTT_THRESH and MAX_RTT_THRESH.
 const THRESH_MIN: Span = Span::from_ms(4);
@@ -58,7 +58,7 @@ pub struct HyStartPlusPlus {
 }
 
 impl HyStartPlusPlus {
-    /// State at the start of a connection.
+    /// Create the state at the start of a connection.
     pub fn new(params: &HyStartPlusPlusParams) -> HyStartPlusPlus {
         HyStartPlusPlus {
             params: params.clone(),
@@ -83,19 +83,19 @@ impl HyStartPlusPlus {
                 self.css = Some(Css { rounds: 0, baseline: self.current });
                 self.quarters = 0;
             }
-            // the rise was noise: slow start as before
+            // the rise was noise: return to normal slow start
             Some(css) if self.current < css.baseline => self.css = None,
             _ => {}
         }
     }
 
-    /// A round has ended; returns true if it was the last of slow start.
+    /// Start the next round. Return true if the last one ended slow start.
     fn next_round(&mut self, snd_nxt: u64) -> bool {
         (self.last, self.current, self.samples) = (self.current, Span::MAX, 0);
         self.window_end = snd_nxt;
         match &mut self.css {
             Some(css) => {
-                css.rounds += 1; // the first, in which it began, counts
+                css.rounds += 1; // the round in which it began counts
                 css.rounds >= self.params.css_rounds
             }
             None => false,
@@ -103,12 +103,12 @@ impl HyStartPlusPlus {
     }
 }
 
-/// RttThresh: permitted rise of the minimum RTT from one round to the next.
+/// RttThresh: maximum increase of the minimum RTT from one round to the next.
 fn threshold(last: Span) -> Span {
     (last / DIVISOR).clamp(THRESH_MIN, THRESH_MAX)
 }
 
-/// Slow start of a connection that has met no congestion yet.
+/// Whether the connection is in its first slow start, without congestion so far.
 pub(super) fn is_first(window: &Window) -> bool {
     window.ssthresh == Window::INFINITE && window.in_slow_start()
 }
@@ -151,7 +151,7 @@ mod tests {
 
     const SMSS: u64 = 1448;
 
-    /// A sender of one segment per ACK, one round after the other.
+    /// A sender that receives one ACK per segment, round by round.
     struct Path {
         rule: HyStartPlusPlus,
         window: Window,
@@ -165,7 +165,7 @@ mod tests {
             Path { rule, window: Window::new(10), una: 1, nxt: 1 + 10 * SMSS }
         }
 
-        /// ACKs for `acks` segments with this RTT, each growing the window as Reno would.
+        /// Process ACKs for `acks` segments with this RTT, each growing the window as Reno would.
         fn acks(&mut self, acks: u32, rtt_us: u64) {
             for _ in 0..acks {
                 self.una += SMSS;
@@ -179,14 +179,14 @@ mod tests {
             }
         }
 
-        /// Return the number of ACKs with this RTT until the rise is detected.
+        /// Process ACKs with this RTT until the rise is detected.
         fn rise(&mut self, rtt_us: u64) {
             while self.rule.css.is_none() {
                 self.acks(1, rtt_us);
             }
         }
 
-        /// A round of everything outstanding.
+        /// Play a round that acknowledges everything outstanding.
         fn round(&mut self, rtt_us: u64) {
             let outstanding = ((self.nxt - self.una) / SMSS) as u32;
             self.acks(outstanding, rtt_us);
@@ -223,9 +223,9 @@ mod tests {
         path.round(100_000);
         path.rise(120_000);
         let before = path.window.cwnd;
-        path.acks(39, 120_000); // and the window with which it began
+        path.acks(39, 120_000); // the segment that detected the rise counts as well
         assert_eq!(path.window.cwnd - before, 10);
-        // an ACK of many segments counts as eight of them unless the sender paces
+        // an ACK for many segments counts as eight unless the sender paces
         let many = AckSample::from(arrival(0, 40));
         assert_eq!(path.rule.growth(&mut path.window, &many), Some(2));
         path.rule.quarters = 0;
@@ -247,7 +247,7 @@ mod tests {
             rounds += 1;
             assert!(rounds < 10);
         }
-        // four whole rounds and the part of one: less than 1.25^5
+        // four whole rounds and part of another: less than 1.25^5
         assert!((5..=6).contains(&rounds), "{rounds}");
         assert_eq!(path.window.ssthresh, path.window.cwnd);
         let growth = f64::from(path.window.cwnd) / f64::from(entered);

@@ -1,7 +1,8 @@
 //! Limited slow start: beyond `max_ssthresh` the window grows by at most half of that per round trip.
 //!
-//! Source: RFC 3742 §2: K = int(cwnd / (0.5 max_ssthresh)), cwnd += int(MSS / K) for each ACK. In any slow start, the ones
-//! after timeouts included. The window is in segments here, so what is less than one is kept until it is one.
+//! Source: RFC 3742 §2: K = int(cwnd / (0.5 max_ssthresh)), cwnd += int(MSS / K) for each ACK. The rule applies to
+//! every slow start, including those after timeouts. The window is in segments, so smaller growth accumulates until it
+//! reaches a whole segment.
 
 use ackclock_core::schema::Takes;
 use ackclock_core::table;
@@ -19,16 +20,16 @@ table! {
     }
 }
 
-/// Growth, and its remainder.
+/// Limit and the remainder of the growth.
 #[derive(Clone, Debug)]
 pub struct Limited {
     max_ssthresh: u32,
-    /// Segments acknowledged that the window has not grown for.
+    /// Acknowledged segments that have not yet led to growth.
     kept: u32,
 }
 
 impl Limited {
-    /// State at the start of a connection.
+    /// Create the state at the start of a connection.
     pub fn new(params: &LimitedParams) -> Limited {
         Limited { max_ssthresh: params.max_ssthresh, kept: 0 }
     }
@@ -67,14 +68,14 @@ mod tests {
             }
             rounds.push(window.cwnd - before);
         }
-        // doubles to 100 and beyond, as the last doubling begins below it, then 50 per round trip
+        // doubles to 100 and beyond, because the last doubling starts below 100; then at most 50 per round trip
         assert_eq!(rounds[..3], [10, 20, 40]);
         assert!(rounds[4..].iter().all(|&grown| (44..=51).contains(&grown)), "{rounds:?}");
     }
 
     #[test]
     fn k_is_whole() {
-        // RFC 3742 §2: K = 2 between max_ssthresh and 1.5 of it, 3 below twice, ...
+        // RFC 3742 §2: K = 2 from max_ssthresh to 1.5 times it, 3 up to twice it, and so on
         for (cwnd, k) in [(101, 2), (149, 2), (150, 3), (199, 3), (200, 4), (1_000, 20)] {
             let mut rule = Limited::new(&LimitedParams { max_ssthresh: 100 });
             let mut window = Window::new(cwnd);

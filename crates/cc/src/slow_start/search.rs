@@ -1,19 +1,19 @@
 //! SEARCH: slow start ends when less is delivered than was sent one round trip earlier, over windows of 3.5 round trips.
 //!
-//! Source: draft-chung-ccwg-search-09. Bytes sent and delivered are counted in bins of 0.35 of the first RTT; a window is
-//! ten of them. At the end of each bin the bytes delivered in the window are compared with those sent in the window one
-//! RTT before, interpolated between bins. Only for the first slow start.
+//! Source: draft-chung-ccwg-search-09. Bytes sent and delivered are counted in bins of 0.35 of the first RTT; a window
+//! is ten of them. At the end of each bin the bytes delivered in the window are compared with those sent in the window
+//! one RTT earlier, interpolated between bins. The rule applies only to the first slow start.
 //!
 //! | variable | meaning |
 //! |---|---|
 //! | `width` | length of a bin |
-//! | `current` | bin that ended last; the first ACK is bin 0 |
-//! | `acked`, `sent` | bytes up to the end of a bin, since the connection began |
+//! | `current` | bin that ended last; the first ACK ends bin 0 |
+//! | `acked`, `sent` | cumulative bytes at the end of a bin |
 //! | `target` | after slow start: window to which cwnd falls, segments |
 //!
-//! Differs: the text of -09 interpolates towards the bin after, which its authors call a mistake; here it is the one
-//! before. How cwnd falls is left open there; here by one segment for every second one delivered, as in rate halving.
-//! Delivered are bytes acknowledged in order, as in the draft's examples.
+//! Differs: the text of -09 interpolates towards the following bin, which its authors call a mistake; the preceding bin
+//! is used here. The draft does not specify how cwnd falls; here it falls by one segment for every second segment
+//! delivered, as in rate halving. Delivered bytes are those acknowledged in order, as in the draft's examples.
 
 use ackclock_core::schema::FLAG;
 use ackclock_core::{table, Span, Time};
@@ -23,13 +23,13 @@ use super::SlowStart;
 use crate::controller::{AckSample, Arrival};
 use crate::window::Window;
 
-/// Bins of a window (W).
+/// Number of bins in a window (W).
 const WINDOW: u64 = 10;
-/// Additional bins, so that the sent bytes before a longer RTT are still known.
+/// Number of additional bins, so that the bytes sent before a longer RTT are still known.
 const EXTRA: u64 = 15;
-/// Places for bins; a power of two above `WINDOW` + `EXTRA`.
+/// Number of stored bins; a power of two above `WINDOW` + `EXTRA`.
 const PLACES: usize = 32;
-/// Permitted missing share of the sent bytes, in hundredths (THRESH).
+/// Shortfall of delivered against sent bytes that ends slow start, in percent (THRESH).
 const THRESH: u64 = 26;
 /// Minimum window after slow start, segments.
 const LEAST: u32 = 10;
@@ -53,12 +53,12 @@ pub struct Search {
     acked: [u64; PLACES],
     sent: [u64; PLACES],
     target: u32,
-    /// A segment was delivered for which cwnd has not fallen yet.
+    /// Whether one delivered segment has not been matched by a decrease of cwnd yet.
     odd: bool,
 }
 
 impl Search {
-    /// State at the start of a connection.
+    /// Create the state at the start of a connection.
     pub fn new(params: &SearchParams) -> Search {
         Search {
             params: params.clone(),
@@ -72,7 +72,7 @@ impl Search {
         }
     }
 
-    /// Bins begin, with the first RTT.
+    /// Start the bins, with the first RTT.
     fn begin(&mut self, ack: &Arrival, rtt: Span) {
         self.width = (rtt * 35 / 100).max(Span(1));
         self.end = ack.now + self.width;
@@ -80,8 +80,8 @@ impl Search {
         (self.acked[0], self.sent[0]) = (ack.snd_una, ack.snd_nxt);
     }
 
-    /// Close the bins that end by now with the counts so far. False: so many are skipped that nothing is left
-    /// to compare.
+    /// Close the bins that have ended by now, with the current counts. Return false if so many were skipped that no
+    /// comparison is possible.
     fn advance(&mut self, ack: &Arrival) -> bool {
         let skipped = ack.now.since(self.end).0 / self.width.0;
         if skipped > WINDOW {
@@ -99,7 +99,7 @@ impl Search {
         true
     }
 
-    /// Return the bytes sent in the window one `rtt` ago, and those delivered in this one; `None` if unknown.
+    /// Return the bytes sent in the window one `rtt` ago and those delivered in the current window; `None` if unknown.
     fn compared(&self, rtt: Span) -> Option<(u64, u64)> {
         let (k, part) = (rtt.0 / self.width.0, rtt.0 % self.width.0);
         let i = self.current;
@@ -115,7 +115,7 @@ impl Search {
         Some((sent, window(&self.acked, i)))
     }
 
-    /// Bytes delivered in the last first RTT: 2 bins and 6/7.
+    /// Return the bytes delivered during the last initial RTT, which is 2 6/7 bins.
     fn delivered_in_first_rtt(&self) -> u64 {
         let back = |bins: u64| self.acked[place(self.current - bins)];
         let since = (u128::from(back(2)) + u128::from(back(3)) * 6) / 7;
@@ -136,7 +136,7 @@ fn place(bin: u64) -> usize {
     bin as usize % PLACES
 }
 
-/// Whether less is delivered than was sent, by at least the threshold.
+/// Whether delivered bytes fall short of sent bytes by at least the threshold.
 fn falls_short(sent: u64, delivered: u64) -> bool {
     sent > 0 && sent.saturating_sub(delivered) * 100 >= sent * THRESH
 }
@@ -159,7 +159,7 @@ impl SlowStart for Search {
         if self.target == 0 {
             return Some(ack.acked);
         }
-        // a reduction in between has its own target
+        // a reduction in the meantime has set its own target
         if window.cwnd <= self.target || window.ssthresh != self.target {
             self.target = 0;
             return Some(ack.acked);
@@ -183,13 +183,13 @@ mod tests {
         Search::new(&SearchParams { drain })
     }
 
-    /// An ACK at `at_ms`, one RTT after the start being the first one.
+    /// Return an ACK at `at_ms`; the first one arrives one RTT after the start.
     fn at(at_ms: u64, una: u64, nxt: u64) -> Arrival {
         Arrival { snd_una: una, snd_nxt: nxt, ..arrival(at_ms * 1_000_000, 1) }
     }
 
-    /// ACKs every 5 ms of a fluid sender that doubles per RTT; what is delivered is bound by `most` bytes per ms from
-    /// the beginning on. Time of the exit in ms, from the first ACK.
+    /// Play a fluid sender that doubles its rate per RTT, with an ACK every 5 ms; deliveries are limited to `most`
+    /// bytes per ms. Return the time of the exit in ms after the first ACK.
     fn exit(most: f64, until_ms: u64) -> Option<u64> {
         let mut rule = rule(false);
         let mut window = Window::new(10);
@@ -230,7 +230,7 @@ mod tests {
         }
         // k = 2, f = 30/35: 1/7 of (11^2 - 1^2) and 6/7 of (10^2 - 0)
         assert_eq!(rule.compared(RTT), Some(((120_000 + 6 * 100_000) / 7, 1_000)));
-        // a round trip of 5.25 first ones and more is too long to compare
+        // an RTT of at least 5.25 times the first is too long to compare
         rule.current = 30;
         assert!(rule.compared(Span::from_us(524_999)).is_some());
         assert!(rule.compared(Span::from_ms(525)).is_none());
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn clean_doubling_goes_on_and_a_full_link_ends_it() {
         assert_eq!(exit(f64::MAX, 1_200), None);
-        // 116 bytes/ms are passed by what was sent 300 ms after the start
+        // the data sent 300 ms after the start exceeds the link's 116 bytes/ms
         let full = 10.0 * SMSS as f64 * 8.0 / 100.0 * std::f64::consts::LN_2;
         let found = exit(full, 3_000).expect("found");
         assert!((455..900).contains(&found), "{found}");
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(rule.current, 4);
         assert_eq!(rule.acked[..5], [10, 30, 30, 30, 90]);
         assert_eq!(rule.sent[..5], [20, 60, 60, 60, 200]);
-        // idle for more than a window: everything restarts
+        // idle for longer than a window: the bins restart
         rule.on_sample(&mut window, &at(141 + 35 * 12, 100, 300), Some(RTT));
         assert_eq!((rule.current, rule.acked[0], rule.sent[0]), (0, 100, 300));
     }

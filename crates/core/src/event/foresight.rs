@@ -1,31 +1,31 @@
-//! Foresight: coming events are announced, so that their data can be in the processor's caches by then.
+//! Lookahead: upcoming events are announced so that their data can be prefetched into the caches.
 
 use super::{Entries, EventQueue, Wheel, NONE};
 
-/// Listener for coming events, which brings their data into the processor's caches.
+/// Listener that prefetches the data of upcoming events.
 pub trait Foresight {
-    /// Event `id` will come, or was added recently.
+    /// Event `id` is at most `FAR` slots ahead. It may also be a recently inserted event that reuses an entry.
     fn far_off(&self, id: u32);
-    /// Event `id` will come soon.
+    /// Event `id` is at most `SOON` slots ahead.
     fn soon(&self, id: u32);
-    /// Event `id` will come even sooner.
+    /// Event `id` is at most `NEXT` slots ahead.
     fn next(&self, id: u32);
-    /// Event `id` will come as one of the next few.
+    /// Event `id` is in the next slot.
     fn last(&self, id: u32);
 }
 
-/// Slots ahead at which an event is announced.
+/// Distances at which an event is announced, in slots ahead of the current one.
 const FAR: u64 = 16;
 const SOON: u64 = 6;
 const NEXT: u64 = 3;
 
-/// Progress of [`EventQueue::foresee`].
+/// Progress of the lookahead, see [`EventQueue::foresee`].
 #[derive(Clone)]
 pub(super) struct Foreseen {
-    /// Next entry of each of the distant slots.
+    /// Next entry to announce in each of the `FAR` slots ahead.
     cursors: [u32; FAR as usize],
     turn: u64,
-    /// Last one of these slots.
+    /// Last slot whose entries were added to `cursors`.
     told: u64,
     soon: Wave,
     next: Wave,
@@ -39,7 +39,7 @@ impl Default for Foreseen {
     }
 }
 
-/// Next entry to announce, in `slot`.
+/// Next entry to announce, and its slot.
 #[derive(Clone)]
 struct Wave {
     slot: u64,
@@ -47,7 +47,7 @@ struct Wave {
 }
 
 impl Wave {
-    /// The next events up to this many slots `ahead` of slot `at`.
+    /// Return up to three further events in the slots up to `at + ahead`.
     #[inline]
     fn roll(&mut self, fine: &Wheel, entries: &Entries, at: u64, ahead: u64) -> [Option<u32>; 3] {
         if self.slot <= at {
@@ -66,8 +66,8 @@ impl Wave {
 }
 
 impl EventQueue {
-    /// Announce the events of the next slots, usually each of them three times, so that the data that they
-    /// need can be prefetched step by step. Called after every few events, and announces as few.
+    /// Announce the events of the next slots, usually up to four times each, so that the data can be prefetched step
+    /// by step. Called after every few events; each call announces only a few.
     #[inline(never)]
     pub fn foresee(&mut self, foresight: &impl Foresight) {
         let Foreseen { cursors, turn, told, soon, next, last } = &mut self.foreseen;
@@ -101,7 +101,7 @@ mod tests {
 
     const FINE: u64 = 1 << FINE_BITS;
 
-    /// Announced events: soon, next, last.
+    /// Ids announced by `soon`, `next` and `last`.
     #[derive(Default)]
     struct Told([std::cell::RefCell<Vec<u32>>; 3]);
 
@@ -123,7 +123,7 @@ mod tests {
         const EVENTS: u32 = 2000;
         let mut queue = EventQueue::default();
         for id in 0..EVENTS {
-            queue.push(Time(FAR * FINE + 700 * id as u64), Time::ZERO, 0, id); // 12 in a slot
+            queue.push(Time(FAR * FINE + 700 * id as u64), Time::ZERO, 0, id); // 12 events per slot
         }
         let (told, mut left) = (Told::default(), 0);
         while left < EVENTS {

@@ -1,4 +1,4 @@
-//! Heap of the events due in the present slot, and of those beyond the wheels.
+//! Heap of events, used for those added to the current slot and for those beyond the wheels.
 
 use super::Event;
 
@@ -23,7 +23,7 @@ impl Heap {
         heap[i] = event;
     }
 
-    /// Remove the top.
+    /// Remove the root.
     #[inline]
     pub(super) fn pop(&mut self) {
         if let Some(last) = self.0.pop() {
@@ -33,7 +33,7 @@ impl Heap {
         }
     }
 
-    /// Put `event` in place of the root and restore the order.
+    /// Put `event` at the root and restore the heap order.
     #[inline(always)]
     fn sift_down(&mut self, event: Event) {
         let heap = &mut self.0[..];
@@ -44,7 +44,7 @@ impl Heap {
             if first >= n {
                 break;
             }
-            // Four children, as a rule: a tournament.
+            // Usually four children: compare them in pairs.
             let best = match heap.get(first..first + 4) {
                 Some([a, b, c, d]) => {
                     let left = b.before(a) as usize;
@@ -64,7 +64,7 @@ impl Heap {
     }
 }
 
-/// Index of the least of one to three events.
+/// Index of the earliest of one to three events.
 #[inline]
 fn least(events: &[Event]) -> usize {
     (1..events.len()).fold(0, |best, i| if events[i].before(&events[best]) { i } else { best })

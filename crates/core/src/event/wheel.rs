@@ -1,4 +1,4 @@
-//! Timing wheels: slots of equal length, each with a list of the events that are due in it.
+//! Timing wheels: slots of equal length, each with a linked list of its events.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -6,24 +6,25 @@ use std::rc::Rc;
 use super::{Event, TURN};
 use crate::prefetch::prefetch_all;
 
-/// No slot.
+/// Slot number for "none".
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// The first entry of each slot of a wheel.
+/// First entry of each slot of a wheel.
 type First = Box<[u32; TURN as usize]>;
 
-/// The `TURN` slots after some slot, indexed by their numbers' low bits.
+/// `TURN` consecutive slots, indexed by the low bits of the slot number.
 pub(super) struct Wheel {
     first: First,
-    /// Slots that hold entries, by 64.
+    /// Bitmap of the slots that contain entries.
     used: [u64; WORDS],
-    /// Words of `used` that may not be 0, by 64: the bit of a word that has become 0 is cleared at the next search.
+    /// Bitmap of the words of `used` that may be non-zero. The bit of a word that has become zero is cleared by the
+    /// next search.
     words: [u64; WORDS / 64],
-    /// Storage of empty wheels for the next copy, if there is one.
+    /// Memory of discarded wheels for the next copy; `None` if memory is not shared.
     spare: Option<Spare>,
 }
 
-/// A bit for each slot.
+/// Number of words in the bitmap, one bit per slot.
 const WORDS: usize = TURN as usize / 64;
 
 impl Default for Wheel {
@@ -47,7 +48,7 @@ impl Clone for Wheel {
     }
 }
 
-/// Numbers of the slots that hold entries.
+/// Call `each` with the index of every slot that contains entries.
 fn each_used(used: &[u64; WORDS], words: &[u64; WORDS / 64], mut each: impl FnMut(usize)) {
     for (half, &words) in words.iter().enumerate() {
         let mut words = words;
@@ -63,16 +64,16 @@ fn each_used(used: &[u64; WORDS], words: &[u64; WORDS / 64], mut each: impl FnMu
     }
 }
 
-/// Empty ones that wait for the next copy.
+/// Slot arrays of discarded wheels, all empty.
 type Spare = Rc<RefCell<Vec<First>>>;
 
 impl Wheel {
-    /// Let copies of this wheel reuse returned memory, with other wheels if these share theirs.
+    /// Let copies of this wheel reuse the memory of discarded wheels. `with` is the pool of another wheel to share.
     pub(super) fn share_memory(&mut self, with: Option<Spare>) -> Spare {
         self.spare.insert(with.unwrap_or_default()).clone()
     }
 
-    /// Discard this wheel, and keep its memory if that is shared.
+    /// Discard this wheel, and keep its memory if memory is shared.
     pub(super) fn give_back(self) {
         let Wheel { mut first, used, words, spare: Some(spare) } = self else { return };
         each_used(&used, &words, |i| first[i] = NONE);
@@ -90,7 +91,7 @@ impl Wheel {
         *used |= 1 << (i % 64);
     }
 
-    /// Return the first slot after `slot` that holds entries.
+    /// Return the first slot after `slot` that contains entries.
     #[inline]
     pub(super) fn next(&mut self, slot: u64) -> u64 {
         let from = ((slot + 1) % TURN) as usize;
@@ -100,8 +101,8 @@ impl Wheel {
         }
     }
 
-    /// Return it if it is in another word than slot `from`, the next one: later words first, then wrapping
-    /// around.
+    /// Continue the search of [`Wheel::next`] beyond the word that contains `from`: later words first, then from the
+    /// start of the wheel.
     #[inline(never)]
     fn next_word(&mut self, slot: u64, from: usize) -> u64 {
         let (half, behind) = (from / 64 / 64, !1 << (from / 64 % 64));
@@ -126,13 +127,13 @@ impl Wheel {
         self.first.iter().flat_map(move |&i| std::iter::successors(get(i), move |event| get(event.next)))
     }
 
-    /// The first entry of a slot.
+    /// First entry of a slot.
     #[inline]
     pub(super) fn first_of(&self, slot: u64) -> u32 {
         self.first[(slot % TURN) as usize]
     }
 
-    /// Empty a slot: its first entry, which leads to the others.
+    /// Empty a slot and return its first entry, which links to the others.
     #[inline]
     pub(super) fn take(&mut self, slot: u64) -> u32 {
         let i = (slot % TURN) as usize;
@@ -141,10 +142,10 @@ impl Wheel {
     }
 }
 
-/// No entry.
+/// Entry index for "none".
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Events in the slots of all wheels.
+/// Events in the slots of both wheels, with a free list.
 #[derive(Clone)]
 pub(super) struct Entries {
     pub(super) all: Vec<Event>,
@@ -175,13 +176,13 @@ impl Entries {
         }
     }
 
-    /// An entry will be read.
+    /// Prefetch an entry.
     #[inline]
     pub(super) fn prefetch(&self, i: u32) {
         self.all.get(i as usize).into_iter().for_each(prefetch_all);
     }
 
-    /// Free an entry, and return its content.
+    /// Free an entry and return its event.
     #[inline]
     pub(super) fn free(&mut self, i: u32) -> Event {
         let place = &mut self.all[i as usize];

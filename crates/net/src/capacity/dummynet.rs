@@ -1,14 +1,14 @@
-//! A pipe of FreeBSD's dummynet (Rizzo, CCR 1997; ipfw(8)). It does nothing between two ticks of its host's clock: at
-//! each tick the queue is credited with the bytes that the rate gives it in a tick, and the packets that the credit
-//! covers leave together. A limit of N packets thus lets at most N through in a tick, however evenly they came.
+//! A pipe of FreeBSD's dummynet (Rizzo, CCR 1997; ipfw(8)). The pipe works only at ticks of its host's clock: each
+//! tick credits the queue with the bytes that the rate allows per tick, and the packets covered by the credit are
+//! sent together. A limit of N packets therefore lets at most N packets through per tick, however evenly they arrive.
 //!
-//! Two generations, as their sources have it. Up to FreeBSD 8.0 (`ip_dummynet.c`, `ready_event`) a packet waits until
-//! the credit covers it, and a queue that runs empty loses what is left. Since 8.1 (`ip_dn_io.c`, `serve_sched`) a
-//! packet leaves while the credit is not negative, and what is left serves those that come before the next tick.
-//! Both hand packets over to the delay line, which too is emptied at ticks.
+//! There are two generations. Up to FreeBSD 8.0 (`ip_dummynet.c`, `ready_event`) a packet waits until the credit
+//! covers it, and a queue that becomes empty loses its remaining credit. Since 8.1 (`ip_dn_io.c`, `serve_sched`) a
+//! packet is sent while the credit is not negative, and the remaining credit serves packets that arrive before the
+//! next tick. Both hand packets to a delay line, which is also emptied at ticks.
 //!
-//! Differs: a packet that comes at the instant of a tick can still use it (as for a Mahimahi trace). The clock starts with
-//! the run. `burst` (8.1), credit saved while nothing is sent, is zero, as it is by default.
+//! Differs: a packet that arrives at the instant of a tick can still use it (as for a Mahimahi trace). The clock
+//! starts with the run. `burst` (8.1), credit saved while the pipe is idle, is zero, which is its default.
 
 use std::cmp::Ordering;
 
@@ -26,7 +26,7 @@ table! {
     }
 }
 
-/// Amount that may be sent, bit x ns/s: in this unit a tick adds an integer, rate x tick.
+/// Amount that may be sent, in bit x ns/s, so that a tick adds an integer (rate x tick).
 type Credit = i128;
 
 #[derive(Clone)]
@@ -38,7 +38,7 @@ pub(crate) struct Dummynet {
     latest: Departure,
 }
 
-/// The tick at which a packet leaves the queue, and the credit after it.
+/// Tick at which a packet leaves the queue, and the credit after it.
 #[derive(Clone, Copy)]
 struct Departure {
     tick: u64,
@@ -57,18 +57,18 @@ impl Dummynet {
         self.rate.tx_time(bytes)
     }
 
-    /// Time at which a packet that may leave from `earliest` on is taken from a queue that holds its packets.
+    /// Time at which a packet that may be sent from `earliest` on is taken from a queue that holds its packets.
     pub(crate) fn start(&self, earliest: Time) -> Time {
         self.instant(self.departure(earliest, 1).tick).max(earliest)
     }
 
-    /// Time at which a packet that may leave from `earliest` on leaves the queue.
+    /// Send a packet that may be sent from `earliest` on. Returns the time at which it leaves the queue.
     pub(crate) fn transmit(&mut self, earliest: Time, bytes: u32) -> Time {
         self.latest = self.departure(earliest, bytes);
         self.instant(self.latest.tick).max(earliest)
     }
 
-    /// Arrival at the far end of the packet settled last, which left the queue at `end`.
+    /// Arrival at the far end of the packet sent last, which left the queue at `end`.
     pub(crate) fn delivery(&self, end: Time) -> Time {
         let due = Time(self.instant(self.latest.tick).0.saturating_add(self.delay.0));
         due.round_up(Span(self.tick)).max(end)
@@ -85,7 +85,7 @@ impl Dummynet {
     /// State of the pipe for a packet that arrives after tick `now` and before the next one.
     fn found(&self, now: u64) -> Departure {
         let Departure { tick, credit } = self.latest;
-        // the new pipe works until its debt is paid, the old one until its queue is empty
+        // the new pipe works until its debt is paid, the old pipe until its queue is empty
         let ticks = if self.keeps_credit { self.ticks_for(-credit) } else { 0 };
         let idle = tick.saturating_add(ticks);
         match idle.cmp(&now) {
@@ -126,8 +126,7 @@ mod tests {
         SoleLink::new(&LinkConfig { capacity, queue, ..LinkConfig::new("l", rate, Span::from_us(2_500)) }, 1)
     }
 
-    /// Offer packets, each at its instant (ns) and with its bytes; returns deliveries (ns), `None` for
-    /// dropped ones.
+    /// Offer packets, given as time (ns) and bytes. Returns the delivery times (ns); `None` for dropped packets.
     fn deliveries(link: &mut SoleLink, offers: &[(u64, u32)]) -> Vec<Option<u64>> {
         let taken: Vec<bool> = offers
             .iter()
@@ -142,7 +141,7 @@ mod tests {
         taken.iter().map(|&taken| taken.then(|| found.next().expect("delivered"))).collect()
     }
 
-    /// The sources' loops, tick by tick: a FIFO of `limit` packets, credit in bits.
+    /// Oracle: the loops of the sources, tick by tick, with a FIFO of `limit` packets and credit in bits.
     fn oracle(
         keeps_credit: bool,
         bits_per_tick: i64,
@@ -189,7 +188,7 @@ mod tests {
                 idle_since = tick;
             }
         }
-        // 2.5 ms of delay, on a clock of 1 ms; no packet appears before its arrival
+        // 2.5 ms of delay on a clock of 1 ms; no packet is delivered before its arrival
         left.iter().map(|tick| tick.map(|tick| (tick + 3) * MS)).collect()
     }
 
@@ -202,7 +201,7 @@ mod tests {
             gaps in prop::collection::vec((0u64..2 * MS, 40u32..1600), 1..120),
             burst in 1usize..12,
         ) {
-            // several at once, then a gap; never at a tick, where the order would be ours
+            // several packets at once, then a gap; never at a tick, where the sources define no order
             let mut at = 500;
             let mut offers = Vec::new();
             for (i, &(gap, bytes)) in gaps.iter().enumerate() {
@@ -217,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_limit_of_packets_caps_the_rate_at_so_many_a_tick_unless_credit_is_kept() {
-        // evenly at the link's rate: 8.33 packets of 1500 bytes in 1 ms at 100 Mb/s
+        // evenly at the link's rate: 8.33 packets of 1500 bytes per ms at 100 Mb/s
         let offers: Vec<(u64, u32)> = (0..8_333).map(|i| (i * 120_000, 1500)).collect();
         let passed = |keeps_credit: bool, limit: u32| {
             let mut link = link(keeps_credit, Rate(100_000_000), QueueConfig::packets(limit));

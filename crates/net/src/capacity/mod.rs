@@ -1,7 +1,7 @@
-//! Links whose capacity varies in time. A constant rate is the link's own business; a link has one of these only if
-//! it was asked for, so that it costs the others one branch.
+//! Capacity that varies over time. A constant rate is handled by the link itself; only a link with `capacity` has one
+//! of these kinds, so other links pay for one branch.
 //!
-//! All kinds know the future as well as the past, so a departure is computed on arrival here too.
+//! Every kind knows its future, so departures are still computed on arrival.
 
 mod dummynet;
 mod schedule;
@@ -31,9 +31,9 @@ family! {
     }
 }
 
-/// Properties of a link with this capacity; the link's own rate is infinite if it has none.
+/// Properties of a link with this capacity. `rate` is the link's own rate, infinite if there is none.
 impl CapacityConfig {
-    /// Nominal rate: for a trace its mean, for a schedule the first.
+    /// Nominal rate: the mean of a trace, the first rate of a schedule.
     pub fn nominal(&self, rate: Rate) -> Rate {
         match self {
             CapacityConfig::Mahimahi(params) => params.mean(),
@@ -44,7 +44,7 @@ impl CapacityConfig {
         }
     }
 
-    /// The greatest rate for long.
+    /// Maximum sustained rate.
     pub fn greatest(&self, rate: Rate) -> Rate {
         match self {
             CapacityConfig::Schedule(params) => {
@@ -60,7 +60,7 @@ impl CapacityConfig {
         }
     }
 
-    /// Maximum number of changes in this time: each takes the engine some time, regardless of traffic.
+    /// Maximum number of changes within `time`. Each change costs the engine some work, regardless of traffic.
     pub fn changes(&self, time: Span) -> f64 {
         let times = |every: Span| time.0 as f64 / every.0.max(1) as f64;
         match self {
@@ -73,7 +73,7 @@ impl CapacityConfig {
         }
     }
 
-    /// The longest delay.
+    /// Maximum delay.
     pub fn longest(&self, delay: Span) -> Span {
         match self {
             CapacityConfig::Schedule(params) => {
@@ -89,7 +89,7 @@ impl CapacityConfig {
     }
 }
 
-/// A link's varying capacity at work.
+/// State of a link's varying capacity.
 #[derive(Clone)]
 #[allow(clippy::large_enum_variant, reason = "boxed as a whole, one for each link that has it")]
 pub(crate) enum Capacity {
@@ -100,7 +100,7 @@ pub(crate) enum Capacity {
 }
 
 impl Capacity {
-    /// `stream` gives the random stream of a part of the link.
+    /// Return the state at the start of a run. `stream` returns the random stream of a part of the link.
     pub(crate) fn new(
         config: &CapacityConfig,
         rate: Rate,
@@ -118,7 +118,7 @@ impl Capacity {
         }
     }
 
-    /// Whether the schedule loses this packet, which arrives at `now`.
+    /// Whether the schedule loses a packet that arrives at `now`.
     pub(crate) fn drops(&mut self, now: Time) -> bool {
         match self {
             Capacity::Schedule(schedule) => schedule.drops(now),
@@ -126,7 +126,7 @@ impl Capacity {
         }
     }
 
-    /// Transmission time of a packet at the moment, for a queue that needs an estimate.
+    /// Current transmission time of a packet, as an estimate for queues.
     pub(crate) fn typical(&mut self, now: Time, bytes: u32) -> Span {
         match self {
             Capacity::Schedule(schedule) => schedule.rate(now).tx_time(bytes),
@@ -136,7 +136,7 @@ impl Capacity {
         }
     }
 
-    /// Start of a packet that may leave from `earliest` on, when it is taken from the queue.
+    /// Time at which a packet that may be sent from `earliest` on is taken from the queue.
     pub(crate) fn start(&self, earliest: Time) -> Time {
         match self {
             Capacity::Schedule(_) | Capacity::TokenBucket(_) => earliest,
@@ -145,8 +145,8 @@ impl Capacity {
         }
     }
 
-    /// Use the capacity for a packet that may go from `earliest` on: start and end of its transmission. `earliest`
-    /// never decreases.
+    /// Transmit a packet that may be sent from `earliest` on. Returns the start and end of its transmission.
+    /// `earliest` must not decrease from call to call.
     pub(crate) fn transmit(&mut self, earliest: Time, bytes: u32) -> (Time, Time) {
         match self {
             Capacity::Schedule(schedule) => (earliest, schedule.transmit(earliest, bytes)),
@@ -162,7 +162,7 @@ impl Capacity {
         }
     }
 
-    /// Arrival at the far end of a packet whose transmission has just been settled, to end at `end`.
+    /// Arrival at the far end of the packet transmitted last, whose transmission ends at `end`.
     pub(crate) fn delivery(&mut self, end: Time) -> Time {
         match self {
             Capacity::Schedule(schedule) => schedule.delivery(end),
@@ -172,7 +172,7 @@ impl Capacity {
         }
     }
 
-    /// Whether the schedule had to be given up.
+    /// Whether the schedule was abandoned.
     pub(crate) fn is_lost(&self) -> bool {
         match self {
             Capacity::Schedule(schedule) => schedule.is_lost(),
@@ -180,7 +180,7 @@ impl Capacity {
         }
     }
 
-    /// Delivery opportunities up to `now`, and those of which some was used.
+    /// Delivery opportunities up to `now`, and the number used at least in part.
     pub(crate) fn opportunities(&self, now: Time) -> (u64, u64) {
         match self {
             Capacity::Schedule(_) | Capacity::Dummynet(_) | Capacity::TokenBucket(_) => (0, 0),

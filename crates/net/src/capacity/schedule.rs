@@ -1,9 +1,9 @@
-//! Rate, delay and loss that change in steps: listed, or drawn anew at fixed intervals.
+//! Rate, delay and loss that change in steps: at listed times, or drawn at fixed intervals.
 //!
-//! A packet's transmission goes on through a change of rate, at the new rate. The delay is that of the instant at
-//! which its transmission ends, the loss that of its arrival. Differs: a packet that a shorter delay would let overtake
-//! arrives together with its predecessor (dummynet's pipes keep their order, netem's do not); deliberate overtaking
-//! is the business of `reorder`.
+//! A transmission continues across a change of rate, at the new rate. The delay is taken at the end of the
+//! transmission, the loss probability at the arrival. Differs: a packet that would overtake because of a shorter
+//! delay is delivered together with its predecessor (dummynet keeps the order, netem does not). Deliberate overtaking
+//! is the task of `reorder`.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ table! {
 }
 
 impl ScheduleParams {
-    /// Steps are in order of time, and a cycle ends after the last one.
+    /// Check that steps are in chronological order and that a cycle ends after the last one.
     fn judge_order(&self, rules: &mut Rules) {
         let late = self.steps.windows(2).position(|pair| pair[1].at <= pair[0].at);
         if let Some(i) = late {
@@ -67,7 +67,7 @@ impl ScheduleParams {
         }
     }
 
-    /// Return the steps of a link with this rate and delay, without omissions, from zero on.
+    /// Return the steps of a link with this rate and delay, complete and starting at zero.
     fn laid(&self, rate: Rate, delay: Span) -> Vec<Laid> {
         let mut all = vec![Laid { at: Span::ZERO, rate, delay, loss: 0.0 }];
         for step in &self.steps {
@@ -80,14 +80,14 @@ impl ScheduleParams {
             };
             match next.at > before.at {
                 true => all.push(next),
-                false => all[0] = next, // the first, at zero: steps are in order
+                false => all[0] = next, // the first step, at zero
             }
         }
         all
     }
 }
 
-/// Settings from `at` on.
+/// Settings that apply from `at` on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Laid {
     at: Span,
@@ -96,7 +96,7 @@ pub(super) struct Laid {
     loss: f64,
 }
 
-/// Settings until an instant.
+/// Settings that apply up to `until`.
 #[derive(Clone, Copy, Debug)]
 struct Phase {
     until: Time,
@@ -111,23 +111,23 @@ enum Source {
     Random { every: Span, rate: Rate, delay: Span, drawn: [Option<(Distribution, Stream)>; 3] },
 }
 
-/// Maximum number of phases that one packet may meet. Beyond it the schedule is abandoned: nothing changes
-/// any more, and the run is reported as void at its end.
+/// Maximum number of phases that one packet may cross. Beyond it the schedule is abandoned: no further change
+/// applies, and the run is reported as void at its end.
 pub const MOST_PHASES: u32 = 1 << 26;
 
 #[derive(Clone)]
 pub(crate) struct Schedule {
-    /// At the latest arrival.
+    /// Phase of the latest arrival.
     here: Walk,
-    /// Phase at the end of the transmission settled last. Kept because walking the same phases a second time
-    /// could take any number of steps.
+    /// Phase at the end of the last transmission. Stored because walking through the same phases again could take any
+    /// number of steps.
     there: Walk,
     stream: Stream,
     last_delivery: Time,
 }
 
 impl Schedule {
-    /// At listed times.
+    /// Return a schedule with changes at listed times.
     pub(crate) fn listed(
         params: &ScheduleParams,
         rate: Rate,
@@ -139,14 +139,14 @@ impl Schedule {
         Schedule::of(source, stream)
     }
 
-    /// At intervals.
+    /// Return a schedule with random changes at fixed intervals.
     pub(crate) fn random(
         params: &RandomParams,
         rate: Rate,
         delay: Span,
         stream: impl Fn(&str) -> Stream,
     ) -> Schedule {
-        // a stream for each, so that one more distribution leaves the others' values as they are
+        // one stream per quantity, so that another distribution does not change the values of the others
         let own = |d: &Option<Distribution>, part| d.clone().map(|d| (d, stream(part)));
         let drawn = [own(&params.rate, "rate"), own(&params.delay, "delay"), own(&params.loss, "loss_share")];
         Schedule::of(Source::Random { every: params.every, rate, delay, drawn }, stream)
@@ -164,7 +164,7 @@ impl Schedule {
         loss > 0 && self.stream.chance(loss)
     }
 
-    /// The rate at `now`.
+    /// Rate at `now`, at least 1 bit/s.
     pub(crate) fn rate(&mut self, now: Time) -> Rate {
         self.here.advance(now);
         Rate(self.here.phase.rate.0.max(1))
@@ -196,19 +196,19 @@ impl Schedule {
         Time::NEVER
     }
 
-    /// Return the arrival at the far end after the transmission settled last, which ends at `end`.
+    /// Return the arrival at the far end of the packet transmitted last, whose transmission ends at `end`.
     pub(crate) fn delivery(&mut self, end: Time) -> Time {
         self.last_delivery = self.last_delivery.max(end + self.there.phase.delay);
         self.last_delivery
     }
 
-    /// Whether it was given up.
+    /// Whether the schedule was abandoned.
     pub(crate) fn is_lost(&self) -> bool {
         self.here.lost || self.there.lost
     }
 }
 
-/// Walk through the phases.
+/// Position in the sequence of phases.
 #[derive(Clone)]
 struct Walk {
     source: Source,
@@ -224,7 +224,7 @@ impl Walk {
         walk
     }
 
-    /// Advance to the phase of `now`; never back.
+    /// Advance to the phase of `now`; never moves back.
     fn advance(&mut self, now: Time) {
         if self.phase.until > now {
             return;
@@ -243,7 +243,7 @@ impl Walk {
         self.phase.until = Time::NEVER;
     }
 
-    /// The next phase.
+    /// Advance to the next phase.
     fn step(&mut self) {
         self.phase = match &mut self.source {
             Source::Steps { steps, repeat, next, cycle } => {
@@ -303,7 +303,8 @@ mod tests {
 
     #[test]
     fn a_transmission_goes_on_at_the_new_rate_and_order_is_kept() {
-        // 12 Mb/s: 1 ms a packet. From 2.5 ms on 1.2 Mb/s, and a delay of nothing instead of 20 ms.
+        // At 12 Mb/s a packet takes 1 ms. In the second link the rate is 1 Mb/s from 2.5 ms on, and the delay drops
+        // from 20 ms to zero.
         let mut link = link(&[step(0, 12, 20, 0.0), step(3, 12, 20, 0.0)], None);
         let packet = Packet { bytes: 1500, ..Packet::default() };
         for _ in 0..3 {
@@ -318,8 +319,8 @@ mod tests {
         for _ in 0..4 {
             changing.offer(Time::ZERO, packet).expect("no limit");
         }
-        // third packet: half of it at 12 Mb/s, 6000 bits at 1 Mb/s = 6 ms: ends at 8.5 ms, delivered then but not
-        // ahead of the second (22 ms)
+        // third packet: the first half at 12 Mb/s, then 6000 bits at 1 Mb/s take 6 ms; it ends at 8.5 ms and is
+        // delivered with the second packet (22 ms), not ahead of it
         assert_eq!(deliveries(&mut changing), [21_000, 22_000, 22_000, 22_000]);
         for i in 0..2 {
             changing.offer(Time(1_000_000_000 + i), packet).expect("no limit");
@@ -378,7 +379,7 @@ mod tests {
     }
 
     proptest! {
-        /// A schedule that never changes anything is a constant link.
+        /// A schedule whose steps change nothing behaves as a constant link.
         #[test]
         fn equal_steps_are_a_constant_link(
             rate in 1_000_000u64..10_000_000_000,
@@ -403,7 +404,7 @@ mod tests {
                 t += gap;
                 let packet = Packet { bytes, ..Packet::default() };
                 prop_assert_eq!(a.offer(Time(t), packet), b.offer(Time(t), packet));
-                // a packet cut by a change may end a nanosecond earlier or later: rates are bits, times nanoseconds
+                // a transmission split by a change may end a nanosecond earlier or later because of rounding
                 prop_assert!(a.next_event().0.abs_diff(b.next_event().0) <= 2);
             }
         }

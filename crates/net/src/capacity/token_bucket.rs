@@ -1,9 +1,9 @@
-//! A token bucket that shapes: Linux TBF. Tokens arrive at the link's rate, up to `burst`; a packet leaves at
-//! once if there are enough tokens, else when they have arrived.
+//! Token-bucket shaper: Linux TBF. Tokens arrive at the link's rate, up to `burst`. A packet is sent at once if there
+//! are enough tokens, otherwise as soon as they have arrived.
 //!
-//! Source: Linux 6.x sch_tbf (`tbf_dequeue`), in our words. Differs: TBF drops a packet that is larger than its bucket, or cuts it up if it
-//! is one of several segments; here it leaves a full bucket, and the next one waits for what it took too much. Tokens are exact; TBF has
-//! them in units of 64 ns.
+//! Source: Linux 6.x sch_tbf (`tbf_dequeue`), in our words. Differs: TBF drops a packet larger than its bucket, or
+//! splits it if it has several segments. Here such a packet is sent once the bucket is full, and the next one waits
+//! for the tokens taken in excess. Tokens are exact; TBF counts them in units of 64 ns.
 
 use ackclock_core::schema::Takes;
 use ackclock_core::{table, Rate, Span, Time};
@@ -17,7 +17,7 @@ table! {
     }
 }
 
-/// Bit x ns/s: in this unit a nanosecond gives a whole number, the rate.
+/// Amount of tokens in bit x ns/s, so that a nanosecond adds an integer (the rate).
 type Tokens = i128;
 
 #[derive(Clone)]
@@ -26,7 +26,7 @@ pub(crate) struct TokenBucket {
     delay: Span,
     most: Tokens,
     tokens: Tokens,
-    /// Time of that amount.
+    /// Time for which `tokens` is valid.
     at: Time,
 }
 
@@ -36,12 +36,12 @@ impl TokenBucket {
         TokenBucket { rate, delay, most, tokens: most, at: Time::ZERO }
     }
 
-    /// Transmission time of a packet without saved tokens.
+    /// Transmission time of a packet when no tokens are saved.
     pub(crate) fn typical(&self, bytes: u32) -> Span {
         self.rate.tx_time(bytes)
     }
 
-    /// Departure of a packet that may leave from `earliest` on.
+    /// Send a packet that may be sent from `earliest` on. Returns its departure.
     pub(crate) fn transmit(&mut self, earliest: Time, bytes: u32) -> Time {
         let (rate, size) = (self.rate.0 as Tokens, tokens(bytes as u64));
         let now = earliest.max(self.at);
@@ -52,7 +52,7 @@ impl TokenBucket {
         self.at
     }
 
-    /// Arrival at the far end of a packet that leaves at `end`.
+    /// Arrival at the far end of a packet that departs at `end`.
     pub(crate) fn delivery(&self, end: Time) -> Time {
         end + self.delay
     }
@@ -92,11 +92,11 @@ mod tests {
 
     #[test]
     fn a_burst_leaves_at_once_and_the_rest_at_the_rate() {
-        // 8 Mbit/s = 1 byte a us; a bucket of three packets
+        // 8 Mbit/s = 1 byte per us; the bucket has room for three packets
         let offers = [(0, 1000); 6];
         let found = departures(&mut link(3000, Rate(8_000_000), QueueConfig::UNLIMITED), &offers);
         assert_eq!(found, [0, 0, 0, 1_000_000, 2_000_000, 3_000_000]);
-        // a pause of 2 ms saves two packets
+        // a pause of 2 ms saves tokens for two packets
         let offers =
             [(0, 1000), (0, 1000), (0, 1000), (2_000_000, 1000), (2_000_000, 1000), (2_000_000, 1000)];
         let found = departures(&mut link(3000, Rate(8_000_000), QueueConfig::UNLIMITED), &offers);
@@ -117,8 +117,8 @@ mod tests {
     }
 
     proptest! {
-        /// In any time window no more leaves than the rate gives and the bucket holds, and a packet waits
-        /// only if that limit requires it.
+        /// In any time window no more bytes are sent than the bucket and the rate allow, and a packet waits only as
+        /// long as that limit requires.
         #[test]
         fn departures_conform_to_the_bucket_and_no_later_ones_do(
             kbit in 1u64..100_000,
@@ -130,7 +130,7 @@ mod tests {
             let found = departures(&mut link(burst, Rate(kbit * 1000), QueueConfig::UNLIMITED), &offers);
             let rate = kbit as i128 * 1000;
             for to in 0..offers.len() {
-                // the smallest room that any window ending with this packet leaves, in bit x ns/s
+                // the minimum slack, in bit x ns/s, over all windows that end with this packet
                 let mut sum = 0;
                 let room = (0..=to).rev().map(|from| {
                     sum += tokens(offers[from].1 as u64);

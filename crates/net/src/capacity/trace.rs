@@ -1,12 +1,12 @@
-//! A Mahimahi trace (Netravali et al., USENIX ATC 2015; LinkShell): each line of the file is a millisecond at which
-//! one packet's worth of bytes may leave. At its end the trace begins again, its last time stamp being the period.
+//! A Mahimahi trace (Netravali et al., USENIX ATC 2015; LinkShell): each line of the file is a millisecond in which
+//! the bytes of one packet may be sent. The trace repeats; its last time stamp is the period.
 //!
-//! Rules: an opportunity that finds nothing to send is lost. A packet smaller than an opportunity leaves the rest to
-//! those that wait behind it; a larger one takes several. Packets that arrive at the instant of an opportunity can use
-//! it.
+//! Rules: an opportunity without a waiting packet is lost. A packet smaller than an opportunity leaves the rest to
+//! the packets that wait behind it; a larger one takes several opportunities. Packets that arrive at the instant of
+//! an opportunity can use it.
 //!
-//! Differs: an opportunity is 1500 bytes of the link's own counting unless said otherwise; Mahimahi's 1504 is the same
-//! packet with the header of its tunnel.
+//! Differs: by default an opportunity is 1500 bytes as counted by the link; Mahimahi's 1504 is the same packet with
+//! the header of its tunnel.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ table! {
     }
 }
 
-/// Number of packets that may leave in each millisecond of a trace, including the first and the last.
+/// Number of packets that may be sent in each millisecond of a trace, first and last included.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opportunities(pub Arc<[u32]>);
 
@@ -48,10 +48,11 @@ impl Described for Opportunities {
     }
 }
 
-/// The longest trace that is read, ms.
+/// Length of the longest trace accepted, ms.
 const LONGEST_MS: u32 = 3_600_000;
 
-/// Contents of a file: the opportunities in each millisecond, from 0 to the last one named; or the line that is refused.
+/// Parse the contents of a file. Returns the opportunities in each millisecond, from 0 to the last one listed, or the
+/// number of the refused line.
 pub fn read_trace(data: &[u8]) -> Result<Arc<[u32]>, (usize, Refusal)> {
     const LINE: &str = "a whole number of milliseconds in each line";
     if data.iter().all(u8::is_ascii_whitespace) {
@@ -94,7 +95,7 @@ pub fn read_trace(data: &[u8]) -> Result<Arc<[u32]>, (usize, Refusal)> {
 }
 
 impl MahimahiParams {
-    /// The trace, unless it lasts no time or offers nothing.
+    /// The trace; `None` if its period is zero or it has no opportunities.
     pub(super) fn trace(&self) -> Option<Trace> {
         Trace::new(&self.file.0, self.opportunity)
     }
@@ -108,23 +109,24 @@ impl MahimahiParams {
     }
 }
 
-/// A trace, millisecond by millisecond.
+/// Opportunities of a trace, by millisecond.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Trace {
-    /// Opportunities in the very first millisecond; later cycles add those of the last one to it.
+    /// Opportunities in the first millisecond of the run. Later cycles add those of the previous cycle's last
+    /// millisecond.
     first: u32,
-    /// Opportunities in each millisecond of a later cycle.
+    /// Opportunities in each millisecond of all later cycles.
     cycle: Vec<u32>,
-    /// For each millisecond of the cycle: the next one, inclusive, that has opportunities; the period if
-    /// there is none.
+    /// For each millisecond of the cycle, the next one with opportunities, including itself; the period if there is
+    /// none.
     next: Vec<u32>,
     total: u64,
     bytes: u32,
 }
 
 impl Trace {
-    /// From the number of opportunities in each millisecond, the first and the last included, and the bytes of one.
-    /// `None` if it lasts no time or offers nothing.
+    /// Build a trace from the number of opportunities in each millisecond, first and last included, and the bytes of
+    /// one opportunity. `None` if the period is zero or there are no opportunities.
     fn new(counts: &[u32], bytes: u32) -> Option<Trace> {
         let (&last, head) = counts.split_last()?;
         let &first = head.first()?;
@@ -150,7 +152,7 @@ impl Trace {
         Span(self.cycle.len() as u64 * MS)
     }
 
-    /// Opportunities in millisecond `ms` of the run.
+    /// Number of opportunities in millisecond `ms` of the run.
     fn count(&self, ms: u64) -> u32 {
         if ms == 0 {
             return self.first;
@@ -158,7 +160,7 @@ impl Trace {
         self.cycle[(ms % self.cycle.len() as u64) as usize]
     }
 
-    /// The first millisecond of the run from `ms` on that has opportunities.
+    /// First millisecond of the run, from `ms` on, that has opportunities.
     fn seek(&self, ms: u64) -> u64 {
         if ms == 0 && self.first > 0 {
             return 0;
@@ -175,30 +177,29 @@ impl Trace {
         }
     }
 
-    /// Opportunities up to and including millisecond `ms` of the run.
+    /// Number of opportunities up to and including millisecond `ms` of the run.
     fn elapsed(&self, ms: u64) -> u64 {
         let period = self.cycle.len() as u64;
         let (whole, part) = ((ms + 1) / period, (ms + 1) % period);
         let beginning: u64 = self.cycle[..part as usize].iter().map(|&c| c as u64).sum();
-        // the very first millisecond lacks the opportunities that the end of an earlier cycle would have
-        // added
+        // the first millisecond lacks the opportunities that the end of an earlier cycle would have added
         whole * self.total + beginning - (self.cycle[0] - self.first) as u64
     }
 }
 
-/// State of the transmitter.
+/// Position of the transmitter in the trace.
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
-    /// Millisecond of the opportunity in use.
+    /// Millisecond of the current opportunity.
     ms: u64,
     /// Opportunities of this millisecond used so far, including the current one.
     taken: u32,
-    /// Remaining bytes of the opportunity in use.
+    /// Remaining bytes of the current opportunity.
     left: u32,
     used: u64,
 }
 
-/// A trace that is replayed.
+/// State of a trace that is being replayed.
 #[derive(Clone)]
 pub(crate) struct Replay {
     trace: Trace,
@@ -217,19 +218,20 @@ impl Replay {
         Span(self.trace.period().0 / self.trace.total)
     }
 
-    /// Return the opportunity with which a packet that may leave from `earliest` on begins.
+    /// Return the first opportunity for a packet that may be sent from `earliest` on.
     pub(crate) fn start(&self, earliest: Time) -> Time {
         self.take(earliest, 1).1
     }
 
-    /// First and last opportunity that such a packet uses up.
+    /// Transmit a packet that may be sent from `earliest` on. Returns the times of the first and the last opportunity
+    /// it uses.
     pub(crate) fn transmit(&mut self, earliest: Time, bytes: u32) -> (Time, Time) {
         let (cursor, start) = self.take(earliest, bytes);
         self.cursor = cursor;
         (start, Time(cursor.ms * MS))
     }
 
-    /// Opportunities up to `now`, and those used by departed packets.
+    /// Number of opportunities up to `now`, and the number used by packets transmitted so far.
     pub(crate) fn opportunities(&self, now: Time) -> (u64, u64) {
         (self.trace.elapsed(now.0 / MS), self.cursor.used)
     }
@@ -307,7 +309,7 @@ mod tests {
             codel in any::<bool>(),
         ) {
             let queue = match codel {
-                // a target that is never exceeded: a queue that holds its packets
+                // a target that is never exceeded, for a queue that holds its packets
                 true => QueueConfig::Codel(CodelParams {
                     limit: None, target: Span::from_secs(99), interval: Span::from_secs(99), ecn: false, ce_threshold: None }),
                 false => QueueConfig::UNLIMITED,
@@ -351,7 +353,7 @@ mod tests {
             let end = expected.last().expect("something was sent").0 - 7 * MS;
             let c = link.counters(Time(end + 7 * MS));
             prop_assert_eq!(c.opportunities_used, used);
-            // all of the last millisecond are counted, including those after the last packet
+            // all opportunities of the last millisecond count, including those after the last packet
             let last = opportunities(&lines).take_while(|&t| t <= end / MS + 7).count() as u64;
             prop_assert_eq!(c.opportunities, last);
             prop_assert!(elapsed <= last);
@@ -361,7 +363,7 @@ mod tests {
     #[test]
     fn a_full_queue_gets_every_opportunity_from_1_to_1000_mbit() {
         for mbit in [1u64, 12, 1000] {
-            // mbit/s in packets of 12000 bits, as a file over 600 ms
+            // rate in Mbit/s as packets of 12000 bits, in a file over 600 ms
             let lines: Vec<u64> = (1..=50 * mbit).map(|i| (i * 12).div_ceil(mbit)).collect();
             assert_eq!(lines.last(), Some(&600));
             let mut link = link(&lines, QueueConfig::UNLIMITED);

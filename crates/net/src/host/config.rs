@@ -1,4 +1,4 @@
-//! Settings of a host: as a scenario describes them, and as the host uses them.
+//! Configuration of a host: as described in a scenario, and as used by the host.
 
 use ackclock_core::schema::{Rules, Takes, COUNT, DURATION, DURATION_OR_ZERO, FLAG, RATE};
 use ackclock_core::{choice, table, CatchUp, Distribution, HostPacing, Rate, Span};
@@ -81,21 +81,21 @@ table! {
     rules HostParams::judge
 }
 
-/// Hosts that go by a name.
+/// Predefined kinds of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
-    /// Perfect.
+    /// A perfect host.
     Clean,
-    /// Half the processor in turns of a slice: two busy machines on one processor.
+    /// Half of a processor, in turns of one slice: two busy machines share the processor.
     XenShared,
-    /// Now and then something else runs: 5 ms away after 100 ms on average.
+    /// Occasional interruptions by other work: 5 ms after 100 ms on average.
     Light,
-    /// A tenth of a processor, as the smallest rented machines have on average.
+    /// A tenth of a processor, the average share of the smallest rented machines.
     Micro,
-    /// One core for all: senders that wait busily share it with every other process of this host.
+    /// One core for all processes: senders that busy-wait share it with every other process of the host.
     SingleCore,
-    /// A server of today on a real wire: its card interrupts at most every 50 us, merges what came (`gro`) and cuts up what
-    /// leaves (`cuts_packets`).
+    /// A modern server on a real wire: its NIC interrupts at most every 50 us, merges received segments (`gro`) and
+    /// splits sent packets (`cuts_packets`).
     Modern,
 }
 
@@ -103,10 +103,10 @@ choice! {
     Preset: Clean "clean", XenShared "xen-shared", Light "light", Micro "micro", SingleCore "single-core", Modern "modern"
 }
 
-/// Default number of packets that make up for lateness.
+/// Default maximum number of packets sent to make up for lateness.
 const BURST: u32 = 10;
 
-/// Minimum time between interrupts of a modern card.
+/// Minimum time between two interrupts of a modern NIC.
 const MODERN_INTERVAL: Span = Span::from_us(50);
 
 impl Preset {
@@ -122,7 +122,7 @@ impl Preset {
     }
 }
 
-/// How much of a paced sender's lateness is made up; see [`CatchUp`].
+/// How much lateness a paced sender makes up for; see [`CatchUp`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Repaid {
@@ -133,34 +133,33 @@ pub enum Repaid {
 
 choice! { Repaid: None "none", Burst "burst", Full "full" }
 
-/// A host.
+/// Configuration of one host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostConfig {
     /// Name, unique in the run: random streams are derived from it.
     pub name: String,
-    /// When the processor is taken away.
+    /// When the host loses its processor; `None` = never.
     pub gate: Option<TimesParams>,
-    /// The gate stops only sending and timers: incoming packets are still received.
+    /// Whether the gate stops only sending and timers, so that incoming packets are still received.
     pub receives_on: bool,
-    /// While it is, the links of the network stand still as well: they are emulated in the same machine.
+    /// Whether the network's links stand still while the gate is closed, because this machine emulates them.
     pub emulates_links: bool,
-    /// Processor; `None` = as many cores as needed, and packets cost nothing.
+    /// Processor; `None` = as many cores as needed, and no cost per packet.
     pub cpu: Option<CpuConfig>,
-    /// From the card to the processes.
+    /// Batching from the NIC to the processes.
     pub receive: Batching,
-    /// From the processes to the line.
+    /// Batching from the processes to the line.
     pub transmit: Batching,
-    /// The card cuts packets of several segments up.
+    /// Whether the NIC splits packets of several segments.
     pub cuts: bool,
     /// Device of the host in front of the network; `None` = packets never wait there.
     pub device: Option<DeviceConfig>,
-    /// How much of a paced sender's lateness is made up.
+    /// How much lateness a paced sender makes up for.
     pub pacer: HostPacing,
 }
 
 impl HostParams {
-    /// One way to say when the card interrupts, a gate where links freeze, a burst where one is made up for, and a device that sends one
-    /// by one.
+    /// Refuse combinations of keys that contradict each other or have no effect.
     fn judge(&self, rules: &mut Rules) {
         if let (Some(_), Some(rate)) = (self.receive_interval, self.interrupt_rate) {
             rules.refuse_as(
@@ -198,13 +197,13 @@ impl HostParams {
         self.gate.as_ref().map(GateConfig::times).or_else(|| self.preset.and_then(Preset::gate))
     }
 
-    /// Whether the host schedules its processes, so that packets may wait for them; otherwise an application runs as soon as the
-    /// kernel has processed the packets.
+    /// Whether the host schedules its processes, so that packets may wait for them. Otherwise an application runs as
+    /// soon as the kernel has processed the packets.
     pub fn runs_processes(&self) -> bool {
         self.gate().is_some() || self.cpu().is_some() || self.interrupts() > Span::ZERO || self.merges()
     }
 
-    /// Whether its card cuts packets of several segments up.
+    /// Whether the host's NIC splits packets of several segments.
     pub fn cuts(&self) -> bool {
         self.cuts_packets.unwrap_or(self.preset == Some(Preset::Modern))
     }
@@ -213,7 +212,7 @@ impl HostParams {
         self.gro.unwrap_or(self.preset == Some(Preset::Modern))
     }
 
-    /// A machine of this kind.
+    /// Return the configuration of a host of this kind.
     pub fn machine(&self, name: String) -> HostConfig {
         let cuts = self.cuts();
         let device = (self.line_rate.is_some() || self.queue.is_some()).then(|| DeviceConfig {
@@ -267,7 +266,7 @@ impl HostParams {
         })
     }
 
-    /// Minimum time between two interrupts.
+    /// Minimum time between two interrupts; zero = no minimum.
     fn interrupts(&self) -> Span {
         let of = |rate: u32| Span((libm::rint(1e9 / rate as f64) as u64).max(1));
         let modern = (self.preset == Some(Preset::Modern)).then_some(MODERN_INTERVAL);

@@ -1,25 +1,25 @@
-//! The processor: processes on a number of cores. One that has something to do runs as soon as a core is free; if there
-//! are more of them than cores, they take turns of one slice each, round robin.
+//! The processor: processes on a number of cores. A process with work runs as soon as a core is free. If there are
+//! more such processes than cores, they take turns of one slice each, round robin.
 //!
-//! A process that waits busily (PCC's sender spins on the cycle counter) always has something to do. Differs: Linux's
-//! fair scheduler lets a process that wakes up overtake one that has run for longer; here it queues behind the others.
+//! A process that busy-waits (PCC's sender spins on the cycle counter) always has work. Differs: Linux's fair
+//! scheduler lets a process that wakes up preempt one that has run for longer; here it queues behind the others.
 
 use std::collections::VecDeque;
 
 use ackclock_core::{Span, Time};
 
-/// Cores, slices, and the cost of packets.
+/// Configuration of the processor: cores, slices, and CPU time per packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuConfig {
-    /// Cores; 0 = one for each process.
+    /// Number of cores; 0 = one per process.
     pub cores: u32,
-    /// Longest time that a process runs while others wait.
+    /// Maximum time that a process runs while others wait.
     pub slice: Span,
-    /// Time that the process works for each packet sent.
+    /// CPU time per packet sent.
     pub send: Span,
-    /// Time that the process works for each packet received.
+    /// CPU time per packet received.
     pub receive: Span,
-    /// Senders never give their core away.
+    /// Whether senders never yield their core.
     pub busy_wait: bool,
 }
 
@@ -29,7 +29,7 @@ struct Core {
     slice_end: Time,
 }
 
-/// The scheduler of a host with fewer cores than processes, perhaps. Processes are numbers.
+/// Scheduler of a host that may have fewer cores than processes. Processes are identified by numbers.
 #[derive(Clone)]
 pub(crate) struct Cpu {
     slice: Span,
@@ -47,7 +47,7 @@ impl Cpu {
         Cpu { slice, cores, queue: VecDeque::new(), waited: Span::ZERO, due: Time::NEVER }
     }
 
-    /// Give `process` work. Returns whether it runs; if not, it waits for its turn.
+    /// Give work to `process`. Returns whether the process runs; otherwise it waits for its turn.
     pub(crate) fn wake(&mut self, now: Time, process: u32) -> bool {
         if self.cores.iter().flatten().any(|core| core.process == process) {
             return true;
@@ -64,7 +64,8 @@ impl Cpu {
         false
     }
 
-    /// Release the core of `process`, which is done or gone. Returns the process that runs in its place, if any.
+    /// Release the core of `process`, which has no more work or has ended. Returns the process that runs in its
+    /// place, if any.
     pub(crate) fn release(&mut self, now: Time, process: u32) -> Option<u32> {
         self.queue.retain(|&(waiting, _)| waiting != process);
         let at = self.cores.iter().position(|core| core.is_some_and(|c| c.process == process))?;
@@ -74,12 +75,13 @@ impl Cpu {
         next
     }
 
-    /// End of the first slice that other processes wait for; `Time::NEVER` if none waits.
+    /// End of the first slice that another process waits for; `Time::NEVER` if none waits.
     pub(crate) fn due(&self) -> Time {
         self.due
     }
 
-    /// End a slice: its process goes to the end of the queue. Returns the process that runs in its place; call again until `None`.
+    /// End one expired slice: its process goes to the end of the queue. Returns the process that runs in its place;
+    /// call again until `None`.
     pub(crate) fn rotate(&mut self, now: Time) -> Option<u32> {
         if self.queue.is_empty() {
             self.plan(now);
@@ -95,7 +97,7 @@ impl Cpu {
         next
     }
 
-    /// Time that processes have waited for a core, all together.
+    /// Total time that processes have waited for a core.
     pub(crate) fn waited(&self, now: Time) -> Span {
         self.queue.iter().fold(self.waited, |sum, &(_, since)| sum + now.since(since))
     }
@@ -122,7 +124,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Share of the time that each of `n` busy processes runs on `cores`.
+    /// Share of the time for which each of `n` busy processes runs on `cores`.
     fn shares(n: u32, cores: u32) -> Vec<f64> {
         let mut cpu = Cpu::new(cores, Span::from_ms(3));
         for process in 0..n {
@@ -160,7 +162,7 @@ mod tests {
         assert_eq!(cpu.due(), Time(3 * MS));
         assert_eq!(cpu.rotate(Time(3 * MS)), Some(8));
         assert_eq!(cpu.rotate(Time(3 * MS)), None, "one slice ends at a time");
-        // done after 100 us: the core goes back
+        // done after 100 us: the core returns to the other process
         assert_eq!(cpu.release(Time(3 * MS + 100_000), 8), Some(7));
         assert_eq!(cpu.due(), Time::NEVER);
         assert_eq!(cpu.waited(Time(4 * MS)), Span(2 * MS + 100_000));

@@ -1,5 +1,5 @@
-//! The visible noise of a run, whatever its cause: how evenly a flow's data departs, and how long its bursts
-//! are. Running sums of integers, a few instructions per packet.
+//! Visible noise of a run, whatever its cause: how evenly a flow's data is sent, and how long its bursts are.
+//! Computed from running integer sums, at a few instructions per packet.
 
 use ackclock_core::{Rate, Span, Time};
 
@@ -7,21 +7,21 @@ use ackclock_core::{Rate, Span, Time};
 #[derive(Clone, Debug)]
 pub struct Departures {
     line: Rate,
-    /// Transmission time of packets of the last size.
+    /// Size of the last packet, and its transmission time.
     tx: (u32, Span),
     first: Time,
     last: Time,
     packets: u64,
-    /// Sum of the squared gaps, ns squared.
+    /// Sum of the squared gaps, ns^2.
     squares: u128,
-    /// Time at which the line would have sent everything so far.
+    /// Time at which the line would have sent all packets so far.
     line_free: Time,
     burst: u32,
     largest_burst: u32,
 }
 
 impl Departures {
-    /// No departures yet; `line` is the rate of the first link.
+    /// Return a record without departures. `line` is the rate of the first link.
     pub fn new(line: Rate) -> Departures {
         Departures {
             line,
@@ -36,7 +36,7 @@ impl Departures {
         }
     }
 
-    /// Note the departure of `packets` packets of one size.
+    /// Record the departure of `packets` packets of `bytes` bytes each.
     #[inline]
     pub fn add(&mut self, now: Time, bytes: u32, packets: u32) {
         if self.tx.0 != bytes {
@@ -56,7 +56,7 @@ impl Departures {
         self.packets += packets as u64;
     }
 
-    /// Coefficient of variation of the gaps between departures; NaN below two gaps, or if all are zero.
+    /// Coefficient of variation of the gaps between departures; NaN for fewer than two gaps, or if all are zero.
     pub fn variation(&self) -> f64 {
         let gaps = self.packets.saturating_sub(1) as f64;
         let mean = (self.last - self.first).0 as f64 / gaps;
@@ -67,7 +67,8 @@ impl Departures {
         libm::sqrt(variance.max(0.0)) / mean
     }
 
-    /// Maximum number of packets that left back to back: each no later than the line had sent the one before.
+    /// Maximum number of packets sent back to back: each was sent no later than the line had transmitted the previous
+    /// one.
     pub fn largest_burst(&self) -> u32 {
         self.largest_burst
     }
@@ -96,7 +97,8 @@ mod tests {
         let batches = departures(&[0, 0, 0, 300]);
         assert!((batches.variation() - std::f64::consts::SQRT_2).abs() < 1e-12);
         assert_eq!(batches.largest_burst(), 3);
-        // the second leaves while the line still sends the first, the third when it has just sent the second
+        // the second packet is sent while the line still transmits the first, the third just as the second has been
+        // transmitted
         assert_eq!(departures(&[0, 5, 24, 40]).largest_burst(), 3);
         assert!(departures(&[5]).variation().is_nan() && departures(&[5, 5, 5]).variation().is_nan());
         assert_eq!(departures(&[]).largest_burst(), 0);

@@ -1,8 +1,9 @@
-//! A host's own device: a queueing discipline and the line behind it. TCP's packets wait here, and TCP is
-//! notified when they no longer do (small queues).
+//! A host's own device: a queueing discipline and the line behind it. TCP's packets wait here, and TCP is notified
+//! when they stop waiting (small queues).
 //!
-//! A packet of several segments waits whole and is cut up as it leaves, if the card cuts. It counts as gone when its
-//! transmission starts, as behind Linux's HTB; behind a real card when it has ended, one packet later.
+//! A packet of several segments waits whole and is split at its transmission, if the NIC splits packets. It stops
+//! waiting when its transmission starts, as below Linux's HTB. With a real NIC it stops waiting when the transmission
+//! ends, one packet later.
 
 use std::collections::VecDeque;
 
@@ -31,9 +32,9 @@ family! {
 }
 
 impl DisciplineConfig {
-    /// Values of a key that names a discipline.
+    /// Values of a key that takes a discipline.
     pub const TAKES: Takes = Takes::OneOf(DisciplineConfig::FAMILY);
-    /// The discipline in the kernel's form.
+    /// Return the matching queueing discipline of the kernel.
     pub fn qdisc(&self) -> Qdisc {
         match self {
             DisciplineConfig::Fifo(params) => {
@@ -43,52 +44,52 @@ impl DisciplineConfig {
         }
     }
 
-    /// Linux `txqueuelen`.
+    /// Default discipline: a FIFO with Linux's `txqueuelen`.
     pub const USUAL: DisciplineConfig = DisciplineConfig::Fifo(FifoParams { limit: 1000 });
 }
 
-/// Device of a host.
+/// Configuration of a host's device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceConfig {
-    /// Discipline of the packets that wait for the line.
+    /// Queueing discipline for packets that wait for the line.
     pub queue: DisciplineConfig,
     /// Rate of the line.
     pub rate: Rate,
-    /// Packets of several segments leave as segments.
+    /// Whether packets of several segments are split into segments.
     pub cuts: bool,
 }
 
 /// Counters of a device.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeviceSums {
-    /// Packets that left, segments apart where the card cuts.
+    /// Packets sent; a packet that the NIC splits counts as its segments.
     pub sent: u64,
-    /// Packets that began to leave, whole.
+    /// Packets whose transmission has started, each counted once.
     pub taken: u64,
-    /// Packets it refused.
+    /// Packets refused by the device.
     pub refused: u64,
-    /// Packets it marked.
+    /// Packets marked by the device.
     pub marked: u64,
     /// Maximum number of waiting packets.
     pub most: u32,
-    /// Time that packets waited, all together, ns.
+    /// Total waiting time of all packets, ns.
     pub waited: u128,
 }
 
 impl DeviceSums {
-    /// Mean time that packets waited, s.
+    /// Mean waiting time of packets, s.
     pub fn mean_wait_s(&self) -> f64 {
         self.waited as f64 / 1e9 / self.taken as f64
     }
 }
 
-/// A packet that waits.
+/// A waiting packet.
 #[derive(Clone, Debug)]
 pub(crate) struct Queued {
     pub packet: Packet,
-    /// Earliest departure of the packet, if it has one.
+    /// Earliest departure time of the packet; `None` if it has none.
     pub due: Option<Time>,
-    /// Earliest time at which the discipline releases it.
+    /// Earliest time at which the discipline releases the packet.
     pub to_send: Time,
     since: Time,
     end: u64,
@@ -102,7 +103,7 @@ impl Queued {
     }
 }
 
-/// A packet on the line.
+/// A packet in transmission.
 #[derive(Clone)]
 struct Sent {
     start: Time,
@@ -111,12 +112,12 @@ struct Sent {
     packet: Packet,
 }
 
-/// A packet of an end no longer waits.
+/// Notice that a packet of an end has stopped waiting.
 #[derive(Clone, Copy, Debug)]
 pub struct Gone {
-    /// Connection.
+    /// Connection of the packet.
     pub conn: u32,
-    /// Way.
+    /// Whether the packet travels in the direction of the data.
     pub forward: bool,
     /// Payload, bytes.
     pub payload: u32,
@@ -128,7 +129,7 @@ enum Discipline {
     Fq(Box<Fq>),
 }
 
-/// A device at work.
+/// State of a device.
 #[derive(Clone)]
 pub struct Device {
     discipline: Discipline,
@@ -138,13 +139,13 @@ pub struct Device {
     busy_until: Time,
     line: VecDeque<Sent>,
     gone: VecDeque<Gone>,
-    /// Time of its owner's next check.
+    /// Time of the owner's next call; NEVER if none is scheduled.
     armed: Time,
     sums: DeviceSums,
 }
 
 impl Device {
-    /// An idle device.
+    /// Return an idle device.
     pub fn new(config: &DeviceConfig) -> Device {
         Device {
             discipline: match config.queue.clone() {
@@ -162,12 +163,12 @@ impl Device {
         }
     }
 
-    /// Whether packets are paced here.
+    /// Whether the device paces packets.
     pub fn paces(&self) -> bool {
         matches!(self.discipline, Discipline::Fq(_))
     }
 
-    /// Whether a packet of this end, due at `due`, would be accepted.
+    /// Whether the device would accept a packet of this end that is due at `due`.
     pub fn takes(&self, now: Time, end: u64, due: Time) -> bool {
         match &self.discipline {
             Discipline::Fifo(limit, waiting) => (waiting.len() as u32) < *limit,
@@ -175,8 +176,8 @@ impl Device {
         }
     }
 
-    /// An end hands down a packet in which full segments hold `smss` bytes, to leave at `due` at the
-    /// earliest. False: it is refused.
+    /// Hand down a packet of an end, to be sent no earlier than `due`. `smss` is the payload of its full segments.
+    /// Returns false if the packet is refused.
     pub fn push(&mut self, now: Time, end: u64, packet: Packet, smss: u32, due: Option<Time>) -> bool {
         let queued = Queued { packet, due, to_send: now, since: now, end, smss };
         let taken = match &mut self.discipline {
@@ -195,12 +196,12 @@ impl Device {
         taken
     }
 
-    /// Note packets that were not even handed down, because the device would not take them.
+    /// Count packets that were not handed down because the device would have refused them.
     pub fn note_refused(&mut self, packets: u32) {
         self.sums.refused += packets as u64;
     }
 
-    /// Time at which its owner has to check, if that is earlier than announced before.
+    /// Time at which the owner has to call next, if it is earlier than the last one returned.
     pub fn arm(&mut self, now: Time) -> Option<Time> {
         let next = match self.gone.is_empty() {
             false => now,
@@ -213,7 +214,7 @@ impl Device {
         sooner.then_some(self.armed)
     }
 
-    /// Serve the device at the time for which it was armed. False if that is not now.
+    /// Serve the device at the time for which it was armed. Returns false if that time is not `now`.
     pub fn begin(&mut self, now: Time) -> bool {
         let called = self.armed == now;
         if called {
@@ -223,13 +224,14 @@ impl Device {
         called
     }
 
-    /// Return a packet whose transmission has ended at `now`: its start, and its owner.
+    /// Return a packet whose transmission has ended by `now`: start of the transmission, its end of the connection,
+    /// and the packet.
     pub fn take_sent(&mut self, now: Time) -> Option<(Time, u64, Packet)> {
         let over = self.line.front().is_some_and(|sent| sent.over <= now);
         over.then(|| self.line.pop_front().map(|sent| (sent.start, sent.end, sent.packet)))?
     }
 
-    /// Packets that no longer wait, each returned once.
+    /// Return the next packet that has stopped waiting. Each is returned once.
     pub fn take_gone(&mut self) -> Option<Gone> {
         self.gone.pop_front()
     }
@@ -250,7 +252,7 @@ impl Device {
         }
     }
 
-    /// The next start or end of a transmission.
+    /// Time of the next start or end of a transmission.
     fn next(&self) -> Time {
         let start = match &self.discipline {
             _ if self.waiting() == 0 => Time::NEVER,
@@ -260,7 +262,7 @@ impl Device {
         self.line.front().map_or(start, |sent| start.min(sent.over))
     }
 
-    /// Start every transmission that may start.
+    /// Start every transmission that can start by `now`.
     fn serve(&mut self, now: Time) {
         while self.busy_until <= now {
             let queued = match &mut self.discipline {
@@ -289,13 +291,13 @@ impl Device {
     }
 }
 
-/// The segments of a packet, as the card cuts it up: CWR stays with the first, FIN and PSH with the last (Linux
+/// Return the segments into which the NIC splits a packet. CWR stays on the first, FIN and PSH on the last (Linux
 /// `tcp_gso_segment`; with accurate ECN, CWR is on all of them).
 fn segments(packet: &Packet, smss: u32) -> impl Iterator<Item = Packet> {
     let packet = *packet;
     let Header::Tcp(whole) = packet.header else { unreachable!("invariant: asked of TCP only") };
     let n = packet.segments();
-    let charged = packet.bytes - whole.len; // headers of all of them
+    let charged = packet.bytes - whole.len; // headers of all segments
     (0..n).map(move |i| {
         let mut seg = whole;
         seg.seq += (i * smss) as u64;
@@ -328,7 +330,7 @@ mod tests {
 
     #[test]
     fn one_is_transmitted_and_as_many_as_the_limit_wait() {
-        let mut d = device(2, Rate(8_000_000)); // 1 us a byte
+        let mut d = device(2, Rate(8_000_000)); // 1 us per byte
         let taken: Vec<bool> = (0..4).map(|_| d.push(Time(0), 0, packet(946, 0), 946, None)).collect();
         assert_eq!(taken, [true, true, true, false]);
         assert!(

@@ -1,17 +1,19 @@
-//! `fq` at a host: a queue for each socket, served in turn by deficit round robin; a packet that is not due waits for its
-//! time without holding others up. TCP says when each packet is due (its earliest departure time), so it is `fq` that paces.
+//! `fq` at a host: one queue per socket, served by deficit round robin. A packet that is not yet due waits without
+//! delaying others. TCP sets the time at which each packet is due (its earliest departure time), so pacing is done by
+//! `fq`.
 //!
-//! Source: Linux 7.3 net/sched/sch_fq.c; Dumazet 2013. Its words are used here.
+//! Source: Linux 7.3 net/sched/sch_fq.c, also for the names; Dumazet 2013.
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `credit` | bytes that a flow may still send in this round; not above zero = its round is over |
-//! | `time_next_packet` | when the flow may send next |
-//! | `internal` | packets on the fast path: due, while no flow could send |
-//! | `watchdog` | when a packet that waits for its time is looked at, up to `timer_slack` late |
+//! | `credit` | bytes that a flow may still send in this round; zero or less ends its round |
+//! | `time_next_packet` | time from which the flow may send again |
+//! | `internal` | packets on the fast path: already due at arrival, while no flow was eligible |
+//! | `watchdog` | expiry of the timer that releases throttled flows, up to `timer_slack` late |
 //!
-//! Differs: all packets are of one priority, so there is one band; a flow is forgotten when it was idle for 3 s and another
-//! begins, where Linux looks at those of one hash bucket only; a SYN-ACK belongs to its connection.
+//! Differs: all packets have the same priority, so there is one band. A flow that has been idle for 3 s is forgotten
+//! when a new flow begins, whereas Linux checks only the flows in one hash bucket. A SYN-ACK belongs to its
+//! connection.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -54,7 +56,7 @@ table! {
 }
 
 impl FqParams {
-    /// Linux `sch_fq`.
+    /// Return Linux `sch_fq` with these parameters.
     pub(crate) fn qdisc(&self) -> Qdisc {
         let rate = |rate: Rate| (rate.0 / 8).min(u32::MAX as u64) as u32; // bytes per second
         let most = self.max_rate.map(rate);
@@ -73,24 +75,24 @@ impl FqParams {
     }
 }
 
-/// Minimum time after which an idle flow may be forgotten (Linux FQ_GC_AGE).
+/// Minimum idle time after which a flow may be forgotten (Linux FQ_GC_AGE).
 const GC_AGE: Span = Span::from_secs(3);
-/// Maximum number of packets on the fast path while others wait for their time.
+/// Maximum number of packets on the fast path while flows are throttled.
 const FAST_PATH: usize = 8;
-/// A packet's time at a low rate is bounded.
+/// Maximum time that a packet occupies at a low `max_rate`.
 const LONGEST: Span = Span::from_secs(1);
 
-/// A flow's place in `flows`.
+/// Index of a flow in `flows`.
 type FlowAt = u32;
 
 /// State of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
-    /// Flow in no list since this time.
+    /// In no list, since this time.
     Detached(Time),
-    /// Flow in the list of new or of old flows.
+    /// In the list of new or of old flows.
     Listed,
-    /// Waits for its time.
+    /// Waiting for the time of its next packet.
     Throttled,
 }
 
@@ -103,24 +105,24 @@ struct Flow {
     time_next_packet: Time,
 }
 
-/// The discipline at work.
+/// State of the discipline.
 #[derive(Clone)]
 pub(crate) struct Fq {
     params: FqParams,
     internal: VecDeque<Queued>,
     flows: Vec<Flow>,
-    /// Free slots.
+    /// Free entries of `flows`.
     free: Vec<FlowAt>,
     by_key: BTreeMap<u64, FlowAt>,
     new: VecDeque<FlowAt>,
     old: VecDeque<FlowAt>,
     delayed: BTreeSet<(Time, FlowAt)>,
-    /// Flows that became idle, oldest first; some have returned.
+    /// Flows that became idle, oldest first. Some may be active again.
     idle: VecDeque<(Time, FlowAt)>,
-    /// Number of packets, and of those not on the fast path.
+    /// Number of packets, in total and without those on the fast path.
     packets: u32,
     banded: u32,
-    /// Flows with packets that do not wait for their time.
+    /// Number of flows with packets that are not throttled.
     eligible: u32,
     watchdog: Time,
     pub(crate) marked: u64,
@@ -146,12 +148,12 @@ impl Fq {
         }
     }
 
-    /// Packets that wait.
+    /// Number of waiting packets.
     pub(crate) fn len(&self) -> u32 {
         self.packets
     }
 
-    /// Whether a packet of this flow, due at `due`, would be accepted at `now`.
+    /// Whether a packet of this flow that is due at `due` would be accepted at `now`.
     pub(crate) fn takes(&self, now: Time, key: u64, due: Time) -> bool {
         if self.banded >= self.params.limit {
             return false;
@@ -165,7 +167,7 @@ impl Fq {
         }
     }
 
-    /// Append a packet; false: it is refused.
+    /// Append a packet. Returns false if it is refused.
     pub(crate) fn enqueue(&mut self, now: Time, key: u64, mut queued: Queued) -> bool {
         let due = queued.due.unwrap_or(now);
         if !self.takes(now, key, due) {
@@ -190,13 +192,13 @@ impl Fq {
             self.new.push_back(at);
         }
         if flow.waiting.is_empty() {
-            self.eligible += 1; // a flow that waits for its time is never empty
+            self.eligible += 1; // a throttled flow is never empty
         }
         flow.waiting.push_back(queued);
         true
     }
 
-    /// Return the packet to transmit at `now`. None: [`Fq::ready`] gives the time of the next attempt.
+    /// Return the packet to transmit at `now`. After `None`, [`Fq::ready`] returns the time of the next attempt.
     pub(crate) fn dequeue(&mut self, now: Time) -> Option<Queued> {
         if let Some(queued) = self.internal.pop_front() {
             self.packets -= 1;
@@ -220,7 +222,7 @@ impl Fq {
             let Some(head) = flow.waiting.front() else {
                 list.pop_front();
                 match from_new {
-                    true => self.old.push_back(at), // behind the old flows once, so that it cannot stay new
+                    true => self.old.push_back(at), // to the end of the old flows once, so that it cannot stay new
                     false => {
                         flow.place = Place::Detached(now);
                         self.idle.push_back((now, at));
@@ -252,7 +254,7 @@ impl Fq {
         }
     }
 
-    /// With `max_rate`: the time when the flow may send again after `queued`.
+    /// Apply `max_rate`: set the time from which the flow may send again after `queued`.
     fn bound_rate(&mut self, now: Time, at: FlowAt, queued: &Queued) {
         let Some(rate) = self.params.max_rate else { return };
         let flow = &mut self.flows[at as usize];
@@ -275,7 +277,7 @@ impl Fq {
         flow.time_next_packet = now + (span - drift.min(Span(span.0 / 2)));
     }
 
-    /// Earliest possible departure known now: at once, or when the watchdog fires.
+    /// Earliest time at which a packet may be available: zero for at once, otherwise the watchdog's expiry.
     pub(crate) fn ready(&self) -> Time {
         match self.internal.is_empty() && self.eligible == 0 {
             true => self.watchdog,
@@ -292,7 +294,7 @@ impl Fq {
         self.packets == 0 || (self.eligible == 0 && self.internal.len() < FAST_PATH && !overdue)
     }
 
-    /// Serve flows again whose time has come.
+    /// Make throttled flows eligible again once their time has come.
     fn release(&mut self, now: Time) {
         while let Some(&(t, at)) = self.delayed.first() {
             if t > now {
@@ -305,7 +307,7 @@ impl Fq {
         }
     }
 
-    /// Set the watchdog for the flow that is due first (Linux `qdisc_watchdog_schedule_range_ns`).
+    /// Arm the watchdog for the earliest throttled flow (Linux `qdisc_watchdog_schedule_range_ns`).
     fn watch(&mut self) {
         let slack = self.params.timer_slack;
         let Some(&(next, _)) = self.delayed.first() else {
@@ -347,7 +349,7 @@ impl Fq {
         at
     }
 
-    /// Forget flows that were left alone for long.
+    /// Forget flows that have been idle for longer than `GC_AGE`.
     fn forget(&mut self, now: Time) {
         while let Some(&(since, at)) = self.idle.front() {
             if now <= since + GC_AGE {
@@ -442,14 +444,14 @@ mod tests {
         assert!(q.dequeue(Time(0)).is_none());
         assert_eq!(q.ready(), Time(1_010_000));
         assert!(q.dequeue(Time(1_010_000)).is_some());
-        // late by 10 us, which the next one has back
+        // 10 us late; the next packet makes up for the delay
         assert!(q.dequeue(Time(1_999_999)).is_none());
         assert!(q.dequeue(Time(2_000_000)).is_some());
     }
 
     proptest! {
-        /// Comparison with an oracle that asks each flow at every instant: no packet leaves early, order in a flow is kept,
-        /// nothing is lost, and flows that can always send get equal shares, within a quantum and a packet each way.
+        /// Oracle: a scan of all flows at every instant. No packet is sent early, flows keep their order, no packet
+        /// is lost, and eligible flows get equal shares, within a quantum plus one packet of each.
         #[test]
         fn flows_share_and_nobody_leaves_early(
             sizes in prop::collection::vec(prop::collection::vec(64u32..4000, 40..41), 2..5),
@@ -458,7 +460,7 @@ mod tests {
         ) {
             let mut q = fq(|params| (params.quantum, params.initial_quantum) = (quantum, quantum));
             let blocker = Queued::new(packet(1), Some(Time(0)));
-            prop_assert!(q.enqueue(Time(0), 99, blocker)); // so that no other flow takes the fast path
+            prop_assert!(q.enqueue(Time(0), 99, blocker)); // keeps other flows off the fast path
             prop_assert!(q.enqueue(Time(0), 99, Queued::new(packet(1), Some(Time(1)))));
             let mut ends = vec![0; sizes.len()];
             for i in 0..40 {
@@ -470,7 +472,7 @@ mod tests {
             }
             let last = *ends.iter().max().unwrap();
             let (mut next, mut bytes, mut now) = (vec![0u32; sizes.len()], vec![0u32; sizes.len()], Time(0));
-            // from `last` on every flow can always send
+            // from `last` on all flows are eligible
             while q.len() > 0 {
                 match q.dequeue(now) {
                     None => {

@@ -1,9 +1,9 @@
-//! The gate: a host that loses its processor at times, as a virtual machine on a shared processor does. While
-//! the gate is closed, the host neither receives nor sends, and its timers do not fire; pending work is done
-//! when it opens.
+//! The gate: a host loses its processor from time to time, as a virtual machine on a shared processor does. While the
+//! gate is closed, the host neither receives nor sends, and its timers do not fire. Pending work is done when the
+//! gate opens.
 //!
-//! On-times and off-times are drawn in turn. The first on-time is cut at a random point, so that hosts with fixed times
-//! are not in step.
+//! On-times and off-times are drawn alternately. The first on-time is cut at a random point, so that hosts with fixed
+//! times are not synchronised.
 
 use ackclock_core::schema::{Takes, Unit};
 use ackclock_core::{family, table, Distribution, Span, Stream, Time};
@@ -44,12 +44,12 @@ family! {
     }
 }
 
-/// Slice of Xen's credit scheduler, s; it checks its queue three times in each.
+/// Slice of Xen's credit scheduler, s. The scheduler checks its queue three times per slice.
 pub(super) const SLICE: f64 = 0.03;
 const TICK: f64 = 0.01;
 
 impl GateConfig {
-    /// The times.
+    /// Return the gate's on-times and off-times.
     pub(super) fn times(&self) -> TimesParams {
         match self {
             GateConfig::Times(times) => times.clone(),
@@ -61,7 +61,7 @@ impl GateConfig {
     }
 }
 
-/// A gate. Queried with non-decreasing times.
+/// State of a gate. Must be queried with non-decreasing times.
 #[derive(Clone)]
 pub(crate) struct Gate {
     config: TimesParams,
@@ -72,7 +72,7 @@ pub(crate) struct Gate {
     stalled: Span,
     stalls: u64,
     longest: Span,
-    /// Length of the off-time under way, or of the last one.
+    /// Length of the current off-time, or of the last one.
     length: Span,
 }
 
@@ -83,12 +83,12 @@ impl Gate {
         Gate { config, stream, open: true, until: Time::ZERO + first, stalled, stalls: 0, longest, length }
     }
 
-    /// Time at which it opens, if it is closed at `now`.
+    /// Time at which the gate opens next; `None` if it is open at `now`.
     pub(crate) fn closed_until(&mut self, now: Time) -> Option<Time> {
         while self.until <= now {
             self.open = !self.open;
             let times = if self.open { &self.config.on } else { &self.config.off };
-            // at least a nanosecond, so that time advances whatever is drawn
+            // at least one nanosecond, so that time always advances
             let length = seconds(times.draw(&mut self.stream)).0.max(1);
             self.until += Span(length);
             if !self.open {
@@ -101,7 +101,7 @@ impl Gate {
         (!self.open).then_some(self.until)
     }
 
-    /// Time closed up to `now`, number of times, longest of them.
+    /// Total time closed up to `now`, number of stalls, and the longest of them.
     pub(crate) fn stalled(&mut self, now: Time) -> (Span, u64, Span) {
         let to_come = self.closed_until(now).map_or(Span::ZERO, |until| until - now);
         (self.stalled.saturating_sub(to_come), self.stalls, self.longest)
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// Oracle: queries at every millisecond and occasional queries give the same answers.
+    /// Oracle: queries at every millisecond and occasional queries return the same results.
     #[test]
     fn it_does_not_matter_who_asks_when() {
         let make =

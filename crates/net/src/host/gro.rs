@@ -1,34 +1,35 @@
-//! Generic receive offload (GRO): segments that follow one another in a poll of the card reach TCP as one packet, which
-//! TCP acknowledges once.
+//! Generic receive offload (GRO): consecutive segments within a poll of the NIC reach TCP as one packet, which TCP
+//! acknowledges once.
 //!
-//! A poll takes all packets that wait in the card. A segment joins the packet of its connection that is held if it is the
-//! next in sequence, has the same ACK number, window, options, flags (but FIN and PSH) and ECN field, is no longer than the
-//! first, and the whole stays below 64 KiB. A shorter one, FIN, PSH, RST, SYN and URG close the packet. What does not
-//! carry data passes, behind what is held of its connection. The end of the poll lets everything go.
+//! A poll takes all packets that wait in the NIC. A segment is merged into its connection's held packet if it is next
+//! in sequence, has the same ACK number, window, options, flags (except FIN and PSH) and ECN field, is no longer than
+//! the first segment, and keeps the packet below 64 KiB. A shorter segment, FIN, PSH, RST, SYN or URG closes the
+//! packet. Packets without data are passed on, behind the held packet of their connection. The end of the poll
+//! releases all held packets.
 //!
-//! With `flush_timeout` the end of a poll lets only what is held since an earlier tick of the kernel's clock go, and the
-//! next poll comes at that time; with `defer_hard_irqs` the card does not interrupt until so many polls in a row found
-//! nothing.
+//! With `flush_timeout` the end of a poll releases only packets held since an earlier tick of the kernel's clock, and
+//! the next poll follows after that timeout. With `defer_hard_irqs` the NIC does not interrupt again until that many
+//! consecutive polls were empty.
 //!
-//! Source: Linux 7.3 `dev_gro_receive`, `tcp_gro_receive`, `napi_complete_done`. Differs: the kernel holds eight packets in
-//! each of eight hash buckets, here a card holds 64; a poll takes more than 64 packets without a break, which changes
-//! nothing while the kernel's clock has a tick of 1 ms or longer.
+//! Source: Linux 7.3 `dev_gro_receive`, `tcp_gro_receive`, `napi_complete_done`. Differs: the kernel holds eight
+//! packets in each of eight hash buckets, here a NIC holds 64 in total. A poll may take more than 64 packets without
+//! a break, which makes no difference while the tick of the kernel's clock is 1 ms or longer.
 
 use std::collections::VecDeque;
 
 use ackclock_core::{Flags, Header, Packet, Segment, Span, Time};
 
-/// Merging of a card.
+/// Settings of generic receive offload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroConfig {
-    /// Time from a poll to the next one that the kernel schedules itself; zero: none (Linux
+    /// Time from a poll to the next one that the kernel schedules without an interrupt; zero = none (Linux
     /// `gro_flush_timeout`).
     pub flush_timeout: Span,
-    /// Empty polls before the card may interrupt again (Linux `napi_defer_hard_irqs`).
+    /// Number of consecutive empty polls before the NIC may interrupt again (Linux `napi_defer_hard_irqs`).
     pub defer_hard_irqs: u32,
 }
 
-/// Held packets, the oldest first.
+/// Held packets, oldest first.
 #[derive(Clone)]
 pub(crate) struct Gro {
     config: GroConfig,
@@ -39,7 +40,7 @@ pub(crate) struct Gro {
 #[derive(Clone)]
 struct Held {
     packet: Packet,
-    /// Payload of its first segment.
+    /// Payload of the packet's first segment, bytes.
     size: u32,
     since: u64,
 }
@@ -49,8 +50,8 @@ impl Gro {
         Gro { config, held: VecDeque::new(), deferrals: 0 }
     }
 
-    /// A poll takes `waiting`; packets that go on to TCP are added to `ready`. Returns the time of the next
-    /// poll without an interrupt, and whether the card may interrupt before.
+    /// Poll `waiting`; packets for TCP are appended to `ready`. Returns the time of the next poll without an
+    /// interrupt, if any, and whether the NIC may interrupt before it.
     pub(crate) fn poll(
         &mut self,
         now: Time,
@@ -140,18 +141,18 @@ impl Held {
     }
 }
 
-/// Payload of each segment of a packet, if all have the same.
+/// Payload per segment of a packet; `None` if its segments differ in size.
 fn size_of(packet: &Packet, seg: &Segment) -> Option<u32> {
     seg.len.is_multiple_of(packet.segments()).then(|| seg.len / packet.segments())
 }
 
-/// Linux GRO_LEGACY_MAX_SIZE, bytes: an IP packet stays below.
+/// Linux GRO_LEGACY_MAX_SIZE, bytes: the exclusive upper bound of a merged IP packet.
 const LARGEST: u32 = 65_536;
 /// Linux MAX_GRO_SKBS times GRO_HASH_BUCKETS.
 const MOST_HELD: usize = 64;
 /// Tick of the kernel's clock (HZ = 1000).
 const TICK: Span = Span::from_ms(1);
-/// Flags that let a packet go.
+/// Flags that close a held packet.
 const CLOSE: Flags = Flags(0x01 | 0x02 | 0x04 | 0x08 | 0x20);
 
 #[cfg(test)]
@@ -186,7 +187,7 @@ mod tests {
 
     const AT_ONCE: GroConfig = GroConfig { flush_timeout: Span::ZERO, defer_hard_irqs: 0 };
 
-    /// Segments of each packet that leaves, of one poll.
+    /// Number of segments of each packet that one poll releases.
     fn merged(packets: Vec<Packet>) -> Vec<u32> {
         polls(AT_ONCE, &[(0, packets)]).remove(0)
     }
@@ -200,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_packet_stays_below_64_kib() {
-        // 52 bytes of headers and 45 of 1448 are 65212
+        // 52 bytes of headers and 45 x 1448 bytes are 65212 bytes
         assert_eq!(merged((0..100).map(|n| data(0, n)).collect()), [45, 45, 10]);
     }
 
@@ -230,7 +231,7 @@ mod tests {
         for change in changes {
             assert_eq!(merged(vec![data(0, 0), with(data(0, 1), change)]), [1, 1]);
         }
-        // since Linux 7.0 an unchanged CWR bit does not
+        // since Linux 7.0 an unchanged CWR bit does not close the packet
         let cwr = |n| with(data(0, n), |seg| seg.flags |= Flags::CWR);
         assert_eq!(merged(vec![cwr(0), cwr(1)]), [2]);
     }
@@ -251,7 +252,7 @@ mod tests {
         assert_eq!(merged(vec![of(0, 3), of(3, 2), data(0, 5)]), [6]);
     }
 
-    /// Random marks of 10 % make batches of 1 / (2 x 0.1 x 0.9) = 5.6 segments (L4S sheet, section 6).
+    /// Random marks of 10 % give batches of 1 / (2 x 0.1 x 0.9) = 5.6 segments (L4S fact sheet, section 6).
     #[test]
     fn marks_cut_batches() {
         let mut stream = ackclock_core::Stream::new(1, "marks");

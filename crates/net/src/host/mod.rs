@@ -1,19 +1,19 @@
-//! Hosts that are not perfect: a processor that is taken away or too small, a card that interrupts now and then, clocks
-//! that tick. A host that is not described is perfect and costs nothing.
+//! Imperfect hosts: a processor that is taken away or too slow, a NIC that coalesces interrupts, clocks with coarse
+//! ticks. A host that is not described is perfect and costs nothing.
 //!
 //! | file | mechanism |
 //! |---|---|
-//! | `config.rs` | what a scenario says of a host |
+//! | `config.rs` | configuration of a host in a scenario |
 //! | `gate.rs` | the processor is taken away (virtual machines) |
-//! | `cpu.rs` | n processes on k cores, cost of a packet |
-//! | `nic.rs` | interrupt coalescing on the way in, batches on the way out |
-//! | `gro.rs` | packets merged on the way in (GRO) |
-//! | `device.rs` | a queue and a line of its own, on the way out |
-//! | `fq.rs` | that queue paces and is fair |
-//! | `departures.rs` | the noise that came of it |
+//! | `cpu.rs` | n processes on k cores, CPU time per packet |
+//! | `nic.rs` | interrupt coalescing for received packets, batching of sent packets |
+//! | `gro.rs` | merging of received packets (GRO) |
+//! | `device.rs` | the host's own queue and line for sent packets |
+//! | `fq.rs` | fair, pacing discipline for that queue |
+//! | `departures.rs` | resulting noise in the departures |
 //!
-//! What a paced sender does about its lateness is [`ackclock_core::HostPacing`]. Several flows, senders and receivers, can
-//! live on one host: then they freeze together and share its cores and its card.
+//! [`ackclock_core::HostPacing`] describes how a paced sender makes up for lateness. Several senders and receivers
+//! can run on one host: they then stall together and share its cores and its NIC.
 
 mod config;
 mod cpu;
@@ -38,38 +38,38 @@ use cpu::Cpu;
 use gate::Gate;
 pub(crate) use nic::Ring;
 
-/// A direction through the card.
+/// Direction of packets through the NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
-    /// Packets to the processes.
+    /// From the NIC to the processes.
     In,
-    /// Packets to the line.
+    /// From the processes to the line.
     Out,
 }
 
-/// Whether a process may do something.
+/// When a process may do its work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Permit {
-    /// Now.
+    /// At once.
     Now,
-    /// At this time at the earliest.
+    /// Not before this time.
     At(Time),
-    /// When the scheduler allows it.
+    /// When the scheduler runs the process.
     InTurn,
 }
 
 /// Measurements of a host.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostSums {
-    /// Time without a processor.
+    /// Total time without the processor.
     pub stalled: Span,
-    /// Number of times that this happened.
+    /// Number of stalls.
     pub stalls: u64,
-    /// Longest of the stalls.
+    /// Length of the longest stall.
     pub longest_stall: Span,
-    /// Time that processes waited for a core, all together.
+    /// Total time that processes waited for a core.
     pub waited: Span,
-    /// Interrupts of a card that coalesces them or merges packets.
+    /// Interrupts of a NIC that coalesces interrupts or merges packets.
     pub interrupts: RingSums,
     /// Batches of departing packets.
     pub batches: RingSums,
@@ -77,7 +77,8 @@ pub struct HostSums {
     pub device: DeviceSums,
 }
 
-/// A host at work. Its processes are numbers; the owner of the host queries it before each step of a process.
+/// State of a host. Processes are identified by numbers; the owner of the host asks for a permit before each step of
+/// a process.
 #[derive(Clone)]
 pub struct Host {
     name: String,
@@ -85,7 +86,7 @@ pub struct Host {
     scheduler: Option<Cpu>,
     cpu: CpuConfig,
     rings: [Option<Ring>; 2],
-    /// Device of the host in front of the network.
+    /// Device of the host in front of the network; `None` = packets never wait there.
     pub device: Option<Box<Device>>,
     pacer: HostPacing,
     receives_on: bool,
@@ -94,8 +95,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Return a host at the start of a run. The gate's random stream is that of `<name>.gate` in a run with
-    /// this seed.
+    /// Return a host at the start of a run. The gate's random stream is named `<name>.gate` and derived from `seed`.
     pub fn new(config: &HostConfig, seed: u64) -> Host {
         let free = CpuConfig {
             cores: 0,
@@ -125,18 +125,18 @@ impl Host {
         &self.name
     }
 
-    /// How much of a paced sender's lateness is made up.
+    /// How much lateness a paced sender makes up for.
     pub fn pacer(&self) -> HostPacing {
         self.pacer
     }
 
-    /// Costs of packets.
+    /// Settings of the processor, with the costs of packets.
     pub fn cpu(&self) -> &CpuConfig {
         &self.cpu
     }
 
-    /// Whether packets of several segments leave the processes as segments: with a device of its own, they
-    /// are cut up behind it.
+    /// Whether packets of several segments are split before they leave the host's processes. A device of the host
+    /// splits them itself.
     pub fn cuts(&self) -> bool {
         self.cuts && self.device.is_none()
     }
@@ -146,7 +146,7 @@ impl Host {
         self.receives_on
     }
 
-    /// Whether `process`, which has work, may do it.
+    /// Whether `process`, which has work, may do it now.
     pub fn permit(&mut self, now: Time, process: u32) -> Permit {
         if let Some(open) = self.gate.as_mut().and_then(|gate| gate.closed_until(now)) {
             return Permit::At(open);
@@ -159,22 +159,22 @@ impl Host {
         }
     }
 
-    /// `process` has no work left, or has ended: returns the process that runs in its place, if any.
+    /// Record that `process` has no work left or has ended. Returns the process that runs in its place, if any.
     pub fn release(&mut self, now: Time, process: u32) -> Option<u32> {
         self.scheduler.as_mut().and_then(|cpu| cpu.release(now, process))
     }
 
-    /// Time at which [`Host::rotate`] has to be called; `Time::NEVER` if no process waits for a core.
+    /// Time at which [`Host::rotate`] must be called; `Time::NEVER` if no process waits for a core.
     pub fn slice_end(&self) -> Time {
         self.scheduler.as_ref().map_or(Time::NEVER, Cpu::due)
     }
 
-    /// A slice may be over. Returns a process that now runs instead of another; call it until it returns `None`.
+    /// End slices that have expired by `now`. Returns a process that starts to run; call again until `None`.
     pub fn rotate(&mut self, now: Time) -> Option<u32> {
         self.scheduler.as_mut().and_then(|cpu| cpu.rotate(now))
     }
 
-    /// End of the pause of the network's links.
+    /// Time at which the network's links resume; `None` if they are not paused.
     pub fn links_stand_until(&mut self, now: Time) -> Option<Time> {
         match &mut self.gate {
             Some(gate) if self.emulates_links => gate.closed_until(now),
@@ -187,23 +187,23 @@ impl Host {
         self.emulates_links && self.gate.is_some()
     }
 
-    /// Whether packets in this direction wait in the card.
+    /// Whether packets in this direction wait in the NIC.
     pub fn batches(&self, direction: Direction) -> bool {
         self.rings[direction as usize].is_some()
     }
 
-    /// A packet arrives at the card. Returns the time at which the card wants [`Host::hand_over`], if that is new.
+    /// Give a packet to the NIC. Returns the time at which [`Host::hand_over`] must be called, if it has changed.
     pub fn push(&mut self, now: Time, direction: Direction, packet: Packet) -> Option<Time> {
         self.ring(direction).push(now, packet)
     }
 
-    /// Return the number of packets that the card hands over at `now`, and the time of its next hand-over, as
-    /// far as known.
+    /// Start a hand-over at `now`. Returns the number of packets that the NIC hands over, and the time of the next
+    /// hand-over, if known.
     pub fn hand_over(&mut self, now: Time, direction: Direction) -> (u32, Option<Time>) {
         self.rings[direction as usize].as_mut().map_or((0, None), |ring| ring.begin(now))
     }
 
-    /// Take the next of these packets.
+    /// Take the next packet of the hand-over.
     pub fn take(&mut self, direction: Direction) -> Packet {
         self.ring(direction).take()
     }

@@ -1,14 +1,14 @@
-//! The network card: packets that wait for an interrupt on their way in, and packets that leave in batches.
+//! The NIC: received packets wait for an interrupt, and sent packets are batched.
 //!
-//! Receiving: interrupts come at least `interval` apart (Intel's ITR, interrupts per second, is 1 / interval). One that
-//! has been quiet for longer interrupts at once; packets that come before the next interrupt wait for it, and are
-//! handed over back to back.
+//! Receiving: interrupts are at least `interval` apart (Intel's ITR, interrupts per second, is 1 / interval). A NIC
+//! that has been quiet for longer interrupts at once. Packets that arrive before the next interrupt wait for it and
+//! are handed over back to back.
 //!
-//! Sending: with an interval, likewise, as when a driver hands over its ring at intervals; with a batch of n packets,
-//! none leaves before n wait or the oldest has waited for `flush` (segmentation offload, reports in batches). A batch
-//! leaves at one instant: the first link is the line that it leaves on, and spreads it by its rate.
+//! Sending: an interval works in the same way, as for a driver that hands over its ring periodically. With a batch of
+//! n packets, none is sent until n packets wait or the oldest has waited for `flush` (segmentation offload, batched
+//! reports). A batch is sent at one instant; the first link is the line, whose rate spreads it.
 //!
-//! With GRO (`gro.rs`) a hand-over is a poll: what it brings is merged, and more polls may follow without an interrupt.
+//! With GRO (`gro.rs`) a hand-over is a poll: its packets are merged, and more polls may follow without an interrupt.
 
 use std::collections::VecDeque;
 
@@ -16,21 +16,21 @@ use ackclock_core::{Packet, Span, Time};
 
 use super::gro::{Gro, GroConfig};
 
-/// Conditions for handing packets on.
+/// Conditions for a hand-over of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batching {
     /// Minimum time between two hand-overs; zero = none.
     pub interval: Span,
-    /// Packets that are handed over together; 1 = at once.
+    /// Number of packets handed over together; 1 = no batching.
     pub packets: u32,
-    /// Longest wait of the oldest packet for that number.
+    /// Maximum time for which the oldest packet waits for a full batch.
     pub flush: Span,
-    /// Packets are merged.
+    /// Settings of GRO; `None` = packets are not merged.
     pub gro: Option<GroConfig>,
 }
 
 impl Batching {
-    /// Every packet at once.
+    /// Immediate hand-over of every packet.
     pub const NONE: Batching = Batching { interval: Span::ZERO, packets: 1, flush: Span::ZERO, gro: None };
 }
 
@@ -39,12 +39,12 @@ impl Batching {
 pub(crate) struct Ring {
     config: Batching,
     waiting: VecDeque<Packet>,
-    /// Packets of a started hand-over.
+    /// Packets of the current hand-over.
     ready: VecDeque<Packet>,
     gro: Option<Gro>,
-    /// Polls follow without an interrupt, so packets wait for the next one.
+    /// Whether interrupts are disabled: polls follow without them, and packets wait for the next poll.
     masked: bool,
-    /// The instant of the poll that is due, once everything else of that instant is ahead of it.
+    /// Time of the current poll, which runs after all other events of that instant.
     settled: Time,
     last: Time,
     due: Time,
@@ -54,18 +54,18 @@ pub(crate) struct Ring {
 /// Traffic of a ring.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RingSums {
-    /// Hand-overs that brought packets.
+    /// Hand-overs of at least one packet.
     pub times: u64,
-    /// Number of their packets.
+    /// Packets in all hand-overs.
     pub packets: u64,
-    /// Largest number of packets in one.
+    /// Maximum number of packets in one hand-over.
     pub largest: u32,
-    /// Packets handed on, fewer if the card merges.
+    /// Packets handed on; fewer than `packets` if the NIC merges.
     pub merged: u64,
 }
 
 impl Ring {
-    /// `None` if no packet would ever wait.
+    /// Return a ring; `None` if packets would never wait.
     pub(crate) fn new(config: Batching) -> Option<Ring> {
         (config.interval > Span::ZERO || config.packets > 1 || config.gro.is_some()).then(|| Ring {
             config,
@@ -80,8 +80,7 @@ impl Ring {
         })
     }
 
-    /// A packet arrives. Returns the time at which the ring has to be emptied, if that is new: later calls
-    /// supersede it.
+    /// Add a packet. Returns the time at which the ring must be emptied, if it has changed; it replaces earlier ones.
     pub(crate) fn push(&mut self, now: Time, packet: Packet) -> Option<Time> {
         self.waiting.push_back(packet);
         let full = self.waiting.len() as u32 >= self.config.packets;
@@ -97,14 +96,15 @@ impl Ring {
         sooner.then_some(due)
     }
 
-    /// Return the number of packets handed over at `now`, zero if nothing is due, and the time when the ring
-    /// has to be emptied again; [`Ring::take`] returns the packets.
+    /// Start a hand-over at `now`. Returns the number of packets, zero if none is due, and the time of the next
+    /// hand-over, if known. [`Ring::take`] returns the packets.
     pub(crate) fn begin(&mut self, now: Time) -> (u32, Option<Time>) {
         if self.due != now {
             return (0, None);
         }
-        // A packet of the very nanosecond of a poll belongs to that poll: packets released by polls return at such times,
-        // and the kernel's timer of the packet, set earlier, fires before that of the card.
+        // A packet that arrives in the same nanosecond as a poll belongs to that poll. Packets released by polls
+        // return at such times, and the packet's timer in the kernel was armed earlier, so it fires before that of
+        // the NIC.
         if self.gro.is_some() && std::mem::replace(&mut self.settled, now) != now {
             return (0, Some(now));
         }
@@ -129,7 +129,7 @@ impl Ring {
         (handed, Some(self.due).filter(|&due| due != Time::NEVER))
     }
 
-    /// Return the next packet of a started hand-over.
+    /// Return the next packet of the current hand-over.
     pub(crate) fn take(&mut self) -> Packet {
         self.ready.pop_front().expect("invariant: as many as begin said")
     }
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Times of hand-overs and the numbers of the packets in each.
+    /// Times of hand-overs, and the numbers of the packets in each.
     fn play(config: Batching, arrivals: &[u64]) -> Vec<(u64, Vec<u32>)> {
         let mut ring = Ring::new(config).expect("has an effect");
         let (mut due, mut out) = (Vec::<Time>::new(), Vec::new());
@@ -182,8 +182,8 @@ mod tests {
         assert_eq!(out, [(30, vec![0, 1, 2]), (140, vec![3]), (300, vec![4, 5]), (410, vec![6])]);
     }
 
-    /// At 1 Gb/s of full frames, 1538 bytes on the wire, an ITR of 8000 makes batches of 10.2 packets, 20000 of 4.1,
-    /// 2000 of 40.6; at a tenth of the rate a tenth (PCC sheet 5.2).
+    /// Full frames (1538 bytes on the wire) at 1 Gb/s: an ITR of 8000 gives batches of 10.2 packets, 20000 gives 4.1,
+    /// and 2000 gives 40.6. A tenth of the rate gives a tenth (PCC fact sheet, section 5.2).
     #[test]
     fn frames_per_interrupt() {
         for (itr, frames) in [(2000, 40.6), (8000, 10.2), (20_000, 4.1)] {

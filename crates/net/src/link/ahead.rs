@@ -1,5 +1,5 @@
-//! Parts of a link's work that may be done ahead of time. Each feature of a link declares this for itself; a
-//! feature without a declaration forbids it, and so does a link that has it.
+//! Parts of a link's work that may be done ahead of time. Each feature of a link declares what it permits. A feature
+//! without a declaration permits nothing, and neither does a link with such a feature.
 
 use ackclock_core::{Rate, Span};
 
@@ -13,7 +13,7 @@ use crate::queue::QueueConfig;
 use crate::reorder::Reorder;
 use crate::wifi::WifiJitter;
 
-/// Permission that a link or a feature gives.
+/// Permission to work ahead of time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Ahead {
     /// See [`Link::takes_ahead`](super::Link::takes_ahead).
@@ -23,16 +23,16 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// Nothing: packets wait for the clock before the link and after it.
+    /// No permission: packets wait for the clock both before and after the link.
     const UNFIT: Ahead = Ahead { takes: false, passes: false };
-    /// The departure of a packet is final once it is known, but it must be requested in time.
+    /// A departure is final once it is known, but packets must be offered in time.
     const PASSES: Ahead = Ahead { takes: false, passes: true };
-    /// Nothing depends on the clock, nothing restarts, and no departure changes.
+    /// Full permission: no dependence on the clock, no restart, and no departure that changes.
     const FIT: Ahead = Ahead { takes: true, passes: true };
 
-    /// Answer for a link with this configuration.
+    /// Return what a link with this configuration permits.
     pub(super) fn of(config: &LinkConfig) -> Ahead {
-        // no `..`: a new key has to be named here
+        // no `..`: a new key must be named here
         let LinkConfig {
             name: _,
             rate,
@@ -54,14 +54,15 @@ impl Ahead {
         } = config;
         let order_kept = |time: &Span| if *time > Span::ZERO { Ahead::PASSES } else { Ahead::FIT };
         let features = [
-            // a transmission that takes no time ends as it begins, and which packet is first is known at that instant only
+            // a transmission of zero duration ends as it begins, so the order of packets is known only at that
+            // instant
             if *rate == Rate::INFINITE && *delay == Span::ZERO { Ahead::UNFIT } else { Ahead::FIT },
             queue.ahead(),
             loss.ahead(),
             order_kept(jitter),
             netem_jitter.ahead(),
             reorder.ahead(),
-            // copies and reports of damaged packets use the link's own events
+            // copies and reports of damaged packets need the link's own events
             if *duplicate > 0.0 || *corrupt > 0.0 { Ahead::UNFIT } else { Ahead::FIT },
             capacity.ahead(),
             wifi.ahead(),
@@ -79,7 +80,7 @@ impl Ahead {
     }
 }
 
-/// Feature that a link may have.
+/// Optional feature of a link.
 trait Feature {
     fn ahead(&self) -> Ahead {
         Ahead::UNFIT
@@ -96,19 +97,19 @@ impl Feature for QueueConfig {
     fn ahead(&self) -> Ahead {
         match self {
             QueueConfig::DropTail(_) => Ahead::FIT,
-            // each arrival first processes the departures before it
+            // each arrival processes earlier departures first
             QueueConfig::Codel(_) | QueueConfig::FqCodel(_) | QueueConfig::Choke(_) => Ahead::FIT,
             QueueConfig::DualPi2(_) | QueueConfig::Cake(_) => Ahead::FIT,
             QueueConfig::Pie(_) | QueueConfig::Threshold(_) => Ahead::PASSES,
             QueueConfig::Red(_) | QueueConfig::LinuxRed(_) => Ahead::PASSES,
-            // counts packets on the wire
+            // the limit counts packets on the wire
             QueueConfig::NetemLimit(_) => Ahead::UNFIT,
         }
     }
 }
 
 impl Feature for LossConfig {
-    /// Unfit: the random stream restarts where fetches begin.
+    /// Return no `takes`, because the random stream restarts where fetches begin.
     fn ahead(&self) -> Ahead {
         if *self == LossConfig::NONE {
             return Ahead::FIT;
@@ -148,10 +149,10 @@ impl Feature for Outage {
 /// Packets overtake one another.
 impl Feature for Reorder {}
 
-/// Packets overtake one another where the link has no rate.
+/// Packets may overtake one another if the link has no rate.
 impl Feature for NetemJitter {}
 
-/// A card interrupts by the events that its link has, those of packets on the wire included.
+/// A card's interrupts depend on all events of the link, including those of packets on the wire.
 impl Feature for Merging {}
 
 #[cfg(test)]

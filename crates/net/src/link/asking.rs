@@ -1,4 +1,4 @@
-//! A link on whose packets an adversary decides.
+//! A link with an adversary that decides about its packets.
 
 use ackclock_core::packet::Ecn;
 use ackclock_core::Time;
@@ -9,14 +9,14 @@ use crate::adversary::Fate;
 use crate::pool::{PacketId, Pool};
 
 impl Link {
-    /// Let an adversary decide the fate of its packets from now on.
+    /// Let an adversary decide about each packet from now on.
     pub fn ask_adversary(&mut self) {
         self.ask_for_everything();
         let extras = self.extras_or_none();
         (extras.asks, extras.adversary) = (true, true);
     }
 
-    /// Packets that the queue has dropped so far.
+    /// Number of packets dropped by the queue so far.
     pub fn dropped_by_queue(&self) -> u64 {
         self.rest
             .as_ref()
@@ -25,8 +25,8 @@ impl Link {
     }
 }
 
-/// Draw whether a packet is doubled, which would save it, and let the adversary decide: returns whether it is
-/// lost.
+/// Draw whether the packet is duplicated, unless that draw has already saved it from loss, and ask the adversary.
+/// Returns whether the packet is lost.
 pub(super) fn ask(
     extras: &mut Extras,
     crowd: &mut Crowd,

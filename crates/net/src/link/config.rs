@@ -57,8 +57,7 @@ table! {
 }
 
 impl LinkParams {
-    /// Kinds of capacity with a rate of their own, and those that need the link's; what the simulator cannot
-    /// do.
+    /// Refuse combinations that cannot be simulated, among them kinds of capacity with or without a rate.
     fn judge(&self, rules: &mut Rules) {
         if self.thin_acks > 1 && self.queue.as_ref().is_some_and(QueueConfig::holds) {
             rules.refuse("thin_acks", "1 with a queue that drops at departure, or another queue");
@@ -113,7 +112,7 @@ impl LinkParams {
         }
     }
 
-    /// Return a link of this kind.
+    /// Return the configuration of a link with this name.
     pub fn named(&self, name: String) -> LinkConfig {
         LinkConfig {
             name,
@@ -140,16 +139,16 @@ impl LinkParams {
         self.rate.unwrap_or(Rate::INFINITE)
     }
 
-    /// Rate by which others plan; see [`CapacityConfig::nominal`].
+    /// Rate to plan with; see [`CapacityConfig::nominal`].
     pub fn nominal_rate(&self) -> Rate {
         self.capacity.as_ref().map_or(self.own_rate(), |capacity| capacity.nominal(self.own_rate()))
     }
 
-    /// Greatest rate that lasts.
+    /// Maximum sustained rate.
     pub fn greatest_rate(&self) -> Rate {
         match (&self.capacity, &self.queue) {
             (Some(capacity), _) => capacity.greatest(self.own_rate()),
-            // netem without a rate: the full frames that its limit allows within its delay
+            // netem without a rate: the number of full frames that its limit allows per delay
             (None, Some(QueueConfig::NetemLimit(params))) if self.rate.is_none() => {
                 let bits = params.limit as u128 * 1514 * 8 * 1_000_000_000;
                 Rate((bits / (self.delay.0.max(1_000_000) as u128)).clamp(1, Rate::INFINITE.0 as u128 - 1)
@@ -179,38 +178,38 @@ pub struct LinkConfig {
     pub rate: Rate,
     /// Propagation delay.
     pub delay: Span,
-    /// The queue.
+    /// Queueing discipline.
     pub queue: QueueConfig,
-    /// Loss ahead of the queue.
+    /// Loss model, applied before the queue.
     pub loss: LossConfig,
-    /// Greatest random extra delay; zero = none.
+    /// Maximum random extra delay; zero = none.
     pub jitter: Span,
-    /// Jitter as of netem; `None` = none.
+    /// netem's jitter; `None` = none.
     pub netem_jitter: Option<NetemJitter>,
-    /// Packets held back so that others overtake.
+    /// Packets delayed so that later ones overtake them.
     pub reorder: Option<Reorder>,
-    /// Probability that a packet comes twice.
+    /// Probability that a packet is duplicated.
     pub duplicate: f64,
     /// Probability that a packet is damaged.
     pub corrupt: f64,
-    /// How the capacity varies, and the delay and the loss with it; `None` = it does not.
+    /// Variation of the capacity, and of delay and loss with it; `None` = constant.
     pub capacity: Option<CapacityConfig>,
-    /// Jitter as of a radio link.
+    /// Jitter of a Wi-Fi link; `None` = none.
     pub wifi: Option<WifiJitter>,
-    /// How long packets are held until they leave together; zero = not at all.
+    /// Time for which packets are held before they are delivered together; zero = none.
     pub aggregate: Span,
-    /// A box that changes the ECN field.
+    /// Middlebox that changes the ECN field; `None` = none.
     pub ecn_fault: Option<EcnFault>,
-    /// When it transmits nothing.
+    /// Periods without transmission; `None` = none.
     pub outage: Option<Outage>,
-    /// Number of waiting ACKs of a connection of which only the newest stays; 1 = all stay.
+    /// Number of waiting ACKs of a connection of which only the newest is kept; 1 = all are kept.
     pub thin_acks: u32,
-    /// The card in front of it that merges.
+    /// Merging NIC in front of the link; `None` = none.
     pub merging: Option<Merging>,
 }
 
 impl LinkConfig {
-    /// A link without loss, limits, jitter and reordering.
+    /// A link with this rate and delay, and no other features.
     pub fn new(name: &str, rate: Rate, delay: Span) -> LinkConfig {
         LinkConfig {
             name: name.to_string(),
@@ -235,12 +234,13 @@ impl LinkConfig {
 }
 
 impl LinkConfig {
-    /// Whether netem's jitter lets packets overtake: nothing on the link has a rate.
+    /// Whether netem's jitter lets packets overtake one another: only if the link has no rate.
     pub fn overtakes(&self) -> bool {
         self.rate == Rate::INFINITE && self.capacity.is_none()
     }
 
-    /// Whether a packet of this size takes time to cross it. Variable or random times may be zero.
+    /// Whether a packet of this size may take time to cross the link. A variable or random time counts, although it
+    /// can be zero.
     pub fn takes_time(&self, bytes: u32) -> bool {
         let own = self.delay > Span::ZERO || self.rate.tx_time(bytes) > Span::ZERO;
         let later = self.jitter > Span::ZERO || self.aggregate > Span::ZERO || self.wifi.is_some();

@@ -6,7 +6,8 @@ use super::crowd::Rare;
 use super::{Crowd, Link, Rest};
 use crate::pool::Pool;
 
-/// Sums over a link's life, where a packet of several segments (TSO) counts as so many; arrivals + held_before = delivered + dropped_loss + dropped_queue + held.
+/// Sums over the link's life. A packet of several segments (TSO) counts as that many packets. Always, arrivals +
+/// held_before = delivered + dropped_loss + dropped_queue + held.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counters {
     /// Packets offered.
@@ -17,21 +18,21 @@ pub struct Counters {
     pub dropped_by_class: [u64; 4],
     /// Packets dropped by the loss model, or damaged.
     pub dropped_loss: u64,
-    /// Packets dropped by the queue: when it was full, or by its own rule.
+    /// Packets dropped by the queue, at its limit or by its discipline.
     pub dropped_queue: u64,
-    /// Packets that loss model or queue dropped before the counting began.
+    /// Packets dropped by the loss model or the queue before counting began.
     pub dropped_before: u64,
-    /// Packets taken from the far end.
+    /// Packets delivered at the far end.
     pub delivered: u64,
     /// Packets marked CE.
     pub marked: u64,
-    /// Bytes taken from the far end.
+    /// Bytes delivered at the far end.
     pub bytes_delivered: u64,
-    /// Packets in the link: waiting, in transmission, in propagation, or at the far end and not yet taken.
+    /// Packets in the link: waiting, in transmission, in propagation, or at the far end but not yet taken.
     pub held: u64,
-    /// Packets held at the start of the counting.
+    /// Packets in the link when counting began.
     pub held_before: u64,
-    /// Time average since the start of the counting of the packets that wait.
+    /// Time average of the number of waiting packets since counting began.
     pub mean_packets: f64,
     /// Maximum number of waiting packets.
     pub max_packets: u32,
@@ -39,22 +40,22 @@ pub struct Counters {
     pub mean_wait_s: f64,
     /// Longest time that a packet waited before its transmission.
     pub max_wait: Span,
-    /// Whole seconds of the run at which packets waited, of those counted.
+    /// Number of whole seconds of the run at which packets waited, since counting began.
     pub seconds_queued: u64,
     /// Time spent transmitting; zero on a link that follows a trace.
     pub busy: Span,
     /// Delivery opportunities so far, on a link that follows a trace.
     pub opportunities: u64,
-    /// Opportunities of which at least some was used, those already given to waiting packets included.
+    /// Opportunities used at least in part, including those already assigned to waiting packets.
     pub opportunities_used: u64,
 }
 
-/// Packets passed on ahead of time that have not reached the far end yet: they do not count as delivered.
+/// Packets passed on ahead of time that have not reached the far end yet. They do not count as delivered.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Underway {
-    /// Segments in them.
+    /// Number of segments in these packets.
     pub segments: u64,
-    /// Bytes that the link charges.
+    /// Number of bytes in these packets, as charged by the link.
     pub bytes: u64,
 }
 
@@ -80,7 +81,7 @@ pub(super) struct Sums {
 }
 
 impl Link {
-    /// Packets that wait at `now`, without the one in transmission.
+    /// Number of packets that wait at `now`, without the one in transmission.
     pub fn waiting(&mut self, pool: &mut Pool, now: Time) -> u32 {
         self.serve(pool, now);
         self.rest.as_mut().map_or(0, |rest| {
@@ -89,8 +90,8 @@ impl Link {
         })
     }
 
-    /// Return the sums up to `now`, which must not be before an earlier call's, since the start of the run or
-    /// the last [`Link::count_from`].
+    /// Return the sums up to `now`, since the start of the run or the last [`Link::count_from`]. `now` must not
+    /// decrease from call to call.
     pub fn counters(&mut self, pool: &mut Pool, now: Time, underway: Underway) -> Counters {
         let all = self.sums(pool, now, underway);
         let start = Sums::default();
@@ -124,8 +125,8 @@ impl Link {
         }
     }
 
-    /// Restart counting at `now`; the time before was a warm-up. Packets that wait now count with the rest of
-    /// their wait; no mean includes their full wait.
+    /// Restart counting at `now`, the end of a warm-up. Packets that wait now add only the rest of their wait to
+    /// `mean_packets`.
     pub fn count_from(&mut self, pool: &mut Pool, now: Time, underway: Underway) {
         let sums = self.sums(pool, now, underway);
         let Rest { queue, crowd, .. } = self.rest();
@@ -172,7 +173,7 @@ impl Link {
             served: if holds { crowd.served } else { arrivals - rare.dropped_loss - rare.refused },
             waited: if holds { crowd.waited } else { crowd.backlog.waited() },
             seconds_queued: instants.up_to(now),
-            // Beyond `now` the transmitter works without a pause.
+            // Beyond `now` the transmitter works without a pause, so the rest of its work is subtracted.
             busy: counted.transmission.saturating_sub(self.busy_until.since(now)),
             opportunities,
             opportunities_used,

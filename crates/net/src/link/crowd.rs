@@ -1,4 +1,4 @@
-//! State of a link that is needed once a packet waits.
+//! State that a link needs once a packet waits.
 
 use ackclock_core::packet::Load;
 use ackclock_core::{Span, Time};
@@ -8,16 +8,15 @@ use crate::queue::backlog::Backlog;
 use crate::queue::instants::Instants;
 use crate::queue::DropTail;
 
-/// State of a link that is needed once a packet waits, is marked or is lost: most access links of many flows
-/// never need it.
+/// State that a link needs once a packet waits, is marked or is lost. Most access links of many flows never need it.
 #[derive(Clone, Default)]
 pub(super) struct Crowd {
     pub(super) backlog: Backlog,
     /// Whole seconds at which packets waited.
     pub(super) instants: Instants,
     pub(super) max_wait: Span,
-    /// For a queue that holds its packets: number transmitted, their time there, and the start of the present
-    /// busy period.
+    /// Segments transmitted, their total waiting time in ns, and the start of the current period with waiting
+    /// packets. Used only if the queue holds its packets.
     pub(super) served: u64,
     pub(super) waited: u128,
     pub(super) occupied: Time,
@@ -30,15 +29,15 @@ pub(super) struct Rare {
     pub(super) dropped: [u64; 4],
     pub(super) dropped_loss: u64,
     pub(super) refused: u64,
-    /// Transmitted, and damaged on the way: packets and bytes.
+    /// Segments and bytes that were transmitted but damaged on the way.
     pub(super) damaged: [u64; 2],
     pub(super) marked: u64,
-    /// Sums up to the start of the counting, if it started late.
+    /// Sums at the time when counting began; `None` if it began with the run.
     pub(super) before: Option<Sums>,
 }
 
 impl Crowd {
-    /// A packet waits for its transmission, in a queue that does not hold it.
+    /// Record a packet that waits for its transmission in a queue that does not hold packets.
     #[inline]
     pub(super) fn wait(&mut self, now: Time, start: Time, load: Load) {
         self.backlog.expect(now, load.segments());
@@ -61,7 +60,7 @@ impl Crowd {
         as_before
     }
 
-    /// The queue refuses a packet.
+    /// Count a packet that the queue refuses.
     pub(super) fn refuse(&mut self, load: Load) {
         let rare = self.rare();
         rare.refused += load.segments() as u64;
@@ -73,7 +72,7 @@ impl Crowd {
         self.rare.get_or_insert_default()
     }
 
-    /// Return it, if there is any state.
+    /// Return the rare counters; `None` until one of them is used.
     pub(super) fn rare_if_any(&self) -> Option<&Rare> {
         self.rare.as_deref()
     }

@@ -20,13 +20,13 @@ use crate::reorder::Chooser;
 use crate::thin::Thinner;
 use crate::wifi::Wifi;
 
-/// Rare features of a link, in a box that most links lack.
+/// Rare features of a link, boxed because most links have none.
 #[derive(Clone)]
 pub(super) struct Extras {
-    /// Packets may be doubled, or an adversary decides their fate.
+    /// Whether packets may be duplicated or an adversary decides about them.
     pub(super) asks: bool,
     pub(super) adversary: bool,
-    /// Delay that it decided for the packet now in flight.
+    /// Extra delay that the adversary chose for the current packet.
     pub(super) late: Option<Span>,
     pub(super) loss: Loss,
     pub(super) jitter: Option<Jitter>,
@@ -42,13 +42,12 @@ pub(super) struct Extras {
     pub(super) film: Option<Film>,
     pub(super) doubler: Option<Doubler>,
     pub(super) damage: Option<Chance>,
-    /// Packets lost or refused without a report: behind a card, as a copy, at the end of a queue that holds
-    /// its packets.
+    /// Lost or refused packets that were not returned to the caller: behind a card, as a copy, or damaged.
     pub(super) refused: VecDeque<Dropped>,
 }
 
 impl Extras {
-    /// Extras of a link; `None` without any, which costs one branch and makes no random stream.
+    /// Return the extras of a link; `None` if it has none, which costs one branch and creates no random stream.
     pub(super) fn new(config: &LinkConfig, stream: impl Fn(&str) -> Stream) -> Option<Box<Extras>> {
         let none = config.loss == LossConfig::NONE
             && config.jitter == Span::ZERO
@@ -66,7 +65,7 @@ impl Extras {
         (!none).then(|| Extras::whole(config, stream))
     }
 
-    /// Return the box, whatever its content.
+    /// Return the box even if no feature is set.
     fn whole(config: &LinkConfig, stream: impl Fn(&str) -> Stream) -> Box<Extras> {
         let capacity = config.capacity.as_ref().map(|c| Capacity::new(c, config.rate, config.delay, &stream));
         Box::new(Extras {
@@ -95,13 +94,13 @@ impl Extras {
         })
     }
 
-    /// An empty box, for a link that needs one later.
+    /// Return an empty box for a link that gets a feature later.
     pub(super) fn none() -> Box<Extras> {
         let config = LinkConfig::new("", Rate::INFINITE, Span::ZERO);
-        Extras::whole(&config, |part| Stream::new(0, part)) // which draws nothing
+        Extras::whole(&config, |part| Stream::new(0, part)) // which draw nothing
     }
 
-    /// Whether this packet has to be doubled.
+    /// Draw whether this packet is duplicated.
     pub(super) fn doubles(&mut self) -> bool {
         self.doubler.as_mut().is_some_and(Doubler::doubles)
     }

@@ -8,13 +8,13 @@ use crate::pool::{PacketId, Pool};
 use crate::queue::{Dropped, Refused};
 
 impl Link {
-    /// Copy of the packet offered last, which is offered next, and its time. The caller checks after every offer that returned no
-    /// delivery, if [`Link::has_head_drops`].
+    /// Return the copy of the packet offered last, and its time. The caller offers the copy next. After every offer
+    /// that returned no delivery, the caller checks for copies if [`Link::has_head_drops`].
     pub fn take_copy(&mut self) -> Option<(Time, Packet)> {
         self.extras_mut()?.doubler.as_mut()?.take()
     }
 
-    /// Return the first undamaged packet among this one and those behind it that leave by `now`.
+    /// Return the first undamaged packet among this one and the following ones that depart by `now`.
     #[cold]
     pub(super) fn first_whole(&mut self, pool: &mut Pool, now: Time, mut id: PacketId) -> Option<PacketId> {
         loop {
@@ -34,12 +34,12 @@ impl Link {
         }
     }
 
-    /// Note a lost packet that was not returned to the caller.
+    /// Record a lost packet that was not returned to the caller.
     pub fn refused_unseen(&mut self, now: Time, packet: Packet, reason: Refused) {
         self.extras_or_none().refused.push_back((now, packet, reason));
     }
 
-    /// Such a packet, the oldest first.
+    /// Return the oldest packet lost without a report to the caller.
     pub(super) fn take_refused(&mut self) -> Option<Dropped> {
         self.extras_mut()?.refused.pop_front()
     }

@@ -1,17 +1,17 @@
-//! Times at which each packet crossed a link, for a drawing of the path. A filmed link takes no shortcuts,
-//! and carries the same packets.
+//! Times at which each packet crossed a link, for a drawing of the path. A filmed link takes no shortcuts but carries
+//! the same packets.
 
 use ackclock_core::packet::{Ecn, Header};
 use ackclock_core::{Packet, Time};
 
 use super::Link;
 
-/// A packet on a link.
+/// Passage of one packet over a link.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Leg {
-    /// Arrival at the link, where it waits.
+    /// Arrival at the link's queue.
     pub arrived: Time,
-    /// Departure of its last bit for the far end; behind netem's limit, of the first one.
+    /// End of the packet's transmission; behind netem's limit, its start.
     pub leaves: Time,
     /// Arrival at the far end.
     pub delivery: Time,
@@ -19,19 +19,19 @@ pub struct Leg {
     pub flow: u32,
     /// Connection of the packet.
     pub conn: u32,
-    /// Whether it travels with the data.
+    /// Whether the packet travels in the direction of the data.
     pub forward: bool,
-    /// Number of the segment or datagram, from 1; 0 for a packet without data.
+    /// Number of the segment or datagram, starting at 1; 0 for a packet without data.
     pub seg_no: u32,
-    /// Number of its transmission: 0 is the first.
+    /// Number of the transmission: 0 is the first.
     pub rexmit: u8,
-    /// Acknowledgment number of a TCP packet without data; else 0.
+    /// Acknowledgment number of a TCP packet without data; 0 otherwise.
     pub ack: u64,
-    /// Whether it is marked.
+    /// Whether the packet carries a CE mark.
     pub marked: bool,
 }
 
-/// Packets that crossed a link since a time.
+/// Packets that crossed a link after a given time.
 #[derive(Clone)]
 pub(super) struct Film {
     from: Time,
@@ -54,14 +54,14 @@ impl Film {
 }
 
 impl Link {
-    /// Record the packets on the link from this time on; called before the first packet arrives.
+    /// Record the packets on the link from this time on. Must be called before the first packet arrives.
     pub fn film(&mut self, from: Time) {
         self.extras_or_none().film = Some(Film { from, legs: Vec::new() });
         self.ask_for_everything();
         self.ahead.takes = false;
     }
 
-    /// Legs noted since the last call, in the order in which packets left.
+    /// Return the legs recorded since the last call, in order of transmission.
     pub fn take_legs(&mut self) -> Vec<Leg> {
         let film = self.extras_mut().and_then(|extras| extras.film.as_mut());
         film.map(|film| std::mem::take(&mut film.legs)).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Queues that hold their packets and decide at departure: CoDel, FQ-CoDel and their kind.
+//! Queues that hold their packets and decide at departure, such as CoDel and FQ-CoDel.
 
 use ackclock_core::packet::Load;
 use ackclock_core::{Span, Time};
@@ -24,15 +24,16 @@ impl Link {
         }
     }
 
-    /// Whether the queue has dropped a held packet that [`Link::take_head_drops`] has not reported.
+    /// Whether [`Link::take_head_drops`] should be called: the queue has dropped a held packet, or the link may have
+    /// other packets to report.
     #[inline]
     pub fn has_head_drops(&self) -> bool {
         self.tells || self.holds() && self.rest.as_ref().is_some_and(|rest| rest.queue.has_head_drops())
     }
 
-    /// Return a held packet that was dropped (CoDel, FQ-CoDel) since the last call, oldest first, or one that
-    /// was lost or refused behind a card that merges, or damaged: time, packet, and reason. Offers and polls
-    /// produce them; a link with neither has none.
+    /// Return a held packet that was dropped since the last call (CoDel, FQ-CoDel), or a packet that was lost or
+    /// refused behind a merging card, as a copy, or damaged: time, packet, and reason, oldest first. Only offers and
+    /// polls produce such packets.
     #[inline]
     pub fn take_head_drops(&mut self) -> Option<Dropped> {
         if self.tells {
@@ -70,20 +71,20 @@ impl Link {
             rest.crowd.refuse(load);
             return Err(Refused::QueueFull);
         }
-        // behind others, on a busy link, it does not affect the next departure
+        // a packet behind others on a busy link does not affect the next departure
         if !(busy && before > 0 && rest.queue.len() > before) {
             self.serve(pool, now);
         }
         Ok(None)
     }
 
-    /// Start every transmission that is due at `now` in a queue that holds its packets.
+    /// Start every transmission due by `now` in a queue that holds its packets.
     pub(super) fn serve(&mut self, pool: &mut Pool, now: Time) {
         loop {
             let start = self.next_departure();
             if start > now || start == Time::NEVER {
                 let others = start.min(self.card_due());
-                // set again instead of taking the minimum: a head that was to depart may have been dropped
+                // assigned, not lowered to a minimum: the head whose departure was expected may have been dropped
                 if let Some(rest) = &mut self.rest {
                     rest.next = rest.wire.next(pool).0.min(others);
                 }
@@ -108,13 +109,13 @@ impl Link {
         }
     }
 
-    /// Time from the start of a held packet's transmission to its visibility at the far end: no earlier, and
-    /// no later for a recently seen size.
+    /// Minimum time from the start of a held packet's transmission to its delivery, and the maximum for the packet
+    /// sizes seen recently.
     pub fn seen_after(&self) -> [Span; 2] {
         [self.delay, self.delay + self.transmitter.longest()]
     }
 
-    /// The next start of a transmission in a queue that holds its packets.
+    /// Next start of a transmission in a queue that holds its packets.
     #[inline]
     pub(super) fn next_departure(&self) -> Time {
         let head = self.rest.as_ref().and_then(|rest| rest.queue.head_arrival());

@@ -1,9 +1,9 @@
-//! A link behind a router whose card merges (GRO): what came with one interrupt and follows one another goes on as one
-//! packet. The link's loss model, queue and rate then see packets of several segments: one draw decides about all of them,
-//! and drop-tail's limit counts them as one, as Linux's queueing disciplines do. Nothing cuts them up behind the link, as
-//! between network namespaces and virtual machines.
+//! A link behind a router whose card merges segments (GRO): consecutive segments of one interrupt continue as one
+//! packet. The link's loss model, queue and rate then see packets of several segments: one draw decides about all
+//! segments, and drop-tail's limit counts the packet once, as Linux's queueing disciplines do. Merged packets are not
+//! split behind the link, as between network namespaces and virtual machines.
 //!
-//! The card is that of a host ([`Ring`]); packets count as arrivals when it hands them on.
+//! The card is the one that hosts use ([`Ring`]); packets count as arrivals when it hands them on.
 
 use ackclock_core::schema::{Takes, DURATION_OR_ZERO};
 use ackclock_core::{table, Span, Time};
@@ -33,7 +33,7 @@ table! {
     }
 }
 
-/// The card in front of a link.
+/// State of the card in front of a link.
 #[derive(Clone)]
 pub(super) struct Card {
     ring: Ring,
@@ -53,7 +53,7 @@ impl Card {
 }
 
 impl Link {
-    /// A packet reaches the router.
+    /// Hand a packet to the router's card.
     pub(super) fn reach_card(&mut self, pool: &mut Pool, now: Time, id: PacketId) {
         let packet = pool.remove(id);
         if let Some(card) = self.card_mut() {
@@ -64,7 +64,7 @@ impl Link {
         }
     }
 
-    /// Let the card hand on what is due at `now`.
+    /// Let the card hand on the packets that are due at `now`.
     pub(super) fn hand_on(&mut self, pool: &mut Pool, now: Time) {
         let Some(card) = self.card_mut().filter(|card| card.due <= now) else { return };
         let (packets, again) = card.ring.begin(card.due); // on time, unless links were stopped
@@ -85,7 +85,7 @@ impl Link {
         self.renew_next(pool);
     }
 
-    /// Time of the card's next hand-over.
+    /// Time at which the card hands on packets next; `Time::NEVER` if it is empty.
     pub(super) fn card_due(&self) -> Time {
         self.extras().and_then(|extras| extras.card.as_ref()).map_or(Time::NEVER, |card| card.due)
     }
@@ -115,7 +115,7 @@ mod tests {
         Some(Merging { receive_interval, gro_flush_timeout, napi_defer_hard_irqs: 0 })
     }
 
-    /// Time and segments of each delivery.
+    /// Return the time and the number of segments of each delivery.
     fn deliveries(link: &mut SoleLink) -> Vec<(u64, u32)> {
         let mut out = Vec::new();
         while link.next_event() != Time::NEVER {
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn what_comes_together_crosses_the_link_as_one_packet() {
-        let rate = Rate(1_000_000_000); // 12112 ns a segment
+        let rate = Rate(1_000_000_000); // 12112 ns per segment
         let config =
             LinkConfig { merging: merging(Span::ZERO, Span::ZERO), ..LinkConfig::new("l", rate, Span(100)) };
         let mut link = SoleLink::new(&config, 1);
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(out, [1, 5], "the first interrupts at once");
     }
 
-    /// One draw for each packet: of merged packets of ten, as many are lost as of single ones, and each takes ten along.
+    /// One draw per packet: packets of ten merged segments are lost as often as single ones, each with all ten.
     #[test]
     fn one_draw_decides_about_a_merged_packet() {
         let loss = LossConfig::Bernoulli(BernoulliParams { p: 0.1, applies_to: AppliesTo::All });

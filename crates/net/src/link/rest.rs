@@ -1,5 +1,4 @@
-//! Parts of a link that not every packet needs: those shared with equal links, and those needed once a packet
-//! waits.
+//! Parts of a link that not every packet needs: those shared by equal links, and those needed once a packet waits.
 
 use std::sync::Arc;
 
@@ -12,11 +11,11 @@ use crate::capacity::Capacity;
 use crate::queue::{DropTail, DropTailParams, Queue, QueueConfig};
 use crate::wire::Wire;
 
-/// Parts that links with the same configuration share.
+/// Parts shared by links with the same configuration.
 #[derive(Clone)]
 pub struct Recipe {
     pub(super) rate: Rate,
-    /// The queue of a plain link.
+    /// Queue of a plain link.
     pub(super) queue: DropTail,
 }
 
@@ -32,8 +31,8 @@ impl Recipe {
     }
 }
 
-/// Parts that a plain link needs once a packet has to wait, is marked, is lost or needs an event; a link that is not plain has them
-/// from the beginning.
+/// Parts that a plain link needs once a packet waits, is marked, is lost or needs an event. Any other link has them
+/// from the start.
 #[derive(Clone)]
 pub(super) struct Rest {
     pub(super) wire: Wire,

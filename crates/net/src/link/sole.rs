@@ -1,4 +1,4 @@
-//! A link with packets of its own, for programs that have one link and no world around it.
+//! A link with its own packets, for programs that have one link and no world around it.
 
 use ackclock_core::{Packet, Rate, Time};
 
@@ -6,7 +6,7 @@ use super::{Counters, Link, LinkConfig, Underway};
 use crate::pool::Pool;
 use crate::queue::Refused;
 
-/// A [`Link`], and the packets on it.
+/// A [`Link`] with the packets on it.
 pub struct SoleLink {
     link: Link,
     pool: Pool,
@@ -24,8 +24,8 @@ impl SoleLink {
         self.refuse(now, packet).map_or(Ok(()), |(_, why)| Err(why))
     }
 
-    /// Offer a packet; returns the refused packet, if one is: it may be another one, whose place this one
-    /// takes (thinned ACKs).
+    /// Offer a packet; returns the refused packet, if any. With thinned ACKs that can be an older packet, replaced by
+    /// this one.
     pub fn refuse(&mut self, now: Time, packet: Packet) -> Option<(Packet, Refused)> {
         let refused = self.pass(now, packet);
         if self.link.has_head_drops() {
@@ -49,13 +49,13 @@ impl SoleLink {
         self.link.poll(&mut self.pool, now).map(|id| self.pool.remove(id))
     }
 
-    /// The packet on the wire that leaves next, and its time, if no other can come before it
+    /// Return the packet on the wire that departs next, and its time; `None` if another packet could still precede it
     /// ([`Link::passes_ahead`]).
     pub fn first(&self) -> Option<(Time, &Packet)> {
         self.link.passes_ahead().then(|| self.link.first(&self.pool)).flatten()
     }
 
-    /// Take that packet, even ahead of time.
+    /// Take the packet that departs next, even ahead of time.
     pub fn pop(&mut self) -> Packet {
         let id = self.link.pop(&mut self.pool);
         self.pool.remove(id)

@@ -9,7 +9,7 @@ fn packet(conn: u32) -> Packet {
     Packet { conn, bytes: 1514, ..Packet::default() }
 }
 
-/// Return every delivery until the link is empty, as (time, conn), polled as the world does.
+/// Return all deliveries as (time, conn) until the link is empty; polls as the world does.
 fn drain(link: &mut SoleLink) -> Vec<(u64, u32)> {
     let mut out = Vec::new();
     while link.next_event() != Time::NEVER {
@@ -23,7 +23,7 @@ fn drain(link: &mut SoleLink) -> Vec<(u64, u32)> {
 
 #[test]
 fn full_frames_leave_one_transmission_time_apart() {
-    // 1514 bytes at 10 Mb/s take 1,211,200 ns; 20 ms away.
+    // 1514 bytes at 10 Mb/s take 1,211,200 ns; the delay is 20 ms.
     let mut link = SoleLink::new(&LinkConfig::new("l", Rate(10_000_000), Span::from_ms(20)), 1);
     for conn in 0..4 {
         link.offer(Time::ZERO, packet(conn)).expect("no limit");
@@ -129,7 +129,7 @@ fn codel_drops_at_the_head_of_a_standing_queue() {
     let queue = codel(Some(1000), Span::from_ms(5), Span::from_ms(100), false);
     let config = LinkConfig { queue, ..LinkConfig::new("l", Rate(10_000_000), Span::from_ms(20)) };
     let mut link = SoleLink::new(&config, 1);
-    // 20 % more than the link carries.
+    // 20 % more than the link's rate.
     let mut head_drops = Vec::new();
     let mut last = 0;
     let mut now = Time::ZERO;
@@ -151,7 +151,8 @@ fn codel_drops_at_the_head_of_a_standing_queue() {
     assert_eq!(counters.dropped_queue, head_drops.len() as u64);
     assert_eq!(counters.arrivals, counters.delivered + counters.dropped_queue + counters.held);
     assert!(counters.busy.0 >= now.0 - 1_211_200, "never idle");
-    // The queue grows by 0.2 ms per ms: the target is crossed near 30 ms, the first drop comes 100 ms later.
+    // The queueing delay grows by 0.2 ms per ms: it crosses the target near 30 ms, and the first drop follows 100 ms
+    // later.
     assert!((100_000_000..160_000_000).contains(&head_drops[0].0), "{:?}", head_drops[0]);
     assert!(head_drops.len() > 10);
     let mean_gap = |d: &[(u64, u32)]| (d[d.len() - 1].0 - d[0].0) / (d.len() as u64 - 1);
@@ -202,7 +203,7 @@ fn registries_hold_kebab_case_names_and_descriptions() {
     }
 }
 
-/// Oracle: a monitor that reads the link every second; Little's law.
+/// Oracle: a monitor that samples the link every second, and Little's law.
 #[test]
 fn figures_are_those_of_a_monitor_that_looks() {
     let (target, interval) = (Span::from_secs(50), Span::from_secs(50));
@@ -218,12 +219,12 @@ fn figures_are_those_of_a_monitor_that_looks() {
     };
     let second = 1_000_000_000u64;
     for queue in [QueueConfig::UNLIMITED, QueueConfig::FqCodel(fair)] {
-        let config = LinkConfig { queue, ..LinkConfig::new("l", Rate(8_000), Span(5)) }; // a byte each ms
+        let config = LinkConfig { queue, ..LinkConfig::new("l", Rate(8_000), Span(5)) }; // one byte per ms
         let mut arrivals = Stream::new(3, "test");
         let (mut link, mut now, mut seen, mut seen_late) = (SoleLink::new(&config, 1), 0, 0, 0);
         let (mut came, mut next) = (Vec::new(), 0);
         while now < 4000 {
-            // every tick a monitor reads, before the packets of this tick arrive
+            // the monitor samples at each tick, before the packets of this tick arrive
             let waiting = link.waiting(Time(now * second)) > 0;
             (seen, seen_late) = (seen + waiting as u64, seen_late + (waiting && now > 2000) as u64);
             if now == 2000 {
@@ -249,7 +250,7 @@ fn figures_are_those_of_a_monitor_that_looks() {
         assert!(seen > 100 && seen < 3900, "{seen}");
         assert_eq!(c.seconds_queued, seen_late, "{:?}", config.queue);
         assert_eq!(c.arrivals + c.held_before, c.delivered + c.dropped_queue + c.held);
-        // Little's law: the mean number that waits is the rate of arrivals times the mean wait
+        // Little's law: mean number of waiting packets = arrival rate x mean wait
         let little = c.mean_wait_s * c.arrivals as f64 / 2000.0;
         assert!((little / c.mean_packets - 1.0).abs() < 0.05, "{little} {}", c.mean_packets);
         assert!(c.max_wait.as_secs() > c.mean_wait_s && c.max_wait.as_secs() < 200.0);

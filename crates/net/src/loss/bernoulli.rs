@@ -1,5 +1,5 @@
-//! Bernoulli loss: every packet, data or ACK, large or small, is lost with the same probability, independently. One
-//! draw for each packet, so the n-th packet meets the same fate whatever the packets are (common random numbers).
+//! Bernoulli loss: every packet, data or ACK, large or small, is lost with the same probability, independently. There
+//! is one draw per packet, so the n-th packet has the same fate whatever the packets are (common random numbers).
 
 use ackclock_core::rng::threshold;
 use ackclock_core::schema::Takes;

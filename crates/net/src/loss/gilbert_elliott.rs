@@ -1,13 +1,13 @@
-//! Gilbert-Elliott loss: bursts, from a two-state Markov chain that steps once for each packet.
+//! Gilbert-Elliott loss: bursts, from a two-state Markov chain that makes one step per packet.
 //!
 //! Sources: E. N. Gilbert, "Capacity of a burst-noise channel", BSTJ 39 (1960); E. O. Elliott, "Estimates of error
 //! rates for codes on burst-noise channels", BSTJ 42 (1963).
 //!
-//! A packet is lost with the probability of the state it meets, then the chain steps: good to bad with probability
-//! p, bad to good with probability r. In the long run the share of packets that meet the bad state is p / (p + r), the
-//! loss rate (p loss_bad + r loss_good) / (p + r), and a stay in the bad state lasts 1 / r packets on average. The
-//! first state is drawn from that stationary distribution: a short transfer then meets the long-run loss rate too,
-//! instead of the lower one of a channel that always starts well.
+//! A packet is lost with the probability of the current state, then the chain makes a step: good to bad with
+//! probability p, bad to good with probability r. In the long run the share of packets in the bad state is p / (p +
+//! r), the loss rate is (p loss_bad + r loss_good) / (p + r), and a stay in the bad state lasts 1 / r packets on
+//! average. The first state is drawn from that stationary distribution, so that a short transfer also sees the
+//! long-run loss rate, not the lower one of a channel that always starts in the good state.
 
 use ackclock_core::rng::threshold;
 use ackclock_core::schema::Takes;
@@ -44,7 +44,7 @@ pub(crate) struct GilbertElliott {
 
 impl GilbertElliott {
     pub(crate) fn new(p: f64, r: f64, loss_bad: f64, loss_good: f64, stream: Stream) -> GilbertElliott {
-        // p = r = 0 never steps: such a channel is the good state alone.
+        // With p = r = 0 the chain never leaves the good state.
         let share_bad = if p > 0.0 { p / (p + r) } else { 0.0 };
         let mut model = GilbertElliott {
             to_bad: threshold(p),
@@ -59,7 +59,7 @@ impl GilbertElliott {
         model
     }
 
-    /// Two draws for each packet, whatever happens: the n-th packet's fate depends on n alone.
+    /// Draw whether a packet is lost. Every packet takes two draws, so the fate of the n-th packet depends only on n.
     #[inline]
     pub(crate) fn drops(&mut self) -> bool {
         let (loss, leave) =

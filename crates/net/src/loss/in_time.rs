@@ -1,10 +1,12 @@
-//! Gilbert-Elliott loss in time: a channel that is good and bad for times that are drawn, whether packets pass or not. A sender that waits
-//! finds the burst over; in the model of one step a packet (`gilbert_elliott.rs`) bursts last until enough packets have met them.
+//! Gilbert-Elliott loss in time: a channel that stays in the good and the bad state for random times, whether packets
+//! pass or not. A burst ends while a sender waits; in the model with one step per packet (`gilbert_elliott.rs`) it
+//! lasts until enough packets have been sent.
 //!
 //! Sources: as `gilbert_elliott.rs`; with exponential times it is the continuous-time Markov chain (the on-off channel).
 //!
-//! At the first packet the state is drawn from the stationary distribution, and of its stay what is left of one met at random: in the long
-//! run, and for a short transfer too, the share of time in the bad state is bad / (good + bad).
+//! At the first packet the state is drawn from the stationary distribution, and the rest of its stay as that of a
+//! stay observed at a random time. The share of time in the bad state is therefore bad / (good + bad), for short
+//! transfers as well.
 
 use ackclock_core::rng::threshold;
 use ackclock_core::schema::{Takes, Unit};
@@ -35,12 +37,12 @@ table! {
 
 #[derive(Clone)]
 pub(crate) struct InTime {
-    /// Good, bad.
+    /// Distributions of the stays in the good and in the bad state.
     stays: [Distribution; 2],
     losses: [u64; 2],
     start_bad: u64,
     bad: bool,
-    /// End of the present stay; `None` before the first packet.
+    /// End of the current stay; `None` before the first packet.
     until: Option<Time>,
     states: Stream,
     packets: Stream,
@@ -62,7 +64,8 @@ impl InTime {
         model
     }
 
-    /// Packets have a stream of their own: how many there are does not change the states.
+    /// Draw whether a packet that arrives at `now` is lost. Packets have a separate stream, so their number does not
+    /// change the states.
     #[inline]
     pub(crate) fn drops(&mut self, now: Time) -> bool {
         let mut until = match self.until {
@@ -90,9 +93,9 @@ fn stay(seconds: f64) -> Span {
     Span(libm::rint(seconds.clamp(0.0, LONGEST_S) * 1e9) as u64)
 }
 
-/// A good and a bad stay last so long at least on average: the states of a long pause are walked through one by one.
+/// Minimum mean length of a good plus a bad stay, s: the states of a long pause are visited one by one.
 const LEAST_CYCLE_S: f64 = 1e-6;
-/// Eleven days.
+/// Maximum length of a stay, s: eleven days.
 const LONGEST_S: f64 = 1e6;
 
 #[cfg(test)]
@@ -121,7 +124,7 @@ mod tests {
         let fate = fates(&params(0.98, 0.02), 1, MS, 500_000);
         let lost = fate.iter().filter(|&&lost| lost).count() as f64;
         assert!((lost / 5e5 - 0.02).abs() < 0.003, "{lost}");
-        // a burst of 20 ms, sampled each ms: geometric with survival exp(-1/20)
+        // bursts of 20 ms, sampled every ms: geometric, with survival probability exp(-1/20)
         let bursts = fate.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
         let expected = 1.0 / (1.0 - libm::exp(-1.0 / 20.0));
         assert!((lost / bursts / expected - 1.0).abs() < 0.1, "{}", lost / bursts);

@@ -50,12 +50,12 @@ impl LossConfig {
     /// No packet is lost.
     pub const NONE: LossConfig = LossConfig::None(NoLossParams {});
 
-    /// Each packet is lost with probability `p`.
+    /// Return a model that loses each packet with probability `p`.
     pub const fn bernoulli(p: f64) -> LossConfig {
         LossConfig::Bernoulli(BernoulliParams { p, applies_to: AppliesTo::All })
     }
 
-    /// Packets that the model is for.
+    /// Packets to which the model applies.
     pub fn applies_to(&self) -> AppliesTo {
         match self {
             LossConfig::Bernoulli(given) => given.applies_to,
@@ -67,7 +67,7 @@ impl LossConfig {
         }
     }
 
-    /// Whether the fate of a packet depends on the number of its segment, or on that of its transmission.
+    /// Whether the fate of a packet depends on the number of its segment or of its transmission.
     pub fn looks_at_ordinals(&self) -> bool {
         matches!(self, LossConfig::Scripted(_)) || self.applies_to() == AppliesTo::Originals
     }
@@ -79,7 +79,7 @@ impl Default for LossConfig {
     }
 }
 
-/// The packets that a loss model is for; others pass, and it does not see them.
+/// Packets to which a loss model applies. Other packets pass and are not counted by the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppliesTo {
     /// Every packet.
@@ -88,13 +88,13 @@ pub enum AppliesTo {
     Syn,
     /// Packets with payload.
     Data,
-    /// First transmissions of data on their way forward.
+    /// First transmissions of data in the forward direction.
     Originals,
 }
 
 choice! { AppliesTo: All "all", Syn "syn", Data "data", Originals "originals" }
 
-/// The number of a packet, counted from 1.
+/// Values of a packet's number, counted from 1.
 pub(crate) const ORDINAL: Takes = Takes::Whole(1, 1 << 31);
 
 impl AppliesTo {
@@ -111,7 +111,7 @@ impl AppliesTo {
     }
 }
 
-/// A loss model at work, and the packets to which it applies.
+/// State of a loss model, and the packets to which it applies.
 #[derive(Clone)]
 pub(crate) struct Loss {
     applies_to: AppliesTo,
@@ -148,7 +148,7 @@ impl Loss {
         Loss { applies_to: config.applies_to(), model }
     }
 
-    /// Whether this packet, the next to arrive, is lost.
+    /// Draw whether the next packet to arrive is lost.
     #[inline]
     pub(crate) fn drops(&mut self, now: Time, packet: &Packet) -> bool {
         match &mut self.model {
@@ -164,7 +164,7 @@ impl Loss {
         }
     }
 
-    /// Go back to the state before the first packet, with this stream.
+    /// Return to the state before the first packet, with a new stream.
     pub(crate) fn restart(&mut self, stream: Stream) {
         match &mut self.model {
             Model::None | Model::Scripted(_) => {}

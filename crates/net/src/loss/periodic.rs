@@ -1,5 +1,5 @@
-//! Periodic loss: the model behind the "square root of p" formulas. It counts every packet offered to the link, data
-//! or not, of whatever flow: the first `offset` pass, and of the others every `every`-th is lost.
+//! Periodic loss: the model behind the "square root of p" formulas. Of all packets to which the model applies, of any
+//! flow, the first `offset` pass; after them every `every`-th is lost.
 
 use ackclock_core::schema::Takes;
 use ackclock_core::table;
@@ -22,7 +22,7 @@ table! {
 pub(crate) struct Periodic {
     every: u64,
     offset: u64,
-    /// Packets up to and including the next one lost.
+    /// Number of packets up to and including the next one lost.
     left: u64,
 }
 

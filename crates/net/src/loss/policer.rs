@@ -1,10 +1,10 @@
-//! A token-bucket policer: what arrives beyond a rate is dropped at once, without a queue. Flach et al., "An Internet-Wide
-//! Analysis of Traffic Policing", SIGCOMM 2016; like `police` in Linux's traffic control.
+//! Token-bucket policer: packets in excess of a rate are dropped at once, without a queue. Flach et al., "An
+//! Internet-Wide Analysis of Traffic Policing", SIGCOMM 2016; like `police` in Linux's traffic control.
 //!
-//! The bucket fills at `rate` up to `bucket` bytes. A packet of L bytes that finds at least L takes them and passes undelayed,
-//! another one is dropped and takes nothing. Tokens are whole units of 1 bit / 1 ns, so that nothing is rounded however
-//! often the bucket is looked at. A full bucket lets a burst of bucket / (1 - rate / C) bytes pass at line rate C. Access
-//! networks police subscribers: with `per = "flow"` each flow has a bucket of its own.
+//! The bucket fills at `rate` up to `bucket` bytes. A packet of L bytes that finds at least L bytes in the bucket
+//! takes them and passes undelayed; otherwise it is dropped and takes none. Tokens are integers in bit x ns/s, so no
+//! rounding occurs however often the bucket is updated. A full bucket lets a burst of bucket / (1 - rate / C) bytes
+//! pass at line rate C. Access networks police subscribers: with `per = "flow"` each flow has its own bucket.
 
 use ackclock_core::packet::FlowId;
 use ackclock_core::schema::{Takes, RATE, SIZE};
@@ -27,15 +27,15 @@ table! {
 /// Flows that share a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Per {
-    /// All.
+    /// All flows.
     Link,
-    /// The connections of a flow.
+    /// The connections of one flow.
     Flow,
 }
 
 choice! { Per: Link "link", Flow "flow" }
 
-/// Units of a byte: bits times ns in a second.
+/// Tokens per byte, in bit x ns/s.
 const BYTE: u128 = 8 * 1_000_000_000;
 
 #[derive(Clone)]
@@ -44,7 +44,7 @@ pub(crate) struct Policer {
     full: u128,
     initial: u128,
     per: Per,
-    /// By the flow's number; the link's bucket is the first.
+    /// Buckets by flow number; with `per = "link"` only the first is used.
     buckets: Vec<Bucket>,
 }
 
@@ -108,7 +108,7 @@ mod tests {
     fn a_burst_within_the_bucket_loses_nothing_and_one_packet_more_does() {
         let mut model = policer(1_000_000, 15_000, None);
         assert_eq!((0..11).filter(|_| model.drops(Time::ZERO, 0, 1500)).count(), 1);
-        // 15 kB are available again after 120 ms, to the nanosecond
+        // 15 kB are available again after exactly 120 ms
         assert!((0..9).all(|_| !model.drops(Time(119_999_999), 0, 1500)));
         assert!(model.drops(Time(119_999_999), 0, 1500));
         assert!(!model.drops(Time(120_000_000), 0, 1500));
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_full_bucket_passes_a_burst_that_is_longer_by_what_comes_in() {
-        // 100 kB at 10 Mbit/s through 1 Mbit/s: the n-th packet passes while 1500 n <= 100,000 + 150 (n - 1)
+        // 100 kB at 10 Mbit/s into a rate of 1 Mbit/s: the n-th packet passes while 1500 n <= 100,000 + 150 (n - 1)
         let mut model = policer(1_000_000, 100_000, None);
         let passed = (0..1000u64).take_while(|i| !model.drops(Time(i * 1_200_000), 0, 1500)).count();
         assert_eq!(passed, 73);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     proptest! {
-        /// Oracle: no window of time lets more pass than the bucket and the tokens of that time.
+        /// Oracle: in no time window do more bytes pass than the bucket plus the tokens of that window.
         #[test]
         fn never_more_than_bucket_and_rate(
             gaps in prop::collection::vec(0u64..50_000_000, 1..200), rate in 1u64..20_000_000, bucket in 0u64..20_000,

@@ -1,8 +1,8 @@
-//! Scripted loss: exactly the listed transmissions are lost, for experiments that prescribe which segments are.
+//! Scripted loss: exactly the listed transmissions are lost, for experiments that prescribe the lost segments.
 //!
-//! Only data segments on their way forward are named by a script; pure ACKs, SYNs and the whole way back pass. A
-//! segment (or piece of data of a datagram) is named by its ordinal, counted from 1 in order of first transmission, so a script means the same under
-//! every controller and every timing.
+//! A script lists only data segments in the forward direction; pure ACKs, SYNs and the whole reverse direction pass.
+//! A segment (or the data of a datagram) is identified by its ordinal, counted from 1 in order of first transmission,
+//! so a script has the same meaning with every controller and every timing.
 
 use ackclock_core::schema::Takes;
 use ackclock_core::{table, FlowId, Packet};
@@ -36,7 +36,7 @@ table! {
     }
 }
 
-/// Data segments `first..=last` of a flow, each at its `transmission`-th transmission.
+/// Data segments `first..=last` of a flow, of which transmission number `transmission` is lost.
 #[derive(Clone, Copy)]
 struct Range {
     flow: FlowId,
@@ -54,7 +54,7 @@ impl From<&Drop> for Range {
 
 #[derive(Clone)]
 pub(crate) struct Scripted {
-    /// Disjoint, in order of (flow, transmission, first).
+    /// Disjoint ranges, in order of (flow, transmission, first).
     drops: Vec<Range>,
 }
 
@@ -79,7 +79,7 @@ impl Scripted {
             return false;
         }
         let (ordinal, rexmit) = packet.header.ordinal();
-        // A packet of several segments is dropped if one of them is to be.
+        // A packet of several segments is dropped if any of them is listed.
         let last = (packet.flow, rexmit, ordinal + packet.more as u32);
         let after = self.drops.partition_point(|d| key(d) <= last);
         self.drops[..after]
@@ -115,7 +115,7 @@ mod tests {
     }
 
     proptest! {
-        /// Oracle: check every line of the script.
+        /// Oracle: a check of every line of the script.
         #[test]
         fn equals_a_search_through_the_list(
             lines in prop::collection::vec((0u32..2, 1u32..20, 0u32..6, 0u8..3), 0..12)

@@ -1,6 +1,6 @@
-//! The packets that wait in a FIFO link whose departure times are computed on arrival. Only packets that have to wait are entered;
-//! each may be forgotten when its transmission starts. Packets that have left are still counted until the exact number is needed
-//! ([`Backlog::advance`]).
+//! Packets that wait in a FIFO link whose departure times are computed on arrival. Only packets that have to wait are
+//! entered; each may be forgotten when its transmission starts. Packets that have left are still counted until the
+//! exact number is needed ([`Backlog::advance`]).
 //!
 //! Packets of one load whose transmissions start at equal intervals form a run, and only runs are stored. In front of a busy link,
 //! the segments of bulk flows form a single run.
@@ -14,15 +14,15 @@ use ackclock_core::{Span, Time};
 #[derive(Clone, Copy)]
 struct Run {
     load: Load,
-    /// Start of the last one's transmission.
+    /// Start of the last packet's transmission.
     last: Time,
-    /// Interval between two transmission starts. Only a guess while the run holds a single packet.
+    /// Interval between two transmission starts. Only a guess while the run contains a single packet.
     step: Span,
     packets: u32,
 }
 
 impl Run {
-    /// Time between the start of the last transmission and that of the next one.
+    /// Time from the last packet's transmission start to `start`.
     #[inline]
     fn gap(&self, start: Time) -> Span {
         Span(start.0 - self.last.0)
@@ -37,7 +37,7 @@ impl Run {
         }
     }
 
-    /// Sum of their remaining waits after `now`: packets x ns.
+    /// Sum of the remaining waits of those packets after `now`, in segments x ns.
     fn still_to_wait(&self, now: Time) -> u128 {
         let n = self.waiting(now) as u128;
         let earlier = self.step.0 as u128 * (n * n.saturating_sub(1) / 2);
@@ -45,20 +45,21 @@ impl Run {
     }
 }
 
-/// The waiting packets, in the order in which their transmissions start. One of several segments counts as
-/// that many: a limit in packets holds the same as with packets of one segment.
+/// Waiting packets, in order of their transmission starts. A packet of several segments counts as that many packets,
+/// so that a limit in packets means the same with and without TSO.
 #[derive(Clone)]
 pub(crate) struct Backlog {
-    /// The run that ends with the last arrival.
+    /// The newest run, which contains the last arrival.
     run: Run,
-    /// Runs before the newest one.
+    /// All older runs.
     earlier: VecDeque<Run>,
-    /// Each packet is a run.
+    /// Whether each packet is a run of its own.
     single: bool,
     bytes: u64,
     packets: u32,
     max: u32,
-    /// Packets x ns, as if everybody who waits now had waited to the end already.
+    /// Total wait of all arrivals so far, in segments x ns, including the rest of the wait of packets that still
+    /// wait.
     area: u128,
 }
 
@@ -70,7 +71,7 @@ impl Default for Backlog {
 }
 
 impl Backlog {
-    /// No two packets form a run.
+    /// Store each packet as a run of its own.
     pub(crate) fn store_single_packets(&mut self) {
         self.single = true;
     }
@@ -91,13 +92,13 @@ impl Backlog {
         }
     }
 
-    /// Whether the maximum so far allows this many more waiting packets.
+    /// Whether `segments` more would stay within the longest queue so far.
     #[inline]
     pub(crate) fn held_before(&self, segments: u32) -> bool {
         self.packets + segments <= self.max
     }
 
-    /// Add waiting packets from `now` on; the queue may reach a new maximum.
+    /// Update the maximum for `segments` more that wait from `now` on. Must precede [`Backlog::push`].
     #[inline]
     pub(crate) fn expect(&mut self, now: Time, segments: u32) {
         if !self.held_before(segments) {
@@ -106,13 +107,13 @@ impl Backlog {
         }
     }
 
-    /// A packet starts to wait, for this long, until `start`; it was expected.
+    /// Add a packet that waits for `wait`, until `start`.
     #[inline]
     pub(crate) fn push(&mut self, start: Time, wait: Span, load: Load) {
         let (alike, gap) = (self.run.load == load, self.run.gap(start));
         if !alike || gap != self.run.step {
             match alike && gap >= wait && self.earlier.is_empty() {
-                true => (self.packets, self.bytes, self.run.packets) = (0, 0, 0), // an equal run, after all its packets have left
+                true => (self.packets, self.bytes, self.run.packets) = (0, 0, 0), // an equal run, and all packets have left
                 false => self.begin_run(start, wait, load),
             }
         }
@@ -123,8 +124,7 @@ impl Backlog {
         self.area += wait.0 as u128 * load.segments() as u128;
     }
 
-    /// The next packet does not continue the run as it is: it begins another one, or sets the step of a run
-    /// of one.
+    /// Start a new run, or set the step of a run of one packet, for a packet that does not continue the run.
     #[inline(never)]
     fn begin_run(&mut self, start: Time, wait: Span, load: Load) {
         let run = &mut self.run;
@@ -143,39 +143,39 @@ impl Backlog {
         }
     }
 
-    /// Packets that waited at the last call of [`Backlog::advance`], and later arrivals.
+    /// Number of segments that waited at the last call of [`Backlog::advance`], plus later arrivals.
     #[inline]
     pub(crate) fn len(&self) -> u32 {
         self.packets
     }
 
-    /// Number of waiting packets, with a packet of several segments counted once.
+    /// Number of waiting packets; a packet of several segments counts once.
     pub(crate) fn whole(&self) -> u32 {
         self.runs().map(|run| run.packets).sum()
     }
 
-    /// Bytes of the waiting packets.
+    /// Bytes of the packets that [`Backlog::len`] counts.
     #[inline]
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Maximum number of packets that ever waited.
+    /// Maximum number of segments that waited at a time.
     pub(crate) fn max(&self) -> u32 {
         self.max
     }
 
-    /// Restart the search for the maximum.
+    /// Restart the maximum at the current length.
     pub(crate) fn forget_max(&mut self) {
         self.max = self.len();
     }
 
-    /// Packets x ns over all arrivals, up to the end of their wait.
+    /// Total wait of all arrivals, in segments x ns, up to the end of each wait.
     pub(crate) fn waited(&self) -> u128 {
         self.area
     }
 
-    /// Packets x ns up to `now`: the integral of the number that waited.
+    /// Integral of the number of waiting segments up to `now`, in segments x ns.
     pub(crate) fn area(&self, now: Time) -> u128 {
         self.area - self.runs().map(|run| run.still_to_wait(now)).sum::<u128>()
     }
@@ -206,7 +206,7 @@ mod tests {
     }
 
     proptest! {
-        /// Oracle: a list of everybody who waits.
+        /// Oracle: a list of all waiting packets.
         #[test]
         fn runs_count_as_their_packets_do(
             steps in prop::collection::vec((0u64..8, prop_oneof![5 => Just(3u64), 1 => 0u64..9], 0u32..2, any::<bool>()), 1..200),

@@ -1,21 +1,21 @@
-//! CAKE: a shaper, queues that hosts and their flows share fairly, and COBALT (`cobalt.rs`) in each.
+//! CAKE: a shaper, fair queueing over hosts and their flows, and COBALT (`cobalt.rs`) in each queue.
 //!
 //! Source: Linux 7.3 `net/sched/sch_cake.c`; T. Høiland-Jørgensen, D. Täht, J. Morton, "Piece of CAKE: A comprehensive queue
 //! management solution for home gateways", 2018.
 //!
-//! | part | what it does |
+//! | part | function |
 //! |---|---|
-//! | shaper | the next packet may leave when what left before would be over at `bandwidth`; no burst, and no debt beyond half as much again |
-//! | overhead | what the shaper charges: IP packet + `overhead`, at least `mpu`, in cells of ATM or with PTM's code |
+//! | shaper | a packet may be sent once the previous packets would have been sent at `bandwidth`; no burst, and no debt beyond 1.5 times their charge |
+//! | overhead | the shaper charges the IP packet + `overhead`, at least `mpu`, in cells of ATM or with PTM's code |
 //! | isolation | deficit round robin over flows; a flow's quantum is divided by the bulk flows of its sending or receiving host, whichever has more |
-//! | queues | 1024 in sets of 8: a flow whose queue is taken gets another one of its set |
-//! | memory | beyond `limit`, the queue with the most bytes loses its head |
+//! | queues | 1024 in sets of 8: a flow whose queue is in use gets another queue of its set |
+//! | memory | beyond `limit`, the queue with the most bytes drops its head |
 //!
-//! All packets are of one tin (`besteffort`); without DSCP that is what diffserv3 comes to. No ACK filter, no ingress mode, no
-//! autorate. ECN-capable packets are marked where CoDel would drop them.
+//! All packets are in one tin (`besteffort`), which equals diffserv3 for packets without DSCP. No ACK filter, no
+//! ingress mode, no autorate. ECN-capable packets are marked where CoDel would drop them.
 //!
-//! Differs: hosts are counted exactly, not by a hash; the overflow of equal queues takes that of the lowest number; a packet
-//! of several segments stays whole (`no-split-gso`).
+//! Differs: hosts are counted exactly, not by a hash; an overflow with several longest queues drops from the one with
+//! the lowest number; a packet of several segments is not split (`no-split-gso`).
 
 use std::collections::VecDeque;
 
@@ -52,7 +52,7 @@ table! {
 }
 
 impl CakeParams {
-    /// Linux `sch_cake`, all packets in one tin.
+    /// Return Linux `sch_cake` with all packets in one tin.
     pub(crate) fn qdisc(&self) -> Qdisc {
         const BEST_EFFORT: u32 = 3;
         let rate = self.bandwidth.map_or(0, |rate| rate.0 / 8);
@@ -83,7 +83,7 @@ impl CakeParams {
     }
 }
 
-/// Framing that a line adds to packets.
+/// Line encoding that the shaper compensates for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the words of tc-cake(8)")]
 pub enum LineCode {
@@ -94,16 +94,16 @@ pub enum LineCode {
 
 choice! { LineCode: NoAtm "noatm", Atm "atm", Ptm "ptm" }
 
-/// Units among which CAKE shares.
+/// Units between which CAKE shares the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
-    /// Flows alone.
+    /// Flows only.
     Flows,
-    /// Sending hosts, and flows within each.
+    /// Sending hosts, and the flows of each.
     DualSrchost,
-    /// Receiving hosts, and flows within each.
+    /// Receiving hosts, and the flows of each.
     DualDsthost,
-    /// Both kinds of hosts, and flows within each.
+    /// Sending and receiving hosts, and the flows of each.
     TripleIsolate,
 }
 
@@ -141,17 +141,17 @@ pub(crate) struct Cake {
     quantum: u32,
     memory_limit: u64,
     memory: u64,
-    /// Time when the next packet may leave.
+    /// Time at which the next packet may be sent.
     next: Time,
-    /// Latest such time, whatever was charged.
+    /// Latest time at which the next packet may be sent: advances by 1.5 times each charge.
     failsafe: Time,
     queues: Vec<Queue>,
     fresh: VecDeque<u32>,
     old: VecDeque<u32>,
     decaying: VecDeque<u32>,
-    /// Numbers of each flow's sending and receiving host.
+    /// Sending and receiving host of each flow, by number.
     hosts: Box<[[u32; 2]]>,
-    /// Bulk flows from and to each host.
+    /// Number of bulk flows from and to each host.
     bulk: Vec<[u16; 2]>,
     packets: u32,
     max: u32,
@@ -169,7 +169,7 @@ pub(crate) struct Cake {
 enum Set {
     None,
     Sparse,
-    /// Counts as sparse, although it takes turns with the bulk.
+    /// Sparse by count, but served in the list of bulk flows.
     SparseWait,
     Bulk,
     Decaying,
@@ -183,7 +183,7 @@ struct Queue {
     set: Set,
     deficit: i64,
     cobalt: Cobalt,
-    /// Source and destination.
+    /// Source and destination host of the flow.
     hosts: [u32; 2],
 }
 
@@ -227,7 +227,7 @@ impl Cake {
         }
     }
 
-    /// Hosts of the flows: numbers of the sending and the receiving host.
+    /// Set the host numbers of each flow: sender, receiver.
     pub(crate) fn learn_hosts(&mut self, hosts: &[[u32; 2]]) {
         let most = hosts.iter().flatten().max().map_or(0, |&n| n as usize + 1);
         self.hosts = hosts.into();
@@ -297,7 +297,7 @@ impl Cake {
                 self.found_empty(now, at);
                 continue;
             };
-            // the queue stays first of the list that it is in
+            // the queue stays at the head of its list
             let list = match self.queues[at as usize].set {
                 Set::Sparse => &mut self.fresh,
                 Set::Decaying => &mut self.decaying,
@@ -316,13 +316,13 @@ impl Cake {
         self.head_drops.pop_front()
     }
 
-    /// Whether a packet dropped at the head waits to be taken.
+    /// Whether dropped packets have not been reported yet.
     #[inline]
     pub(crate) fn has_head_drops(&self) -> bool {
         !self.head_drops.is_empty()
     }
 
-    /// A time at or after which a packet can leave.
+    /// Time at or after which the next packet can be sent; `None` if the queue is empty.
     pub(crate) fn head_arrival(&self) -> Option<Time> {
         (self.packets > 0).then(|| self.since.max(self.shaped_until()))
     }
@@ -335,7 +335,8 @@ impl Cake {
         self.max = self.packets;
     }
 
-    /// Integral over time up to `now`, most at a time, dropped, marked.
+    /// Return the integral of the queue length over time up to `now` (segments x ns), its maximum, and the segments
+    /// dropped and marked.
     pub(crate) fn figures(&self, now: Time) -> (u128, u32, u64, u64) {
         let area = self.area + now.since(self.changed).0 as u128 * self.packets as u128;
         (area, self.max, self.dropped + self.overflows, self.marked)
@@ -357,7 +358,7 @@ impl Cake {
         }
     }
 
-    /// Return the packet at the head of a queue that COBALT passes.
+    /// Return the next packet of a queue that COBALT does not drop.
     fn take(&mut self, now: Time, at: u32) -> Option<(Packet, Span)> {
         loop {
             self.count(now);
@@ -369,7 +370,7 @@ impl Cake {
             self.memory -= memory_of(&packet);
             let marks = ecn_capable(&packet);
             match queue.cobalt.judge(now, &self.cobalt, waited, marks, &mut self.stream) {
-                // the last one of a queue is not dropped
+                // the last packet of a queue is not dropped
                 Verdict::Drop if !queue.held.is_empty() => {
                     self.dropped += packet.segments() as u64;
                     self.head_drops.push_back((now, packet, Refused::Aqm));
@@ -385,7 +386,7 @@ impl Cake {
         }
     }
 
-    /// The turn of a queue has come, and it is empty.
+    /// Record that a queue was empty at its turn.
     fn found_empty(&mut self, now: Time, at: u32) {
         let queue = &mut self.queues[at as usize];
         queue.cobalt.found_empty(now, &self.cobalt);
@@ -406,7 +407,7 @@ impl Cake {
         self.weigh(at, true);
     }
 
-    /// Hosts have one bulk flow more or less.
+    /// Count one bulk flow more or less for the hosts of a queue.
     fn weigh(&mut self, at: u32, more: bool) {
         let isolation = self.params.isolation;
         for (side, on) in [(0, isolation != Isolation::DualDsthost), (1, isolation != Isolation::DualSrchost)]
@@ -419,7 +420,7 @@ impl Cake {
         }
     }
 
-    /// Bytes that a queue may send in a turn; dithered, so that the remainder of a division is not lost.
+    /// Bytes that a queue may send per turn. Dithered, so that the remainder of the division is not lost.
     fn quantum_of(&mut self, at: u32) -> i64 {
         let hosts = self.queues[at as usize].hosts;
         let load = [0, 1].map(|side| self.bulk.get(hosts[side] as usize).map_or(0, |count| count[side]));
@@ -428,7 +429,7 @@ impl Cake {
         ((self.quantum as u64 * share + dither) >> 16) as i64
     }
 
-    /// The queue of a packet (Linux `cake_hash`).
+    /// Number of the queue for a packet (Linux `cake_hash`).
     fn classify(&mut self, packet: &Packet) -> u32 {
         let spread = (packet.conn as u64 ^ (packet.forward as u64) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let hash = (spread >> 32) as u32;
@@ -442,7 +443,7 @@ impl Cake {
         };
         self.queues[at as usize].tag = hash;
         if allocate {
-            // a flow that collides takes the queue over, hosts and all
+            // a colliding flow takes over the queue, including its hosts
             let bulk = self.queues[at as usize].set == Set::Bulk;
             if bulk {
                 self.weigh(at, false);
@@ -473,7 +474,7 @@ impl Cake {
         self.head_drops.push_back((now, packet, Refused::QueueFull));
     }
 
-    /// The number of packets is about to change.
+    /// Update the integral before the number of packets changes.
     fn count(&mut self, now: Time) {
         self.area += now.since(self.changed).0 as u128 * self.packets as u128;
         self.changed = now;
@@ -488,7 +489,7 @@ fn memory_of(packet: &Packet) -> u64 {
 /// Linux CAKE_QUEUES and CAKE_SET_WAYS.
 const QUEUES: u32 = 1024;
 const WAYS: u32 = 8;
-/// An Ethernet frame: CAKE's MTU.
+/// Bytes of a full Ethernet frame, CAKE's MTU.
 const FULL_FRAME: u32 = 1514;
 
 #[cfg(test)]

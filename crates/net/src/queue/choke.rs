@@ -1,6 +1,6 @@
-//! CHOKe: RED that punishes the flows that fill the queue. While the mean queue is above `min`, each arrival is compared with a
-//! packet drawn at random from those that wait; if both are of one connection, both are dropped. A flow that holds a large
-//! share of the queue meets itself often, so no state for each flow is needed.
+//! CHOKe: RED that punishes the flows that fill the queue. While the mean queue is above `min`, each arrival is
+//! compared with a waiting packet drawn at random; if both belong to the same connection, both are dropped. A flow
+//! with a large share of the queue is often compared with itself, so no per-flow state is needed.
 //!
 //! Source: R. Pan, B. Prabhakar, K. Psounis, "CHOKe, a stateless active queue management scheme for approximating fair
 //! bandwidth allocation", INFOCOM 2000, figure 1; the probability is RED's (Floyd and Jacobson 1993, figure 2).
@@ -10,7 +10,7 @@
 //! | `avg` | mean queue, packets: an exponentially weighted moving average with weight `weight`, over arrivals |
 //! | `count` | packets since RED's last drop while `avg` is above `min` |
 //!
-//! Differs: an idle time does not shrink `avg` by itself, each arrival that finds no packet waiting does. Above `max` every
+//! Differs: idle time alone does not reduce `avg`; each arrival that finds no packet waiting does. Above `max` every
 //! arrival is dropped, as in the paper: RED here is not the gentle one.
 
 use std::collections::VecDeque;
@@ -54,12 +54,13 @@ pub(crate) struct Choke {
     stream: Stream,
     avg: f64,
     count: i64,
-    /// Packets in order of arrival. A packet dropped from the middle leaves a hole, so that no other has to move; never at the head.
+    /// Packets in order of arrival. A packet dropped from the middle leaves a hole, so that no other packet has to
+    /// move. The head is never a hole.
     ring: VecDeque<Option<Held>>,
     holes: usize,
     packets: u32,
     max: u32,
-    /// Packets x ns of all that have left.
+    /// Total wait of all packets that have left, in segments x ns.
     area: u128,
     drops: VecDeque<Dropped>,
     dropped: u64,
@@ -82,7 +83,7 @@ impl Choke {
         }
     }
 
-    /// Add an arrival. False if the queue is full; drops by CHOKe are reported by [`Choke::take_head_drop`].
+    /// Add an arrival. Returns false if the queue is full. Drops by CHOKe are reported by [`Choke::take_head_drop`].
     pub(crate) fn enqueue(&mut self, now: Time, packet: Packet, must_wait: bool) -> bool {
         self.avg += self.params.weight * (self.packets as f64 - self.avg);
         if let Some(met) = self.meets_its_own(&packet) {
@@ -110,18 +111,18 @@ impl Choke {
         true
     }
 
-    /// The packet drawn at random, if it is of the same connection.
+    /// Return the index of the packet drawn at random if it belongs to the same connection.
     fn meets_its_own(&mut self, packet: &Packet) -> Option<usize> {
         if self.avg <= self.params.min || self.packets == 0 {
             return None;
         }
-        // at most half of the ring are holes: two draws on average
+        // at most half of the ring is holes: two draws on average
         let at = std::iter::repeat_with(|| self.stream.below(self.ring.len() as u64) as usize)
             .find(|&at| self.ring[at].is_some())?;
         self.ring[at].as_ref().filter(|held| held.packet.conn == packet.conn).map(|_| at)
     }
 
-    /// RED, not gentle.
+    /// Draw whether RED, without its gentle variant, drops an arrival.
     fn drops_early(&mut self) -> bool {
         let ChokeParams { min, max, max_p, .. } = self.params;
         if self.avg <= min {
@@ -143,7 +144,7 @@ impl Choke {
         drops
     }
 
-    /// The packet to transmit at `now`, and how long it waited.
+    /// Return the packet to transmit at `now`, and its wait.
     pub(crate) fn dequeue(&mut self, now: Time) -> Option<(Packet, Span)> {
         let Held { arrival, packet } = self.ring.pop_front()?.expect("invariant: no hole at the head");
         self.close_holes();
@@ -151,8 +152,7 @@ impl Choke {
         Some((packet, now - arrival))
     }
 
-    /// Remove holes at the head, and all holes once they outnumber the packets: at most one move of a packet for each
-    /// dropped one.
+    /// Remove holes at the head, and all holes once they outnumber the packets: at most one packet is moved per drop.
     fn close_holes(&mut self) {
         while self.ring.front().is_some_and(Option::is_none) {
             self.ring.pop_front();
@@ -174,13 +174,13 @@ impl Choke {
         self.drops.push_back((now, packet, Refused::Aqm));
     }
 
-    /// Return a dropped packet not yet reported, oldest first.
+    /// Return the oldest dropped packet that has not been reported yet.
     #[inline]
     pub(crate) fn take_head_drop(&mut self) -> Option<Dropped> {
         self.drops.pop_front()
     }
 
-    /// Whether a packet dropped at the head waits to be taken.
+    /// Whether dropped packets have not been reported yet.
     #[inline]
     pub(crate) fn has_head_drops(&self) -> bool {
         !self.drops.is_empty()
@@ -191,17 +191,18 @@ impl Choke {
         self.ring.front()?.as_ref().map(|held| held.arrival)
     }
 
-    /// Packets that wait.
+    /// Number of waiting segments.
     pub(crate) fn len(&self) -> u32 {
         self.packets
     }
 
-    /// Restart the search for the maximum.
+    /// Restart the maximum at the current length.
     pub(crate) fn forget_max(&mut self) {
         self.max = self.packets;
     }
 
-    /// Integral of the packets that wait over time up to `now`, most at a time, dropped, marked.
+    /// Return the integral of the number of waiting segments up to `now` (segments x ns), its maximum, and the
+    /// segments dropped and marked.
     pub(crate) fn figures(&self, now: Time) -> (u128, u32, u64, u64) {
         let so_far = |h: &Held| now.since(h.arrival).0 as u128 * h.packet.segments() as u128;
         let area = self.area + self.ring.iter().flatten().map(so_far).sum::<u128>();
@@ -254,7 +255,8 @@ mod tests {
         assert_eq!(kept.count(), 4, "the fifth finds four, more than max");
     }
 
-    /// Compared with a plain list, from which the same packets go: none is lost in a hole, and the order is kept.
+    /// Oracle: a plain list from which the same packets are removed. No packet is lost in a hole, and the order is
+    /// kept.
     #[test]
     fn holes_are_not_seen() {
         let mut queue = choke(60, 5.0, 50.0, 0.1, 0.05);
@@ -288,8 +290,8 @@ mod tests {
         assert!(sent > 8_000 && pairs > 100, "{sent} {pairs}");
     }
 
-    /// The paper's result (figure 3): a blind sender at twice the rate of the link is held well below the
-    /// rate that a plain FIFO or RED gives it, without any state of flows.
+    /// The paper's result (figure 3): an unresponsive sender at twice the link's rate gets far less than with a plain
+    /// FIFO or RED, without any per-flow state.
     #[test]
     fn a_flow_that_fills_the_queue_is_held_down() {
         let share = |compare: bool| {
@@ -297,7 +299,8 @@ mod tests {
             let mut pick = Stream::new(5, "arrivals");
             let mut out = [0u32; 2];
             for t in 0..200_000u64 {
-                // in each slot two packets of the blind sender, and one of thirty others; one leaves
+                // per slot, two packets of the unresponsive sender and one of thirty others arrive, and one packet is
+                // sent
                 for conn in [0, 1 + pick.below(30) as u32, 0] {
                     let seen = if compare { conn } else { 1000 + (t % 900) as u32 };
                     queue.enqueue(Time(t), Packet { flow: conn, ..packet(seen) }, true);

@@ -1,29 +1,29 @@
-//! COBALT, the queue management within CAKE: CoDel, which answers flows that listen, and BLUE beside it, which answers those
-//! that do not.
+//! COBALT, the queue management of CAKE: CoDel for flows that respond to its signals, and BLUE for flows that do not.
 //!
 //! Source: Linux 7.3 `net/sched/sch_cake.c` (`cobalt_should_drop`, `cobalt_queue_full`, `cobalt_queue_empty`); T.
 //! Høiland-Jørgensen, D. Täht, J. Morton, "Piece of CAKE", 2018.
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `count`, `drop_next`, `dropping` | CoDel's; `count` falls by one at each signal that was due and not needed |
+//! | `count`, `drop_next`, `dropping` | CoDel's; `count` falls by one for each signal that was due but not needed |
 //! | `p_drop` | BLUE's probability, in 2^-32: up by 1/256 at an overflow, down by 1/4096 when the queue is found empty |
-//! | `blue_timer` | when it moved last: at most once a target |
+//! | `blue_timer` | time of the last change of `p_drop`: at most one change per target |
 //! | `rec_inv_sqrt` | 1 / sqrt(count) in 2^-32: exact below a count of 16, one step of Newton's method from the last value above |
 
 use ackclock_core::{Span, Stream, Time};
 
-/// Parameters of all queues.
+/// Parameters shared by all queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CobaltParams {
     pub target: Span,
     pub interval: Span,
-    /// Transmission time of a full packet; zero: no shaper.
+    /// Transmission time of a full packet; zero without a shaper.
     pub mtu_time: Span,
 }
 
 impl CobaltParams {
-    /// Parameters for an expected round-trip time, behind a shaper at which a full packet takes `mtu_time` (Linux `cake_set_rate`).
+    /// Return the parameters for an expected round-trip time, behind a shaper that takes `mtu_time` per full packet
+    /// (Linux `cake_set_rate`).
     pub(crate) fn new(rtt: Span, mtu_time: Span) -> CobaltParams {
         let wanted = rtt / 20;
         let target = wanted.max(Span(mtu_time.0 * 3 / 2));
@@ -32,7 +32,7 @@ impl CobaltParams {
     }
 }
 
-/// Verdict of COBALT on a packet that is about to leave.
+/// Verdict of COBALT on a packet at departure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Pass,
@@ -40,7 +40,7 @@ pub(crate) enum Verdict {
     Drop,
 }
 
-/// One queue's state.
+/// State of one queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cobalt {
     count: u32,
@@ -48,12 +48,12 @@ pub(crate) struct Cobalt {
     blue_timer: Time,
     p_drop: u32,
     dropping: bool,
-    /// Zero at first, so that a queue which stands for the first time is signalled at once, not after an interval.
+    /// Initially zero, so that the first standing queue is signalled at once and not after an interval.
     rec_inv_sqrt: u32,
 }
 
 impl Cobalt {
-    /// The queue lost a packet because all of them together were full.
+    /// Record that the queue lost a packet because the memory limit of all queues was exceeded.
     pub(crate) fn overflowed(&mut self, now: Time, params: &CobaltParams) {
         if now - self.blue_timer > params.target {
             self.p_drop = self.p_drop.saturating_add(UP);
@@ -64,7 +64,7 @@ impl Cobalt {
         self.count = self.count.max(1);
     }
 
-    /// Note that the queue was empty at its turn.
+    /// Record that the queue was empty at its turn.
     pub(crate) fn found_empty(&mut self, now: Time, params: &CobaltParams) {
         if self.p_drop > 0 && now - self.blue_timer > params.target {
             self.p_drop = self.p_drop.saturating_sub(DOWN);
@@ -77,12 +77,12 @@ impl Cobalt {
         }
     }
 
-    /// Whether the state is that of a new queue again.
+    /// Whether the state equals that of a new queue.
     pub(crate) fn is_at_rest(&self, now: Time) -> bool {
         self.p_drop == 0 && self.count == 0 && now >= self.drop_next
     }
 
-    /// Verdict on a packet that waited for `sojourn`.
+    /// Verdict on a packet with this sojourn time.
     pub(crate) fn judge(
         &mut self,
         now: Time,
@@ -130,7 +130,7 @@ impl Cobalt {
         verdict
     }
 
-    /// CoDel's law: the next signal comes interval / sqrt(count) after the due time of the last.
+    /// Apply CoDel's control law: the next signal is due interval / sqrt(count) after the last due time.
     fn signal_after(&mut self, count: u32, params: &CobaltParams) {
         self.rec_inv_sqrt = match count {
             0..16 => INVERSE_ROOTS[count as usize],
@@ -143,13 +143,13 @@ impl Cobalt {
         self.drop_next += self.step(params);
     }
 
-    /// interval / sqrt(count); the interval counts with 32 bits.
+    /// Return interval / sqrt(count). The interval is truncated to 32 bits, as in Linux.
     fn step(&self, params: &CobaltParams) -> Span {
         Span((params.interval.0 as u32 as u64 * self.rec_inv_sqrt as u64) >> 32)
     }
 }
 
-/// 1 / sqrt(n) in 2^-32; with Linux's own last digit if that is not the rounded one.
+/// 1 / sqrt(n) in 2^-32, with Linux's last digit if it differs from the rounded one.
 const INVERSE_ROOTS: [u32; 16] = [
     u32::MAX,
     u32::MAX,
@@ -194,16 +194,16 @@ mod tests {
         assert_eq!((slow.target, slow.interval), (Span::from_us(18_168), Span::from_us(113_168)));
     }
 
-    /// In a standing queue signals come at once, then at shrinking intervals as in CoDel.
+    /// In a standing queue the first signal is immediate; the others follow at shrinking intervals, as in CoDel.
     #[test]
     fn it_signals_as_codel_does() {
         let mut cobalt = Cobalt::default();
-        assert_eq!(judge(&mut cobalt, 999, 1), Verdict::Pass); // a queue begins short
+        assert_eq!(judge(&mut cobalt, 999, 1), Verdict::Pass); // a queue starts short
         let drops: Vec<u64> =
             (1000..2000).filter(|&ms| judge(&mut cobalt, ms, 20) == Verdict::Drop).collect();
         let gaps: Vec<u64> = drops.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(drops[0], 1001);
-        // 100 / sqrt(2), 100 / sqrt(3), ... to the next ms
+        // 100 / sqrt(2), 100 / sqrt(3), ... ms, to within 1 ms
         for (gap, n) in gaps.iter().zip(2..) {
             assert!(gap.abs_diff((100.0 / f64::sqrt(n as f64)) as u64) <= 1, "{gaps:?}");
         }
@@ -234,7 +234,7 @@ mod tests {
         let (mut cobalt, params) = (Cobalt::default(), CobaltParams::new(RTT, Span::ZERO));
         for i in 1..=10 {
             cobalt.overflowed(Time(i * 10 * MS), &params);
-            cobalt.overflowed(Time(i * 10 * MS + MS), &params); // too soon
+            cobalt.overflowed(Time(i * 10 * MS + MS), &params); // too soon after the last change
         }
         assert_eq!(cobalt.p_drop, 10 * UP);
         let mut stream = Stream::new(1, "test");

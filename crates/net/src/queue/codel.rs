@@ -1,26 +1,27 @@
 //! CoDel: keeps the standing delay of a queue low by dropping (or marking) at departure while the sojourn time has
 //! been above `target` for `interval`, at intervals that shrink with the square root of the number of drops.
 //!
-//! Source: RFC 8289 (Nichols, Jacobson, McGregor, Iyengar 2018), §5 for the pseudo-code, whose names are used here; Linux 7.3
-//! `include/net/codel_impl.h` for its arithmetic.
+//! Source: RFC 8289 (Nichols, Jacobson, McGregor, Iyengar 2018), §5 for the pseudo-code and its names; Linux 7.3
+//! `include/net/codel_impl.h` for the arithmetic.
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `first_above_time` | when the sojourn time will have been above `target` for `interval`; zero = it is not above |
-//! | `drop_next` | when the next packet is to be dropped, in the dropping state |
-//! | `count`, `lastcount` | packets dropped since the dropping state was entered; its value at the last entry |
-//! | `dropping` | in the dropping state |
-//! | `mtu` | bytes of a full frame: with no more than that waiting, nothing is dropped |
-//! | `rec_inv_sqrt` | 1 / sqrt(count) in 2^-16, as Newton's steps have it |
+//! | `first_above_time` | time at which the sojourn time will have been above `target` for `interval`; zero while it is below |
+//! | `drop_next` | time of the next drop in the dropping state |
+//! | `count`, `lastcount` | packets dropped since the dropping state was entered; value of `count` at the last entry |
+//! | `dropping` | whether the queue is in the dropping state |
+//! | `mtu` | bytes of the largest segment so far, at least a full Ethernet frame: nothing is dropped while no more bytes wait |
+//! | `rec_inv_sqrt` | 1 / sqrt(count) in 2^-16, approximated by Newton's steps |
 //!
-//! `ce_threshold` is Linux's, not the RFC's: a packet that leaves and waited longer is marked, whatever the state.
+//! `ce_threshold` is Linux's, not the RFC's: a packet that waited longer is marked at departure, whatever the state.
 //!
 //! Differs from the RFC, as Linux does:
-//! - Time is counted in units of 1,024 ns, and 1 / sqrt(count) by one step of Newton's method a drop, with 16 bits.
-//! - The backlog is compared with the frame's size, not with the largest packet so far, which may be a packet of several
-//!   segments (RFC 8289 §4.2 speaks of "one MTU").
-//! - With `ecn`, an ECN-capable packet is marked where another is dropped, and then sent: on entry nothing more is dequeued,
-//!   and in the dropping state the next drop is scheduled at once.
+//! - Time is counted in units of 1,024 ns, and 1 / sqrt(count) is updated by one step of Newton's method per drop,
+//! with 16 bits.
+//! - The backlog is compared with the largest segment so far, not with the largest packet, which may have several
+//! segments (RFC 8289 §4.2 says "one MTU").
+//! - With `ecn`, an ECN-capable packet is marked and sent instead of being dropped. On entry to the dropping state no
+//!   further packet is dequeued; within it, the next drop is scheduled at once.
 
 use std::collections::VecDeque;
 
@@ -51,7 +52,7 @@ table! {
 }
 
 impl CodelParams {
-    /// Linux `sch_codel`.
+    /// Return Linux `sch_codel` with these parameters.
     pub(crate) fn qdisc(&self) -> Qdisc {
         Qdisc::new("codel")
             .row(2, self.limit.unwrap_or(ENOUGH), "limit {}")
@@ -62,7 +63,7 @@ impl CodelParams {
     }
 }
 
-/// CoDel's target is at most its interval.
+/// Check that CoDel's target is at most its interval.
 pub(super) fn target_within_interval(target: Span, interval: Span, rules: &mut Rules) {
     if target <= interval {
         return;
@@ -75,7 +76,7 @@ pub(super) fn target_within_interval(target: Span, interval: Span, rules: &mut R
     rules.refuse("target", format_args!("at most the interval of {interval}"));
 }
 
-/// RFC 8289 §4.4, for CoDel and for disciplines that contain CoDel.
+/// Defaults of RFC 8289 §4.4, for CoDel and for disciplines that contain CoDel.
 pub(crate) const TARGET: Span = Span::from_ms(5);
 pub(crate) const INTERVAL: Span = Span::from_ms(100);
 
@@ -85,7 +86,7 @@ const FRAME: u32 = 1514;
 /// Linux `CODEL_MAX_DROPS_PER_DEQUEUE`.
 const MAX_DROPS: u32 = 1000;
 
-/// Time in units of 1,024 ns (Linux `codel_time_t`; wide enough never to wrap).
+/// Return a time in units of 1,024 ns (Linux `codel_time_t`, but wide enough never to wrap).
 fn units(ns: u64) -> u64 {
     ns >> 10
 }
@@ -101,9 +102,9 @@ struct Held {
 pub(crate) struct Codel {
     limit: u32,
     params: CodelParams,
-    /// Packets that `ce_threshold` marks.
+    /// Packets that `ce_threshold` applies to.
     pub(super) marks_early: Classifier,
-    /// Like `drop_next`, in units of 1,024 ns.
+    /// In units of 1,024 ns, as is `drop_next`.
     first_above_time: u64,
     drop_next: u64,
     count: u32,
@@ -113,17 +114,17 @@ pub(crate) struct Codel {
     mtu: u32,
     queue: VecDeque<Held>,
     bytes: u64,
-    /// A packet of several segments counts as that many.
+    /// Number of waiting segments.
     packets: u32,
     head_drops: VecDeque<Dropped>,
     dropped: u64,
     marked: u64,
     max: u32,
-    /// Packets x ns of all that have left the queue.
+    /// Total wait of all packets that have left, in segments x ns.
     area: u128,
 }
 
-/// A packet taken from the queue, and whether its sojourn time allows to drop it.
+/// Packet taken from the queue, and whether its sojourn time permits a drop.
 struct DequeueResult {
     packet: Option<Held>,
     sojourn_time: Span,
@@ -154,7 +155,8 @@ impl Codel {
         }
     }
 
-    /// Append a packet; `must_wait` = the link is busy, so that it counts as waiting even at first. False if it is full.
+    /// Append a packet. `must_wait`: the link is busy, so even the first packet counts as waiting. Returns false if
+    /// the queue is full.
     pub(crate) fn enqueue(&mut self, now: Time, id: PacketId, load: Load, must_wait: bool) -> bool {
         if must_wait && self.len() >= self.limit {
             return false;
@@ -169,8 +171,8 @@ impl Codel {
         true
     }
 
-    /// Return the packet to transmit at `now`; packets dropped before it are returned by
-    /// [`Codel::take_head_drop`]. `beside` = bytes that wait in other queues of the same discipline.
+    /// Return the packet to transmit at `now`; packets dropped before it are returned by [`Codel::take_head_drop`].
+    /// `beside`: bytes that wait in other queues of the same discipline.
     pub(crate) fn dequeue(&mut self, pool: &mut Pool, now: Time, beside: u64) -> Option<Served> {
         let mut r = self.dodequeue(now, beside);
         let clock = units(now.0);
@@ -205,12 +207,12 @@ impl Codel {
                 r = self.dodequeue(now, beside);
             }
             self.dropping = true;
-            // Back soon after the last dropping state: start near the rate that controlled the queue then.
+            // If the last dropping state ended recently, start near the drop rate that controlled the queue then.
             let delta = self.count.wrapping_sub(self.lastcount);
             let soon = clock < self.drop_next + 16 * units(self.params.interval.0);
             if delta > 1 && soon {
                 self.count = delta;
-                self.newton_step(); // not exact at first: the next steps correct it
+                self.newton_step(); // inexact at first: later steps converge
             } else {
                 self.count = 1;
                 self.rec_inv_sqrt = u16::MAX;
@@ -223,13 +225,13 @@ impl Codel {
         Some(Served { id, load, waited: r.sojourn_time })
     }
 
-    /// Return a packet dropped at departure and not yet reported, oldest first.
+    /// Return the oldest packet dropped at departure that has not been reported yet.
     #[inline]
     pub(crate) fn take_head_drop(&mut self) -> Option<Dropped> {
         self.head_drops.pop_front()
     }
 
-    /// Whether a packet dropped at the head waits to be taken.
+    /// Whether dropped packets have not been reported yet.
     #[inline]
     pub(crate) fn has_head_drops(&self) -> bool {
         !self.head_drops.is_empty()
@@ -240,40 +242,41 @@ impl Codel {
         self.queue.front().map(|h| h.arrival)
     }
 
-    /// Packets that wait.
+    /// Number of waiting segments.
     pub(crate) fn len(&self) -> u32 {
         self.packets
     }
 
-    /// Restart the search for the maximum.
+    /// Restart the maximum at the current length.
     pub(crate) fn forget_max(&mut self) {
         self.max = self.len();
     }
 
-    /// Bytes that wait.
+    /// Bytes of the waiting packets.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Take the packet at the head out, to be dropped by the caller.
+    /// Remove the packet at the head, for the caller to drop.
     pub(crate) fn drop_head(&mut self, pool: &mut Pool, now: Time) -> Option<Packet> {
         let Held { arrival, load, id } = self.queue.pop_front()?;
         self.leaves(load, now - arrival);
         Some(pool.remove(id))
     }
 
-    /// Packets that the caller dropped from the head count as signals of this queue (Linux `fq_codel_drop`).
+    /// Count packets that the caller dropped from the head as signals of this queue (Linux `fq_codel_drop`).
     pub(crate) fn add_to_count(&mut self, dropped: u32) {
         self.count = self.count.wrapping_add(dropped);
     }
 
-    /// Packets x ns up to `now`: the integral of the number that waited.
+    /// Integral of the number of waiting segments up to `now`, in segments x ns.
     pub(crate) fn area(&self, now: Time) -> u128 {
         let so_far = |h: &Held| now.since(h.arrival).0 as u128 * h.load.segments() as u128;
         self.area + self.queue.iter().map(so_far).sum::<u128>()
     }
 
-    /// Integral over time up to `now`, most at a time, dropped, marked.
+    /// Return the integral of the number of waiting segments up to `now` (segments x ns), its maximum, and the
+    /// segments dropped and marked.
     pub(crate) fn figures(&self, now: Time) -> (u128, u32, u64, u64) {
         (self.area(now), self.max, self.dropped, self.marked)
     }
@@ -310,7 +313,8 @@ impl Codel {
         t + ((units(self.params.interval.0) * self.rec_inv_sqrt as u64) >> 16).max(1)
     }
 
-    /// One step of Newton's method towards 1 / sqrt(count): x/2 (3 - count x^2), in 32 bits, of which 16 are kept.
+    /// Make one step of Newton's method towards 1 / sqrt(count): x/2 (3 - count x^2), in 32 bits, of which 16 are
+    /// kept.
     fn newton_step(&mut self) {
         let x = (self.rec_inv_sqrt as u64) << 16;
         let rest = (3u64 << 32).wrapping_sub((self.count as u64).wrapping_mul((x * x) >> 32));
@@ -324,7 +328,7 @@ impl Codel {
         }
     }
 
-    /// Apply `ce_threshold`; the packet waited for this many units.
+    /// Apply `ce_threshold` to a packet that waited for this many units of 1,024 ns.
     #[inline]
     fn mark_early(&mut self, pool: &mut Pool, id: PacketId, waited: u64) {
         if self.params.ce_threshold.is_some_and(|threshold| waited > units(threshold.0)) {
@@ -336,7 +340,7 @@ impl Codel {
         }
     }
 
-    /// Mark instead of dropping, if that is possible.
+    /// Mark the packet instead of dropping it, if possible. Returns whether it was marked.
     fn mark(&mut self, pool: &mut Pool, r: &DequeueResult) -> bool {
         let Some(held) = r.packet.filter(|held| self.params.ecn && ecn_capable(&pool[held.id])) else {
             return false;
@@ -358,8 +362,8 @@ mod tests {
         CodelParams { limit: None, target: TARGET, interval: INTERVAL, ecn, ce_threshold: None }
     }
 
-    /// Times of drops or marks in a queue that never empties, whose packets have all waited for 50 ms when
-    /// they are dequeued, one each ms.
+    /// Times of drops or marks in a queue that never empties. One packet is dequeued per ms, and all have waited for
+    /// 50 ms.
     fn schedule(ecn: bool, duration_ms: u64) -> Vec<u64> {
         let mut codel = Pooled::new(Codel::new(params(ecn)));
         let packet =
@@ -381,8 +385,9 @@ mod tests {
 
     #[test]
     fn drops_follow_the_control_law() {
-        // Above target from 5 ms on (the oldest packets came at 0), ok to drop 100 ms later; then 100 / sqrt(1), 100 / sqrt(2), ...
-        // ms apart, as far as Newton's steps go: the first is 50 for 70.7. Worked out with Python's integers.
+        // The sojourn time is above target from 5 ms on (the oldest packets arrived at 0), and drops may begin 100 ms
+        // later. They are 100 / sqrt(1), 100 / sqrt(2), ... ms apart, within the accuracy of Newton's steps: the
+        // first is 50 instead of 70.7. Computed with Python's integers.
         let expected = [
             105, 205, 255, 312, 361, 405, 445, 483, 518, 551, 582, 612, 641, 669, 696, 721, 746, 771, 794,
             817, 839, 861, 882, 903, 924, 944, 963, 983,
@@ -394,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    /// Newton's steps as Linux makes them from 0xffff on, worked out by hand in Python's integers: counts 1 to 6 and 1,000.
+    /// Linux's Newton steps from 0xffff on, computed with Python's integers, for counts 2 to 6 and 1,000.
     fn newton_steps_are_linuxs() {
         let mut codel = Codel::new(params(false));
         codel.count = 1;
@@ -428,7 +433,7 @@ mod tests {
         let mut codel = Pooled::new(Codel::new(params(false)));
         let packet = Packet { bytes: 1514, ..Packet::default() };
         for t in 0..2000 {
-            // One packet behind the departing one: no more than a frame waits, whatever the sojourn time.
+            // One packet waits behind the departing one: no more than a frame, whatever the sojourn time.
             while codel.len() < 2 {
                 codel.enqueue(Time(t * MS), packet, true);
             }
@@ -461,10 +466,11 @@ mod tests {
         assert!(codel.dropping);
         assert_eq!((codel.count, codel.lastcount), (8, 8));
         let step = (codel.drop_next - units(601 * MS)) as f64 * 1.024e-3;
-        assert!((step - 100.0 / 8f64.sqrt()).abs() < 0.4, "{step}"); // near 100 ms / sqrt(8): one step of Newton from 1/3
+        assert!((step - 100.0 / 8f64.sqrt()).abs() < 0.4, "{step}"); // near 100 ms / sqrt(8): one Newton step from 1/3
     }
 
-    /// 1 ms, and waits of 0.9, 1.0 and 1.1 ms: only the third is marked, whatever CoDel's own marking is.
+    /// With a threshold of 1 ms and waits of 0.9, 1.0 and 1.1 ms, only the third packet is marked, whether or not
+    /// CoDel marks.
     #[test]
     fn ce_threshold_marks_what_waited_longer() {
         let marks = |of: Classifier, ecn: Ecn| {

@@ -1,6 +1,6 @@
-//! Drop-tail: first in, first out, and a packet that would exceed the limit is dropped. As a Linux pfifo or bfifo
-//! under a shaper: the limit counts what waits, and one more packet is in transmission (measured on the kernel: of
-//! 2000 packets offered in zero time a limit of N lets exactly N + 1 pass).
+//! Drop-tail: first in, first out, and a packet that would exceed the limit is dropped. As with a Linux pfifo or
+//! bfifo under a shaper, the limit counts the waiting packets, and one more is in transmission (measured on the
+//! kernel: of 2000 packets offered in zero time, a limit of N lets exactly N + 1 pass).
 
 use ackclock_core::packet::Load;
 use ackclock_core::schema::{Limit, Takes};
@@ -18,7 +18,7 @@ table! {
 }
 
 impl DropTailParams {
-    /// Linux `pfifo` or `bfifo`.
+    /// Return Linux `pfifo` or `bfifo` with this limit.
     pub(crate) fn qdisc(&self) -> Qdisc {
         let (kind, most) = match self.limit {
             None => ("pfifo", ENOUGH),
@@ -32,10 +32,10 @@ impl DropTailParams {
 #[derive(Clone)]
 pub(crate) struct DropTail {
     limit_packets: u32,
-    /// A packet of several segments counts once.
+    /// Whether a packet of several segments counts once.
     whole: bool,
-    /// Up to this many bytes there is room for as many segments as waited before: the limit in bytes, or 0 if
-    /// packets are counted whole.
+    /// Limit in bytes, or 0 if packets are counted whole. Up to this many bytes, a packet fits without a further
+    /// check if the queue stays within its longest so far.
     easy_bytes: u64,
 }
 
@@ -49,15 +49,15 @@ impl DropTail {
         DropTail { limit_packets, whole: false, easy_bytes: limit_bytes }
     }
 
-    /// Whether the limit counts packets, regardless of their segments, as Linux's disciplines do.
+    /// Let the limit count a packet of several segments once, as Linux's disciplines do.
     pub(crate) fn count_packets(&mut self) {
         if self.limit_packets < u32::MAX {
             (self.whole, self.easy_bytes) = (true, 0);
         }
     }
 
-    /// Whether there is room behind `backlog` for a packet that arrives while the link is busy. Packets whose transmission has
-    /// started are forgotten only if the first answer is no.
+    /// Whether the queue has room for a packet that arrives while the link is busy. Packets whose transmission has
+    /// started are removed from `backlog` only if the first answer is no.
     #[inline]
     pub(crate) fn has_room(&self, now: Time, load: Load, backlog: &mut Backlog) -> bool {
         if self.has_room_at_sight(load, backlog) {
@@ -72,7 +72,7 @@ impl DropTail {
         waiting <= self.limit_packets
     }
 
-    /// Whether there is room without a further check: for no more segments than ever waited.
+    /// Whether the packet surely fits: the queue stays within its longest so far.
     #[inline]
     pub(crate) fn has_room_at_sight(&self, load: Load, backlog: &Backlog) -> bool {
         backlog.held_before(load.segments()) && backlog.bytes() + load.bytes() as u64 <= self.easy_bytes
@@ -118,7 +118,7 @@ mod tests {
             ..LinkConfig::new("l", Rate(8_000_000_000), Span::ZERO)
         };
         let mut link = SoleLink::new(&config, 1);
-        let packet = Packet { bytes: 100, ..Packet::default() }; // 100 ns
+        let packet = Packet { bytes: 100, ..Packet::default() }; // 100 ns each
         assert_eq!(link.offer(Time(0), packet), Ok(()));
         assert_eq!(link.offer(Time(0), packet), Ok(()));
         assert_eq!(link.offer(Time(99), packet), Err(Refused::QueueFull));

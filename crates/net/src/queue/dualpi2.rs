@@ -1,19 +1,21 @@
 //! DualPI2: two queues, one for scalable controls (L) and one for all others (C), under one PI controller that couples
 //! them, so that a flow of either kind gets about the same share of the link while L's delay stays near a millisecond.
 //!
-//! Source: RFC 9332 (De Schepper, Briscoe, White 2023), in the form of Linux's `sch_dualpi2`, whose integers are used here.
+//! Source: RFC 9332 (De Schepper, Briscoe, White 2023), in the form of Linux's `sch_dualpi2`, including its integer
+//! arithmetic.
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `p` | the base probability p', of 2^32 - 1: C meets p'^2, L meets `coupling` times p' |
-//! | `last_qdelay` | age of the older head at the last update |
-//! | `credit` | bytes that C may send before L's turn is over: above zero it is C's turn |
+//! | `p` | base probability p', in 1 / (2^32 - 1): C uses p'^2, L uses `coupling` times p' |
+//! | `last_qdelay` | wait of the older head packet at the last update |
+//! | `credit` | balance of the weighted round robin, in bytes x percent: C is served while it is above zero |
 //!
-//! Everything but a full queue is decided at departure, from ages: how long the packets at the heads have waited. Updates
-//! fall on multiples of `update` since the start of the run, and are made up for at the next call: between calls nothing else
-//! changes. Where an update and a call share a nanosecond, the update comes first.
+//! Except for a full queue, all decisions are made at departure, from the time that the head packets have waited.
+//! Updates are due at multiples of `update` since the start of the run. They are computed at the next call, since
+//! nothing else changes between calls. An update due in the same nanosecond as a call precedes it.
 //!
-//! Differs: no limit of memory, no filters, and no splitting of packets of several segments: one is decided about as a whole.
+//! Differs: no memory limit, no filters, and no splitting of packets of several segments, which are marked or dropped
+//! whole.
 //!
 //! Length: two queues and the controller that couples them are one mechanism.
 
@@ -26,12 +28,12 @@ use ackclock_core::{choice, table, Packet, Span, Stream, Time};
 use super::{ecn_capable, Classifier, Dropped, Refused};
 use crate::qdisc::{general, refused, us, Qdisc, ENOUGH};
 
-/// Behaviour where the coupled probability passes 1.
+/// Behaviour while the coupled probability is above 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Overload {
-    /// L loses packets as C does, and every packet that is left is marked.
+    /// L drops packets as C does, and marks all others.
     Drop,
-    /// Every packet of L is marked; the queues fill up to their limit.
+    /// L marks every packet, and the queues may fill up to their limit.
     Overflow,
 }
 
@@ -70,7 +72,7 @@ table! {
 }
 
 impl DualPi2Params {
-    /// Linux `sch_dualpi2`; its gains are multiples of 1/256.
+    /// Return Linux `sch_dualpi2`, whose gains are multiples of 1/256.
     pub(crate) fn qdisc(&self) -> Result<Qdisc, Refusal> {
         let gain = |key, value: f64| match (value * 256.0 + 0.5) as u32 {
             0 => {
@@ -104,7 +106,7 @@ impl DualPi2Params {
 #[derive(Clone)]
 struct Held {
     arrival: Time,
-    /// The step applies to it.
+    /// Whether the step applies to the packet.
     stepped: bool,
     packet: Packet,
 }
@@ -121,7 +123,7 @@ pub(crate) struct DualPi2 {
     pi: Pi,
     /// Time of the next update.
     due: Time,
-    /// Bytes that C may send for one of L, and vice versa, of a hundred.
+    /// Shares of C and L while both have packets, percent.
     weights: [i64; 2],
     credit: i64,
     queues: [VecDeque<Held>; 2],
@@ -131,7 +133,7 @@ pub(crate) struct DualPi2 {
     drops: VecDeque<Dropped>,
     dropped: u64,
     marked: u64,
-    /// Packets x ns of all that have left.
+    /// Total wait of all packets that have left, in segments x ns.
     area: u128,
 }
 
@@ -157,7 +159,8 @@ impl DualPi2 {
         }
     }
 
-    /// Append a packet to its queue; `must_wait` = the link is busy. False if both together are full.
+    /// Append a packet to its queue. `must_wait`: the link is busy. Returns false if the two queues together are
+    /// full.
     pub(crate) fn enqueue(&mut self, now: Time, packet: Packet, must_wait: bool) -> bool {
         self.catch_up(now);
         if must_wait && self.params.limit.is_some_and(|limit| self.packets >= limit) {
@@ -173,8 +176,8 @@ impl DualPi2 {
         true
     }
 
-    /// Return the packet to transmit at `now`, and its waiting time; packets dropped before it are returned
-    /// by [`DualPi2::take_head_drop`].
+    /// Return the packet to transmit at `now`, and its wait; packets dropped before it are returned by
+    /// [`DualPi2::take_head_drop`].
     pub(crate) fn dequeue(&mut self, now: Time) -> Option<(Packet, Span)> {
         self.catch_up(now);
         loop {
@@ -214,7 +217,7 @@ impl DualPi2 {
         }
     }
 
-    /// Verdict of the coupled probability on a packet.
+    /// Draw the verdict of the coupled probability on a packet.
     fn verdict(&mut self, queue: usize, packet: &Packet) -> Verdict {
         let coupled = self.pi.p as u64 * self.params.coupling as u64;
         let overload = coupled > ONE;
@@ -227,7 +230,7 @@ impl DualPi2 {
         match (hit, drops || !ecn_capable(packet)) {
             (true, true) => Verdict::Drop,
             (true, false) => Verdict::Mark,
-            (false, _) if queue == L && overload && ecn_capable(packet) => Verdict::Mark, // the survivors of an overload
+            (false, _) if queue == L && overload && ecn_capable(packet) => Verdict::Mark, // survivors of an overload
             (false, _) => Verdict::Pass,
         }
     }
@@ -243,7 +246,7 @@ impl DualPi2 {
         }
     }
 
-    /// The updates that were due up to `now`.
+    /// Compute the updates that are due up to `now`.
     fn catch_up(&mut self, now: Time) {
         while self.due <= now {
             let qdelay = self.head_arrival().map_or(Span::ZERO, |head| self.due.since(head));
@@ -255,33 +258,34 @@ impl DualPi2 {
         }
     }
 
-    /// Arrival time of the older packet at the two heads; `None` if both queues are empty.
+    /// Arrival time of the older of the two head packets; `None` if both queues are empty.
     pub(crate) fn head_arrival(&self) -> Option<Time> {
         self.queues.iter().filter_map(|queue| queue.front()).map(|head| head.arrival).min()
     }
 
-    /// Return a dropped packet not yet reported, oldest first.
+    /// Return the oldest dropped packet that has not been reported yet.
     pub(crate) fn take_head_drop(&mut self) -> Option<Dropped> {
         self.drops.pop_front()
     }
 
-    /// Whether a packet dropped at the head waits to be taken.
+    /// Whether dropped packets have not been reported yet.
     #[inline]
     pub(crate) fn has_head_drops(&self) -> bool {
         !self.drops.is_empty()
     }
 
-    /// Packets that wait.
+    /// Number of waiting segments.
     pub(crate) fn len(&self) -> u32 {
         self.packets
     }
 
-    /// Restart the search for the maximum.
+    /// Restart the maximum at the current length.
     pub(crate) fn forget_max(&mut self) {
         self.max = self.packets;
     }
 
-    /// Integral of the packets that wait over time up to `now`, most at a time, dropped, marked.
+    /// Return the integral of the number of waiting segments up to `now` (segments x ns), its maximum, and the
+    /// segments dropped and marked.
     pub(crate) fn figures(&self, now: Time) -> (u128, u32, u64, u64) {
         let so_far = |h: &Held| now.since(h.arrival).0 as u128 * h.packet.segments() as u128;
         let area = self.area + self.queues.iter().flatten().map(so_far).sum::<u128>();
@@ -296,13 +300,13 @@ enum Verdict {
     Drop,
 }
 
-/// The controller: from delays to the base probability.
+/// PI controller: computes the base probability from delays.
 #[derive(Clone)]
 struct Pi {
     p: u32,
     last_qdelay: Span,
     target: Span,
-    /// Change for each nanosecond, of 2^32 - 1 and times 64.
+    /// Gains: change of `p` per nanosecond of delay, times 64.
     alpha: i128,
     beta: i128,
     most: u32,
@@ -324,11 +328,11 @@ impl Pi {
         }
     }
 
-    /// Make one update. True if the next one changes nothing, unless a packet arrives.
+    /// Make one update. Returns true if further updates change nothing until a packet arrives.
     fn update(&mut self, qdelay: Span) -> bool {
         let ahead = |of: Span| qdelay.0 as i128 - of.0 as i128;
         let change = ahead(self.target) * self.alpha + ahead(self.last_qdelay) * self.beta;
-        // halves of a step are cut off on both sides of zero
+        // fractions are cut off towards zero, for both signs
         let moved = self.p as i128 + change.signum() * (change.abs() >> 6);
         let idle = qdelay == Span::ZERO && self.last_qdelay == Span::ZERO;
         self.last_qdelay = qdelay;
@@ -337,9 +341,9 @@ impl Pi {
     }
 }
 
-/// A probability of 1.
+/// Probability of 1.
 const ONE: u64 = u32::MAX as u64;
-/// Largest frame of an Ethernet with its header, bytes.
+/// Bytes of the largest Ethernet frame with its header.
 const MTU: i64 = 1514;
 
 #[cfg(test)]
@@ -361,7 +365,7 @@ mod tests {
         Packet { conn, bytes: 1514, ecn, forward: true, ..Packet::default() }
     }
 
-    /// Linux's arithmetic by hand: alpha 41/256, beta 819/256, target 15 ms.
+    /// Linux's arithmetic, computed by hand: alpha 41/256, beta 819/256, target 15 ms.
     #[test]
     fn the_base_probability_follows_linux() {
         let mut pi = Pi::new(&params());
@@ -389,7 +393,8 @@ mod tests {
         assert_eq!(all.map(|ecn| queue.classify(&packet(0, ecn))), [C, L, L, L]);
     }
 
-    /// Nine of L, one of C, from the start: -80 MTU, +10 for each of L, -90 for each of C; at zero it is still L's turn.
+    /// Nine packets of L, then one of C, from the start: the credit begins at -80 MTU, rises by 10 per packet of L
+    /// and falls by 90 per packet of C. At zero L is still served.
     #[test]
     fn ten_percent_for_c() {
         let mut queue = dualpi2(params());
@@ -403,7 +408,7 @@ mod tests {
         assert_eq!(order, "LLLLLLLLLC".repeat(3));
     }
 
-    /// Number of drops and marks at a base probability, in this many trials.
+    /// Shares of packets dropped and marked at a base probability.
     fn met(params: DualPi2Params, p: f64, ecn: Ecn) -> (f64, f64) {
         let mut queue = dualpi2(params);
         queue.pi.p = (p * ONE as f64) as u32;
@@ -432,8 +437,8 @@ mod tests {
         near(met(DualPi2Params { overload: Overload::Overflow, ..params() }, 0.6, Ecn::Ect1), (0.0, 1.0));
     }
 
-    /// Run a link of 100 Mbit/s that gets `percent` of its rate for 20 s; returns drops and marks of arrivals
-    /// after 5 s, and p'.
+    /// Offer a link of 100 Mbit/s `percent` of its rate for 20 s. Returns the shares of arrivals dropped and marked
+    /// after 5 s, and the mean wait in s.
     fn offered(percent: u64, ecn: Ecn) -> (f64, f64, f64) {
         let queue = QueueConfig::DualPi2(params());
         let mut link =

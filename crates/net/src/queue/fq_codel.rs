@@ -1,18 +1,18 @@
-//! FQ-CoDel: a queue for each flow, served in turn by deficit round robin, each under CoDel; flows that have just begun,
-//! or come back after a pause, are served first.
+//! FQ-CoDel: one queue per flow, served by deficit round robin, each managed by CoDel. Flows that have just started,
+//! or resume after a pause, are served first.
 //!
-//! Source: RFC 8290 (Hoeiland-Joergensen, McKenney, Taht, Gettys, Dumazet 2018), §4, whose words are used here.
+//! Source: RFC 8290 (Hoeiland-Joergensen, McKenney, Taht, Gettys, Dumazet 2018), §4, also for the names.
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `credits` | bytes that a queue may still send in this round; not above zero = its round is over |
+//! | `credits` | bytes that a queue may still send in this round; zero or less ends its round |
 //! | `quantum` | bytes of credit for each round |
 //! | `new_queues`, `old_queues` | queues that have packets, in the order of service |
 //!
-//! A connection's packets share a queue, chosen by a hash of the connection's number, so that two connections meet in one
-//! queue as they do in a router. Differs from the RFC, as Linux 7.3 `sch_fq_codel.c` does: beyond the limit half of the fattest queue,
-//! at most 64 packets, is dropped from its head, and its CoDel counts them; CoDel leaves a queue alone while all queues together
-//! hold no more than one frame.
+//! A connection's packets share a queue, chosen by a hash of the connection's number, so that two connections may
+//! collide in one queue as in a router. Differs from the RFC, as Linux 7.3 `sch_fq_codel.c` does: beyond the limit,
+//! half of the longest queue, at most 64 packets, is dropped from its head, and its CoDel counts these drops. CoDel
+//! drops nothing while all queues together contain no more than one frame.
 
 use std::collections::VecDeque;
 
@@ -53,7 +53,7 @@ table! {
 }
 
 impl FqCodelParams {
-    /// Linux `sch_fq_codel`.
+    /// Return Linux `sch_fq_codel` with these parameters.
     pub(crate) fn qdisc(&self) -> Qdisc {
         let made = Qdisc::new("fq_codel")
             .row(2, self.limit.unwrap_or(ENOUGH), "limit {}")
@@ -79,7 +79,7 @@ pub(crate) struct FqCodel {
     packets: u32,
     bytes: u64,
     max: u32,
-    /// Start of the wait of the packets of which some still waits.
+    /// Time since which packets have waited without a break.
     since: Time,
     head_drops: VecDeque<Dropped>,
     overflows: u64,
@@ -116,7 +116,8 @@ impl FqCodel {
         }
     }
 
-    /// Append a packet to its queue; `must_wait` = the link is busy. Beyond the limit the fattest queue loses its head.
+    /// Append a packet to its queue. `must_wait`: the link is busy. Beyond the limit, the longest queue drops packets
+    /// at its head.
     pub(crate) fn enqueue(
         &mut self,
         pool: &mut Pool,
@@ -146,7 +147,7 @@ impl FqCodel {
         true
     }
 
-    /// The packet to transmit at `now`.
+    /// Return the packet to transmit at `now`.
     pub(crate) fn dequeue(&mut self, pool: &mut Pool, now: Time) -> Option<Served> {
         loop {
             let from_new = !self.new_queues.is_empty();
@@ -158,7 +159,7 @@ impl FqCodel {
                 if from_new || list.len() > 1 {
                     list.pop_front();
                     self.old_queues.push_back(at);
-                } // otherwise the queue is its own successor
+                } // the only old queue stays in place
                 continue;
             }
             let beside = self.bytes - sub.codel.bytes();
@@ -174,7 +175,7 @@ impl FqCodel {
                     sub.credits -= served.load.bytes() as i64;
                     return Some(served);
                 }
-                // A new queue that is empty goes behind the old ones once, so that it cannot stay new (§4.2).
+                // An empty new queue moves to the end of the old ones once, so that it cannot stay new (§4.2).
                 None if from_new => {
                     self.new_queues.pop_front();
                     self.old_queues.push_back(at);
@@ -191,13 +192,13 @@ impl FqCodel {
         self.head_drops.pop_front()
     }
 
-    /// Whether a packet dropped at the head waits to be taken.
+    /// Whether dropped packets have not been reported yet.
     #[inline]
     pub(crate) fn has_head_drops(&self) -> bool {
         !self.head_drops.is_empty()
     }
 
-    /// A time at or after which a packet can leave, if there is one.
+    /// Time at or after which the next packet can be sent; `None` if all queues are empty.
     pub(crate) fn head_arrival(&self) -> Option<Time> {
         (self.packets > 0).then_some(self.since)
     }
@@ -210,7 +211,8 @@ impl FqCodel {
         self.max = self.packets;
     }
 
-    /// Integral over time up to `now`, most at a time, dropped, marked.
+    /// Return the integral of the number of waiting segments up to `now` (segments x ns), its maximum, and the
+    /// segments dropped and marked.
     pub(crate) fn figures(&self, now: Time) -> (u128, u32, u64, u64) {
         let mut sum = (0, self.max, self.overflows, 0);
         for (area, _, dropped, marked) in self.subs.iter().map(|sub| sub.codel.figures(now)) {
@@ -219,13 +221,14 @@ impl FqCodel {
         sum
     }
 
-    /// Number of the queue: Fibonacci hashing of the connection's number, reduced by multiplication.
+    /// Return the number of the packet's queue: Fibonacci hashing of the connection's number, reduced by
+    /// multiplication.
     fn classify(&self, packet: &Packet) -> u32 {
         let spread = (packet.conn as u64 ^ (packet.forward as u64) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (((spread >> 32) * self.params.queues as u64) >> 32) as u32
     }
 
-    /// Take over the drops of a queue's CoDel.
+    /// Collect the packets that a queue's CoDel has dropped.
     #[cold]
     fn collect(&mut self, at: u32) {
         while let Some(dropped) = self.subs[at as usize].codel.take_head_drop() {
@@ -234,7 +237,7 @@ impl FqCodel {
         }
     }
 
-    /// Linux `fq_codel_drop`.
+    /// Drop from the longest queue (Linux `fq_codel_drop`).
     #[cold]
     fn drop_from_the_fattest(&mut self, pool: &mut Pool, now: Time) {
         let active = self.new_queues.iter().chain(&self.old_queues);
@@ -256,7 +259,7 @@ impl FqCodel {
     }
 }
 
-/// Packets that one overflow drops at most (Linux `drop_batch_size`).
+/// Maximum number of packets that one overflow drops (Linux `drop_batch_size`).
 const BATCH: u32 = 64;
 
 #[cfg(test)]
@@ -301,8 +304,8 @@ mod tests {
     }
 
     proptest! {
-        /// Flows that always have packets share alike: none gets ahead of another by more than a quantum and a packet each way,
-        /// and each keeps its order.
+        /// Backlogged flows get equal shares: no flow is ahead of another by more than a quantum plus one packet of
+        /// each, and each flow keeps its order.
         #[test]
         fn shares_are_equal_whatever_the_sizes(
             sizes in prop::collection::vec(prop::collection::vec(40u32..9000, 60..61), 2..6),
@@ -341,7 +344,7 @@ mod tests {
         assert_eq!(order(&mut queue, 4), [1, 2, 1, 2]);
         queue.enqueue(Time(0), packet(3, 1514), true);
         queue.enqueue(Time(0), packet(3, 1514), true);
-        // 2 has just used up its round, so 1 and 3 come before it
+        // flow 2 has just used up its round, so flows 1 and 3 precede it
         assert_eq!(order(&mut queue, 5), [3, 1, 3, 2, 1]);
     }
 
@@ -356,7 +359,7 @@ mod tests {
         }
         let dropped: Vec<_> =
             std::iter::from_fn(|| queue.take_head_drop()).map(|(_, p, why)| (p.conn, why)).collect();
-        // the first packet above the limit drops half of the first flow's packets
+        // the first packet above the limit drops half of the packets of flow 1
         assert_eq!(dropped, [(1, Refused::QueueFull); 5]);
         assert_eq!((queue.len(), queue.max, queue.figures(Time(9)).2), (8, 10, 5));
     }

@@ -1,26 +1,27 @@
-//! Number of whole seconds of the run at which packets waited: the reading of a monitor that samples a queue
-//! once a second, without an event for each sample.
+//! Number of whole seconds of the run at which packets waited: the reading of a monitor that samples a queue once per
+//! second, without an event per sample.
 
 use ackclock_core::Time;
 
-/// Whole seconds at which something was the case.
+/// Counter of the whole seconds at which a state was true.
 #[derive(Clone, Debug)]
 pub(crate) struct Instants {
     counted: u64,
-    /// The first whole second that may still be counted, in seconds, and in ns.
+    /// First whole second that may still be counted, in seconds and in ns.
     next: u64,
     next_ns: u64,
 }
 
 impl Default for Instants {
-    /// The first sample is after one second.
+    /// Return an empty counter whose first sample is after one second.
     fn default() -> Instants {
         Instants { counted: 0, next: 1, next_ns: SECOND }
     }
 }
 
 impl Instants {
-    /// Record that the state holds from `from` up to, but not at, `to`. Calls come in order of `to`; they may overlap.
+    /// Record that the state is true from `from` up to, but not including, `to`. Calls must be in order of `to`;
+    /// their intervals may overlap.
     #[inline]
     pub(crate) fn cover(&mut self, from: Time, to: Time) {
         if self.lie_before(to) {
@@ -28,7 +29,7 @@ impl Instants {
         }
     }
 
-    /// Whether there may be uncounted ones before `to`.
+    /// Whether there may be uncounted seconds before `to`.
     #[inline]
     pub(crate) fn lie_before(&self, to: Time) -> bool {
         to.0 > self.next_ns
@@ -43,7 +44,8 @@ impl Instants {
         self.next_ns = self.next.saturating_mul(SECOND);
     }
 
-    /// Number of them up to and at `now`, if the state holds from `now` to the end of the covered time.
+    /// Number of seconds counted up to and including `now`, if the state is true from `now` to the end of the covered
+    /// time.
     pub(crate) fn up_to(&self, now: Time) -> u64 {
         self.counted - self.next.saturating_sub(now.0 / SECOND + 1)
     }
@@ -71,7 +73,7 @@ mod tests {
                 (1..=last).filter(|k| spans.iter().any(|&(a, b)| (a..b).contains(&(k * SECOND)))).count() as u64
             };
             prop_assert_eq!(instants.up_to(Time(to)), seen(to / SECOND));
-            // before the end: as far as it continues from there without a break
+            // before the end, where the state is true without a break from there on
             let tail = spans.iter().rev().scan(to, |until, &(a, b)| { let joins = b >= *until; *until = a; joins.then_some(a) }).last();
             if let Some(start) = tail.filter(|&t| t < to && t >= from) {
                 prop_assert_eq!(instants.up_to(Time(start)), seen(start / SECOND));

@@ -1,22 +1,24 @@
-//! RED as Linux has it (`sch_red`): in bytes, not gentle, with marks, `harddrop`, `nodrop` and a drop probability that adapts.
+//! RED of Linux (`sch_red`): counts bytes, without the gentle variant, with marks, `harddrop`, `nodrop` and an
+//! adaptive drop probability.
 //!
-//! Source: Linux 7.3 `net/sched/sch_red.c`, `include/net/red.h`; what `tc red` makes of its arguments. The adaptation is that
-//! of S. Floyd, R. Gummadi, S. Shenker, "Adaptive RED", 2001, without its choice of weight and thresholds.
+//! Source: Linux 7.3 `net/sched/sch_red.c`, `include/net/red.h`; conversion of arguments by `tc red`. The adaptation
+//! is that of S. Floyd, R. Gummadi, S. Shenker, "Adaptive RED", 2001, without its choice of weight and thresholds.
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `qavg` | mean of the bytes that wait before each arrival, with `wlog` fraction bits |
-//! | `wlog` | an arrival has the weight 2^-wlog |
-//! | `max_p` | drop probability at `max`, in 2^-32; moves every 504 ms if `adaptive` |
-//! | `r` | drawn once, uniform in [0, (max - min) / max_p): kept until the next signal |
-//! | `count` | packets since; a signal when count (qavg - min) reaches `r` |
+//! | `qavg` | mean of the bytes that wait at each arrival, with `wlog` fraction bits |
+//! | `wlog` | each arrival has the weight 2^-wlog |
+//! | `max_p` | drop probability at `max`, in 2^-32; adapted every 504 ms if `adaptive` |
+//! | `r` | drawn uniformly from [0, (max - min) / max_p) after each signal |
+//! | `count` | packets since the last signal; the next one follows when count (qavg - min) reaches `r` |
 //!
-//! Above `max` every packet gets a signal: a mark, if `ecn`, unless `harddrop`; otherwise a drop.
+//! Above `max` every packet is signalled: by a mark with `ecn` and without `harddrop`, otherwise by a drop.
 //!
-//! Linux adapts every HZ / 2 ticks. Its timer wheel has steps of 8 ms there, so with ticks of 1 ms a period is 504 ms.
+//! Linux adapts every HZ / 2 ticks. Its timer wheel has a granularity of 8 ms at that distance, so with ticks of 1 ms
+//! the period is 504 ms.
 //!
-//! Differs: what became of the clock of adaptation before the run is not known, so it starts with the run, as where `tc` sets
-//! RED up at that moment.
+//! Differs: the phase of the adaptation timer before the run is unknown, so the timer starts with the run, as if `tc`
+//! installed RED at that moment.
 //!
 //! Length: the mechanism, its form in the kernel and in `tc`, and the search for its weight, which tests take apart.
 
@@ -75,7 +77,7 @@ pub(super) struct LinuxRedOptions {
 }
 
 impl LinuxRedOptions {
-    /// In the form of netlink and `tc`; `tc` derives the weight from a burst.
+    /// Return these options for netlink and `tc`. `tc` takes a burst, from which it derives the weight.
     pub fn qdisc(&self) -> Qdisc {
         let flags = self.ecn as u8 | (self.harddrop as u8) << 1 | (self.adaptive as u8) << 2;
         let mut parameters: Vec<u8> =
@@ -103,7 +105,7 @@ impl LinuxRedOptions {
 }
 
 impl LinuxRedParams {
-    /// Linux `sch_red`.
+    /// Return Linux `sch_red` with these parameters.
     pub(crate) fn qdisc(&self) -> Result<Qdisc, Refusal> {
         if let Some(rate) = self.bandwidth {
             return Err(refused("bandwidth", format_args!("{:?}", rate_in_words(rate.0))));
@@ -127,8 +129,8 @@ impl LinuxRedParams {
     }
 }
 
-/// The weight that `tc red` finds for a burst and a `min` of so many packets: the least w with
-/// burst + 1 - min <= (1 - (1 - 2^-w)^burst) 2^w.
+/// Return the weight that `tc red` computes for a burst and a `min` in packets: the smallest w with burst + 1 - min
+/// <= (1 - (1 - 2^-w)^burst) 2^w.
 fn tc_wlog(burst: u32, min: f64) -> Option<u8> {
     let room = burst as f64 + 1.0 - min;
     (1..32u8).find(|&w| {
@@ -137,7 +139,7 @@ fn tc_wlog(burst: u32, min: f64) -> Option<u8> {
     })
 }
 
-/// The burst for which `tc red` finds this weight, or the next greater one, beside a `min` of so many packets.
+/// Return the smallest burst for which `tc red` computes at least this weight, with a `min` in packets.
 fn tc_burst(wlog: u8, min: f64) -> u32 {
     const MOST: u32 = 100_000;
     let first = (libm::ceil(min) as u32).max(1);
@@ -145,7 +147,7 @@ fn tc_burst(wlog: u8, min: f64) -> u32 {
 }
 
 impl LinuxRedParams {
-    /// `min` and `max`, bytes.
+    /// `min` and `max` in bytes, with their defaults.
     pub fn band(&self) -> (u64, u64) {
         let max = self.max.unwrap_or(self.limit / 4);
         (self.min.unwrap_or(max / 3), max)
@@ -171,7 +173,7 @@ impl LinuxRedParams {
         }
     }
 
-    /// The weight that `tc` finds (`tc_wlog`).
+    /// Return the weight that `tc` computes; see `tc_wlog`.
     pub fn wlog(&self) -> Result<u8, Refusal> {
         let (min, max) = self.band();
         if min >= max || max > self.limit {
@@ -183,7 +185,7 @@ impl LinuxRedParams {
         }
         let (burst, least) = (self.burst(), min as f64 / self.avpkt as f64);
         let wlog = tc_wlog(burst, least).filter(|_| burst as f64 >= least);
-        // the kernel keeps the scaled thresholds in 32 bits
+        // the kernel stores the scaled thresholds in 32 bits
         wlog.filter(|&w| max << w < 1 << 31).ok_or_else(|| {
             let allowed = "a burst above min / avpkt, such that max times 2^wlog is below 2^31";
             Refusal::new(format!("burst {burst} with min {min} and avpkt {} bytes", self.avpkt), allowed)
@@ -208,9 +210,9 @@ pub(crate) struct LinuxRed {
     count: i64,
     r: u64,
     max_p: u32,
-    /// max_p / (max - min), at least 1: as first set rounded down, since an adaptation to the nearest.
+    /// max_p / (max - min), at least 1. Rounded down initially, to the nearest after an adaptation.
     per_byte: u64,
-    /// Time of the probability's next change.
+    /// Time of the next adaptation of `max_p`; NEVER without `adaptive`.
     adapts: Time,
     stream: Stream,
 }
@@ -266,7 +268,7 @@ impl LinuxRed {
         }
     }
 
-    /// Linux `red_action`.
+    /// Return the signal for an arrival (Linux `red_action`).
     fn signal(&mut self) -> Signal {
         if self.qavg < self.min << self.wlog {
             self.count = -1;
@@ -290,12 +292,12 @@ impl LinuxRed {
         Signal::Early
     }
 
-    /// Uniform in [0, (max - min) / max_p).
+    /// Draw uniformly from [0, (max - min) / max_p).
     fn draw(&mut self) -> u64 {
         (self.stream.next_u64() >> 32) / self.per_byte
     }
 
-    /// The probability moves at each of the times that have passed (Linux `red_adaptative_algo`).
+    /// Make the adaptations that are due up to `now` (Linux `red_adaptative_algo`).
     fn adapt(&mut self, now: Time, idle_since: Option<Time>) {
         while self.adapts <= now {
             let at = self.adapts;
@@ -308,7 +310,7 @@ impl LinuxRed {
             self.move_to(qavg);
             self.adapts = at + ADAPTS;
             if self.max_p == before && qavg == 0 {
-                // nothing will change until something arrives
+                // nothing changes until a packet arrives
                 let periods = (now - at).0 / ADAPTS.0;
                 self.adapts = at + Span(periods * ADAPTS.0) + ADAPTS;
             }
@@ -327,7 +329,7 @@ impl LinuxRed {
     }
 }
 
-/// Decay of the mean over an idle time: a table over the idle time, of shifts (`tc`: `tc_red_eval_idle_damping`).
+/// Decay of the mean over an idle time, as a table of shifts (`tc`: `tc_red_eval_idle_damping`).
 #[derive(Clone)]
 struct Damping {
     shifts: [u8; 256],
@@ -347,7 +349,7 @@ impl Damping {
         Damping { shifts, cell_log }
     }
 
-    /// Linux `red_calc_qavg_from_idle_time`.
+    /// Return the mean after an idle time (Linux `red_calc_qavg_from_idle_time`).
     fn after(&self, qavg: u64, idle: Span) -> u64 {
         let us = idle.as_us().min(255 << self.cell_log);
         match self.shifts[(us >> self.cell_log) as usize & 255] {
@@ -360,9 +362,10 @@ impl Damping {
     }
 }
 
-/// Linux HZ / 2 on a wheel of 8 ms: set anew at a multiple of 8 ms, it fires at the first one after 500 ms.
+/// Linux HZ / 2 on a timer wheel with a granularity of 8 ms: armed at a multiple of 8 ms, the timer expires at the
+/// first multiple after 500 ms.
 const ADAPTS: Span = Span::from_ms(504);
-/// Linux MAX_P_MIN (RED_ONE_PERCENT, to the nearest), MAX_P_MAX and the greatest MAX_P_ALPHA, in 2^-32.
+/// Linux MAX_P_MIN (RED_ONE_PERCENT, to the nearest), MAX_P_MAX and the maximum of MAX_P_ALPHA, in 2^-32.
 const LEAST_P: u32 = 42_949_673;
 const MOST_P: u32 = 50 * LEAST_P;
 const LARGEST_STEP: u32 = LEAST_P;
@@ -377,7 +380,7 @@ mod tests {
     use ackclock_core::packet::{Class, Load};
     use ackclock_core::Packet;
 
-    /// The sheet's vector: min 30000, max 90000, packets of 1000, a burst of 55.
+    /// The fact sheet's vector: min 30000, max 90000, packets of 1000 bytes, a burst of 55.
     fn parameters() -> LinuxRedParams {
         LinuxRedParams {
             limit: 400_000,
@@ -400,7 +403,7 @@ mod tests {
         LinuxRed::new(parameters, Stream::new(1, "test"))
     }
 
-    /// One packet meets `waiting` packets of 1000 bytes.
+    /// Offer one packet to a queue with `waiting` packets of 1000 bytes.
     fn admit(red: &mut LinuxRed, now: Time, waiting: u32, ecn: Ecn) -> Admission {
         let mut backlog = Backlog::default();
         backlog.expect(now, waiting);
@@ -432,7 +435,8 @@ mod tests {
         assert!(LinuxRedParams { nodrop: true, ..parameters() }.wlog().is_err());
     }
 
-    /// Vectors of the L4S sheet, section 5: per cent after each period with the mean above, below and in the band.
+    /// Vectors of the L4S fact sheet, section 5: percentages after each period with the mean above, below and inside
+    /// the band.
     #[test]
     fn the_probability_adapts_in_linux_steps() {
         let after = |qavg: u64, n: usize| -> Vec<f64> {
@@ -465,13 +469,13 @@ mod tests {
         assert_eq!(at(&[504, 900, 1008, 1511, 1512]), at(&[1700]));
         assert_ne!(at(&[504, 900, 1008, 1511]), at(&[1700]));
         let mut idle = red(|p| p.adaptive = true);
-        idle.adapt(Time(u64::MAX / 4), None); // ends, although 10^10 periods passed
+        idle.adapt(Time(u64::MAX / 4), None); // ends, although 10^10 periods have passed
         assert!(idle.max_p < LEAST_P);
     }
 
     #[test]
     fn signals_come_as_often_as_the_mean_asks() {
-        // u uniform, a signal at count >= u / p: intervals of 1 / (2 p) packets on average
+        // u is uniform, and a signal follows at count >= u / p: intervals average 1 / (2 p) packets
         let share = |avg: u64| {
             let mut red = red(|_| {});
             let n = 400_000;
@@ -513,8 +517,8 @@ mod tests {
         assert_eq!(red.qavg, 32_000);
         admit(&mut red, Time(1), 32, Ecn::NotEct);
         assert_eq!(red.qavg, 32_000 + 32_000 - 1000);
-        // 1000 bytes at 8 Mbit/s are 1 ms: m ms ought to leave (31/32)^m, that is e^(-m/31.5). `tc` fills a table of shifts
-        // with that exponent, so that 2^(-m/31.5) is left.
+        // 1000 bytes at 8 Mbit/s take 1 ms, so after m ms the mean should have decayed to (31/32)^m, or e^(-m/31.5).
+        // `tc` uses that exponent for a table of shifts, which gives 2^(-m/31.5).
         let damping = Damping::new(5, Span::from_ms(1));
         for (ms, left) in [(16, 1), (34, 1), (65, 2), (110, 3), (320, 10)] {
             assert_eq!(damping.after(1 << 20, Span::from_ms(ms)), 1 << (20 - left), "{ms} ms");

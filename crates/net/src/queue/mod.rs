@@ -1,8 +1,8 @@
-//! Queues: packets that a link refuses, marks or drops. One discipline, one file; a closed enum on the hot
-//! path.
+//! Queues: which packets a link refuses, marks or drops. One discipline, one file; a closed enum on the hot path.
 //!
 //! Disciplines that decide on arrival (drop-tail, netem-limit, RED) never hold a packet: its departure is computed
-//! when it arrives, and `backlog::Backlog` alone knows who still waits. CoDel decides at departure and holds them.
+//! when it arrives, and only `backlog::Backlog` counts the waiting packets. Disciplines that decide at departure
+//! (CoDel) hold their packets.
 
 pub(crate) mod backlog;
 mod cake;
@@ -71,17 +71,17 @@ impl QueueConfig {
     /// A drop-tail queue without limits.
     pub const UNLIMITED: QueueConfig = QueueConfig::drop_tail(None);
 
-    /// A drop-tail queue.
+    /// Return a drop-tail queue with this limit; `None` = no limit.
     pub const fn drop_tail(limit: Option<Limit>) -> QueueConfig {
         QueueConfig::DropTail(DropTailParams { limit })
     }
 
-    /// Return a drop-tail queue of this many packets.
+    /// Return a drop-tail queue with a limit in packets.
     pub const fn packets(limit: u32) -> QueueConfig {
         QueueConfig::drop_tail(Some(Limit::Packets(limit)))
     }
 
-    /// Maximum that waits; `None` = no limit.
+    /// Maximum length of the queue; `None` = no limit.
     pub fn limit(&self) -> Option<Limit> {
         match self {
             QueueConfig::DropTail(params) => params.limit,
@@ -98,7 +98,7 @@ impl QueueConfig {
         }
     }
 
-    /// Return the kernel's queueing discipline for it, on a link with this delay.
+    /// Return the matching queueing discipline of the kernel, on a link with this delay.
     pub fn qdisc(&self, delay: Span) -> Result<Qdisc, Refusal> {
         match self {
             QueueConfig::DropTail(params) => Ok(params.qdisc()),
@@ -115,7 +115,7 @@ impl QueueConfig {
         }
     }
 
-    /// Whether the queue holds its packets, because it may drop them later.
+    /// Whether the queue holds its packets because it may drop them later.
     pub fn holds(&self) -> bool {
         use QueueConfig::{Cake, Choke, Codel, DualPi2, FqCodel};
         matches!(self, Cake(_) | Choke(_) | Codel(_) | DualPi2(_) | FqCodel(_))
@@ -128,18 +128,18 @@ impl Default for QueueConfig {
     }
 }
 
-/// Why a packet was dropped at arrival.
+/// Reason for which a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// Dropped by the loss model.
+    /// The loss model dropped the packet.
     Loss,
-    /// The queue's limit is reached.
+    /// The queue was at its limit.
     QueueFull,
-    /// Dropped by the discipline, before its limit.
+    /// The discipline dropped the packet before its limit.
     Aqm,
 }
 
-/// A packet of the pool that leaves a queue which held it, and its waiting time.
+/// Packet in the pool that leaves a queue which held it, and its wait.
 #[derive(Clone, Copy)]
 pub(crate) struct Served {
     pub id: PacketId,
@@ -147,10 +147,10 @@ pub(crate) struct Served {
     pub waited: Span,
 }
 
-/// Time and reason of a held packet's drop.
+/// Time, packet and reason of the drop of a held packet.
 pub(crate) type Dropped = (Time, Packet, Refused);
 
-/// Decision of a discipline about a packet on arrival.
+/// Decision of a discipline on an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     Accept,
@@ -158,32 +158,32 @@ pub(crate) enum Admission {
     Refuse(Refused),
 }
 
-/// A packet at the entrance of the queue, and the state of the link that it meets.
+/// Packet that arrives at the queue, and the state of the link at that time.
 pub(crate) struct Arrival<'a> {
     pub now: Time,
     pub packet: &'a Packet,
     /// Transmission time of the packet.
     pub tx: Span,
-    /// The transmitter has work until then.
+    /// End of the transmitter's current work.
     pub busy_until: Time,
     /// Packets that wait at `now`.
     pub backlog: &'a Backlog,
-    /// Everything not yet taken from the far end, and the storage of its packets.
+    /// Packets not yet taken from the far end.
     pub wire: &'a Wire,
-    /// Number of those packets.
+    /// Number of packets in `wire`.
     pub on_wire: u32,
     pub pool: &'a Pool,
 }
 
 impl Arrival<'_> {
-    /// Whether the packet's transmission starts at once. One that ends at this very nanosecond has ended.
+    /// Whether the packet's transmission starts at once. A transmission that ends in the same nanosecond has ended.
     #[inline]
     pub(crate) fn finds_link_idle(&self) -> bool {
         self.busy_until <= self.now
     }
 }
 
-/// A queue at work.
+/// State of a queue.
 #[derive(Clone)]
 pub(crate) enum Queue {
     DropTail(DropTail),
@@ -199,7 +199,7 @@ pub(crate) enum Queue {
     Cake(Box<Cake>),
 }
 
-/// The first value for a queue that holds its packets, the second for all others.
+/// Evaluates to the first value for a queue that holds its packets, to the second for all others.
 macro_rules! held {
     ($self:ident, $queue:ident => $asked:expr, $otherwise:expr) => {
         match $self {
@@ -214,7 +214,7 @@ macro_rules! held {
 }
 
 impl Queue {
-    /// `stream` serves disciplines that decide at random.
+    /// Return an empty queue. `stream` is used by disciplines that decide at random.
     pub(crate) fn new(config: &QueueConfig, stream: impl FnOnce() -> Stream) -> Queue {
         match config.clone() {
             QueueConfig::DropTail(params) => Queue::DropTail(DropTail::new(&params)),
@@ -231,14 +231,14 @@ impl Queue {
         }
     }
 
-    /// Hosts of the flows: numbers of the sending and the receiving host.
+    /// Set the host numbers of each flow: sender, receiver.
     pub(crate) fn learn_hosts(&mut self, hosts: &[[u32; 2]]) {
         if let Queue::Cake(cake) = self {
             cake.learn_hosts(hosts);
         }
     }
 
-    /// Decide about an arrival. Drop-tail and CoDel have separate entry points.
+    /// Decide on an arrival. Drop-tail and queues that hold packets have other entry points.
     #[inline(never)]
     pub(crate) fn admit(&mut self, arrival: &Arrival) -> Admission {
         match self {
@@ -251,14 +251,14 @@ impl Queue {
         }
     }
 
-    /// Whether the queue holds its packets, and decides about them at departure as well.
+    /// Whether the queue holds its packets and also decides at departure.
     #[inline]
     pub(crate) fn holds(&self) -> bool {
         held!(self, _queue => true, false)
     }
 
-    /// [`Queue::admit`] for a queue that holds its packets: false if this one is refused, and remains the
-    /// caller's.
+    /// Form of [`Queue::admit`] for a queue that holds its packets. Returns false if the packet is refused, which
+    /// then still belongs to the caller.
     pub(crate) fn enqueue(
         &mut self,
         pool: &mut Pool,
@@ -276,12 +276,12 @@ impl Queue {
             _ => unreachable!("invariant: it holds packets"),
         };
         if accepted {
-            pool.release(id); // packets of such queues have copies
+            pool.release(id); // copied into the queue
         }
         accepted
     }
 
-    /// The packet to transmit at `now`.
+    /// Return the packet to transmit at `now`.
     pub(crate) fn dequeue(&mut self, pool: &mut Pool, now: Time) -> Option<Served> {
         let (packet, waited) = match self {
             Queue::Codel(queue) => return queue.dequeue(pool, now, 0),
@@ -294,46 +294,47 @@ impl Queue {
         Some(Served { id: pool.insert(&packet), load: packet.load(), waited })
     }
 
-    /// A time at or after which a held packet can leave.
+    /// Time at or after which a held packet can be sent; `None` if there is none.
     #[inline]
     pub(crate) fn head_arrival(&self) -> Option<Time> {
         held!(self, queue => queue.head_arrival(), None)
     }
 
-    /// Whether the queue has dropped a held packet that it has not reported yet.
+    /// Whether dropped packets have not been reported yet.
     #[inline]
     pub(crate) fn has_head_drops(&self) -> bool {
         held!(self, queue => queue.has_head_drops(), false)
     }
 
-    /// Return a held packet that was dropped, the time, and the reason.
+    /// Return the oldest drop that has not been reported yet: time, packet and reason.
     #[inline]
     pub(crate) fn take_head_drop(&mut self) -> Option<Dropped> {
         held!(self, queue => queue.take_head_drop(), None)
     }
 
-    /// Number of packets in the queue.
+    /// Number of segments in a queue that holds its packets; 0 for other queues.
     pub(crate) fn len(&self) -> u32 {
         held!(self, queue => queue.len(), 0)
     }
 
-    /// Restart the search for the maximum number of packets.
+    /// Restart the maximum number of packets at the current length.
     pub(crate) fn forget_max(&mut self) {
         held!(self, queue => queue.forget_max(), ())
     }
 
-    /// Counts of the held packets: their integral over time up to `now`, maximum at a time, dropped, marked.
+    /// Return figures on the held packets: the integral of their number over time up to `now` (segments x ns), its
+    /// maximum, and the segments dropped and marked.
     pub(crate) fn figures(&self, now: Time) -> (u128, u32, u64, u64) {
         held!(self, queue => queue.figures(now), (0, 0, 0, 0))
     }
 }
 
-/// Whether a mark can be set instead of dropping the packet (RFC 3168 §5).
+/// Whether the packet can be marked instead of dropped (RFC 3168 §5).
 pub(crate) fn ecn_capable(packet: &Packet) -> bool {
     packet.ecn != Ecn::NotEct
 }
 
-/// Packets that are considered to belong to a scalable control.
+/// Packets that are treated as those of a scalable control.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Classifier {
     /// ECT(1) and CE (RFC 9331 §5.1).
@@ -345,7 +346,7 @@ pub enum Classifier {
 choice! { Classifier: L4s "l4s", AnyEct "any-ect" }
 
 impl Classifier {
-    /// Whether a packet with this mark belongs to the L queue.
+    /// Whether a packet with this ECN field goes to the L queue.
     pub(crate) fn takes(self, ecn: Ecn) -> bool {
         match ecn {
             Ecn::NotEct => false,
@@ -355,7 +356,7 @@ impl Classifier {
     }
 }
 
-/// A queue that is tested without a link, and the packets in it.
+/// Queue under test without a link, and the pool with its packets.
 #[cfg(test)]
 pub(crate) struct Pooled<Q> {
     inner: Q,

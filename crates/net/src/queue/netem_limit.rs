@@ -1,10 +1,10 @@
-//! netem's limit: as in Linux sch_netem, the limit counts every packet that the element holds, those in the delay line
-//! included. An emulator that hands a "queue size" to netem therefore caps the throughput at limit x packet size / delay,
+//! netem's limit: as in Linux sch_netem, the limit counts every packet in the element, including those in the delay
+//! line. An emulator that hands a "queue size" to netem therefore caps the throughput at limit x packet size / delay,
 //! however fast the link is (the artefact in question for Mininet's `max_queue_size`).
 //!
-//! The rate is HTB's, above netem: it takes a packet from netem as soon as it has paid for the one before. So a packet
-//! reaches the next element when its transmission starts, and no longer counts (decision 0036). Everywhere else in this
-//! crate it does so when its transmission ends.
+//! The rate is that of HTB, above netem: HTB takes a packet from netem as soon as it has paid for the previous one. A
+//! packet therefore reaches the next element, and no longer counts, when its transmission starts (decision 0036).
+//! Everywhere else in this crate it does so when its transmission ends.
 //!
 //! A packet of several segments (TSO) counts once.
 
@@ -25,7 +25,7 @@ table! {
 }
 
 impl NetemLimitParams {
-    /// netem below a shaper, with the link's delay in it.
+    /// Return netem below a shaper, with the link's delay in netem.
     pub(crate) fn qdisc(&self, delay: Span) -> Qdisc {
         Netem { limit: self.limit, delay_ns: delay.0, ..Netem::PLAIN }.qdisc()
     }
@@ -44,7 +44,7 @@ impl NetemLimit {
     #[inline]
     pub(crate) fn admit(&self, arrival: &Arrival) -> Admission {
         let on_wire = arrival.on_wire as usize;
-        // A packet at the far end in this very nanosecond has left, whether or not it has been taken.
+        // A packet that reaches the far end in this nanosecond has left, whether or not it has been taken.
         if on_wire < self.limit || on_wire - arrival.wire.due(arrival.pool, arrival.now) < self.limit {
             Admission::Accept
         } else {
@@ -62,8 +62,8 @@ mod tests {
 
     #[test]
     fn caps_the_throughput_at_limit_over_delay() {
-        // PCC study's network: 100 Mb/s, 7.5 ms one way. Cap = 1.6 Mb/s x limit for packets of 1500 bytes,
-        // the link's rate from about 63 packets on.
+        // Network of the PCC study: 100 Mb/s, 7.5 ms one way. For packets of 1500 bytes the cap is 1.6 Mb/s x limit,
+        // up to the link's rate at about 63 packets.
         for (limit, expected_mbps) in [(5, 8.0), (20, 32.0), (50, 80.0), (70, 100.0)] {
             let config = LinkConfig {
                 queue: QueueConfig::NetemLimit(NetemLimitParams { limit }),
@@ -116,7 +116,7 @@ mod tests {
         let queue = QueueConfig::NetemLimit(NetemLimitParams { limit: 5 });
         let config = LinkConfig { queue, ..LinkConfig::new("l", Rate(100_000_000), Span::from_ms(10)) };
         let mut link = SoleLink::new(&config, 1);
-        // 5858 bytes take 468.64 us, 1514 bytes 121.12 us; the third finds the link idle again.
+        // 5858 bytes take 468.64 us and 1514 bytes 121.12 us; the third packet finds the link idle again.
         for (at, bytes) in [(0, 5_858), (0, 1_514), (1_000_000, 1_514)] {
             link.offer(Time(at), Packet { bytes, ..Packet::default() }).expect("has room");
         }
@@ -134,7 +134,7 @@ mod tests {
         let config = |queue| LinkConfig { queue, ..LinkConfig::new("l", Rate(10_000_000), Span::ZERO) };
         let mut a = SoleLink::new(&config(QueueConfig::packets(50)), 1);
         let mut b = SoleLink::new(&config(QueueConfig::NetemLimit(NetemLimitParams { limit: 50 })), 1);
-        let transmission = 1_211_200; // ns, of 1514 bytes
+        let transmission = 1_211_200; // ns, for 1514 bytes
         let (mut ends, mut starts) = (Vec::new(), Vec::new());
         let poll = |link: &mut SoleLink, now: u64, out: &mut Vec<u64>| {
             while link.next_event() <= Time(now) {
@@ -143,7 +143,7 @@ mod tests {
             }
         };
         for i in 0..20_000u64 {
-            let now = i * i % 7 * 60_560 + i * 605_600; // a multiple of half a transmission time, now and then
+            let now = i * i % 7 * 60_560 + i * 605_600; // sometimes a multiple of half a transmission time
             let packet = Packet { bytes: 1514, ..Packet::default() };
             poll(&mut a, now, &mut ends);
             poll(&mut b, now, &mut starts);

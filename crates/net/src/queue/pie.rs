@@ -1,17 +1,18 @@
 //! PIE: keeps the queueing delay near a reference by dropping (or marking) arrivals at random with a probability that a
 //! proportional-integral controller adjusts at fixed intervals.
 //!
-//! Source: RFC 8033 (Pan, Natarajan, Baker, White 2017), §4 and appendix A, whose names are used here.
+//! Source: RFC 8033 (Pan, Natarajan, Baker, White 2017), §4 and appendix A, also for the names.
 //!
 //! | variable | meaning |
 //! |---|---|
 //! | `drop_prob` | probability of a drop |
 //! | `qdelay_old` | queueing delay at the last update |
-//! | `burst_allowance` | time for which nothing is dropped yet |
-//! | `accu_prob` | sum of the probabilities since the last drop: spreads drops out (§5.3) |
+//! | `burst_allowance` | remaining time without drops |
+//! | `accu_prob` | sum of the probabilities since the last drop, which spreads drops out (§5.3) |
 //!
-//! The delay at an update is the time until the transmitter has sent all that is there, which is known exactly: no rate of
-//! departures is estimated (§5.2). Updates are made up for at the next arrival: between arrivals nothing else changes.
+//! The delay at an update is the time that the transmitter needs for all packets in the queue. That time is known
+//! exactly, so no departure rate is estimated (§5.2). Updates are computed at the next arrival, since nothing else
+//! changes between arrivals.
 
 use ackclock_core::schema::{Takes, DURATION, FLAG};
 use ackclock_core::{table, Span, Stream, Time};
@@ -36,7 +37,8 @@ table! {
 }
 
 impl PieParams {
-    /// The words of `tc` for Linux `sch_pie`; the kernel's PIE has not been compared with this one, so the linux backend does not take it.
+    /// Return the arguments of `tc` for Linux `sch_pie`. The kernel's PIE has not been compared with this one, so the
+    /// linux backend does not accept it.
     pub(crate) fn qdisc(&self) -> Qdisc {
         Qdisc::new("pie")
             .says(&format!("limit {}", self.limit.unwrap_or(ENOUGH)))
@@ -55,7 +57,7 @@ pub(crate) struct Pie {
     accu_prob: f64,
     /// Time of the next update.
     due: Time,
-    /// End of the transmitter's present work, as far as arrivals have shown.
+    /// End of the transmitter's work, as of the last arrival.
     busy_until: Time,
 }
 
@@ -91,7 +93,7 @@ impl Pie {
         Admission::Refuse(Refused::Aqm)
     }
 
-    /// §4.1, §5.3.
+    /// Draw whether to drop an arrival (§4.1, §5.3).
     fn drop_early(&mut self, arrival: &Arrival) -> bool {
         let half = Span(self.params.target.0 / 2);
         let light = self.qdelay_old < half && self.drop_prob < 0.2;
@@ -112,7 +114,7 @@ impl Pie {
         drops
     }
 
-    /// The updates that were due before `now`.
+    /// Compute the updates that are due up to `now`.
     fn catch_up(&mut self, now: Time) {
         while self.due <= now {
             let at = self.due;
@@ -125,8 +127,8 @@ impl Pie {
         }
     }
 
-    /// §4.2, §4.3, with the delay at this instant. True if the next one changes nothing, unless a packet
-    /// arrives.
+    /// Make one update (§4.2, §4.3) with the delay at this time. Returns true if further updates change nothing until
+    /// a packet arrives.
     fn update(&mut self, qdelay: Span) -> bool {
         let off = qdelay.as_secs() - self.params.target.as_secs();
         let growth = qdelay.as_secs() - self.qdelay_old.as_secs();
@@ -159,12 +161,12 @@ impl Pie {
     }
 }
 
-/// §4.2, per second.
+/// Gains of §4.2, per second.
 const ALPHA: f64 = 0.125;
 const BETA: f64 = 1.25;
 /// MEAN_PKTSIZE, bytes.
 const MEAN_PKTSIZE: u64 = 1500;
-/// MARK_ECNTH.
+/// Maximum drop probability at which packets are marked instead of dropped (MARK_ECNTH).
 const MARK_ECNTH: f64 = 0.1;
 
 #[cfg(test)]
@@ -184,7 +186,8 @@ mod tests {
         }
     }
 
-    /// A link of 1 Mbit/s that gets `percent` of its rate for 100 s: share not delivered unmarked, mean wait of the rest.
+    /// Offer a link of 1 Mbit/s `percent` of its rate for 100 s. Returns the share of packets dropped or marked, and
+    /// the mean wait in s.
     fn overload(percent: u64, ecn: bool) -> (f64, f64) {
         let queue = QueueConfig::Pie(params(ecn));
         let mut link =
@@ -224,7 +227,7 @@ mod tests {
         assert_eq!(burst.count(), 100);
     }
 
-    /// Appendix A by hand: delays of 30 ms at each update, from rest.
+    /// Appendix A, computed by hand: delays of 30 ms at each update, from the initial state.
     #[test]
     fn the_probability_follows_the_control_law() {
         let mut pie = Pie::new(params(false), Stream::new(1, "test"));

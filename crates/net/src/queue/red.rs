@@ -8,14 +8,14 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `avg` | average queue length, packets, an exponentially weighted moving average with weight `w_q` |
-//! | `count` | packets since the last one dropped while `avg` is above `min_th`, -1 below it |
-//! | `p_b` | probability that `avg` asks for; `p_a` = p_b / (1 - count p_b) spaces the drops uniformly |
-//! | `q_time` | start of the idle time: here the end of the last transmission |
-//! | `s` | a typical transmission time: here that of the largest packet so far |
+//! | `count` | packets since the last drop while `avg` is above `min_th`, -1 below it |
+//! | `p_b` | probability for the current `avg`; `p_a` = p_b / (1 - count p_b) spaces the drops uniformly |
+//! | `q_time` | start of the idle time, here the end of the last transmission |
+//! | `s` | typical transmission time, here that of the largest packet so far |
 //!
-//! Differs: the queue is idle when the transmitter is, not when no packet waits (the queue here excludes the packet in
-//! transmission). A packet that finds the queue full is dropped after it has entered the average. With `ecn`, marks
-//! replace drops below 2 max_th only; beyond it packets are dropped (RFC 3168 §7).
+//! Differs: the queue is idle when the transmitter is, not when no packet waits (the packet in transmission is not
+//! part of the queue). A packet that finds the queue full updates the average before it is dropped. With `ecn`, marks
+//! replace drops only below 2 max_th; above it packets are dropped (RFC 3168 §7).
 
 use ackclock_core::rng::threshold;
 use ackclock_core::schema::{Refusal, Rules, Takes, FLAG};
@@ -46,7 +46,7 @@ table! {
 }
 
 impl RedParams {
-    /// Linux `sch_red`, which counts bytes, where the weight is a power of 1/2.
+    /// Return Linux `sch_red`, which counts bytes and needs a weight that is a power of 1/2.
     pub(crate) fn qdisc(&self) -> Result<Qdisc, Refusal> {
         let wlog = (1..32u8).find(|&n| libm::fabs(libm::ldexp(self.weight, n as i32) - 1.0) < 0.05);
         let wlog = wlog.ok_or_else(|| {
@@ -68,7 +68,7 @@ impl RedParams {
     }
 }
 
-/// RED's thresholds: `min` below `max`, and not above the limit.
+/// Check RED's thresholds: `min` is below `max` and not above the limit.
 pub(super) fn thresholds(min: f64, max: f64, limit: u32, rules: &mut Rules) {
     if min >= max {
         let max = rules.shown("max");
@@ -89,7 +89,7 @@ pub(crate) struct Red {
     stream: Stream,
 }
 
-/// Signal that the average requires.
+/// Signal required by the average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Signal {
     None,
@@ -117,7 +117,8 @@ impl Red {
         }
     }
 
-    /// (1 - w_q)^m shrinks the average over an idle time in which m packets could have been sent.
+    /// Update the average at an arrival. After an idle time in which m packets could have been sent, it shrinks by (1
+    /// - w_q)^m.
     fn update_average(&mut self, arrival: &Arrival) {
         self.s = self.s.max(arrival.tx);
         let w_q = self.parameters.weight;
@@ -170,7 +171,7 @@ mod tests {
         Red::new(parameters, Stream::new(1, "test"))
     }
 
-    /// Offers one packet to a link that is idle since `idle_since`, or else has `waiting` packets.
+    /// Offer one packet to a link that has been idle since `idle_since`, or else has `waiting` packets.
     fn admit(red: &mut Red, idle_since: Option<Time>, waiting: u32, ecn: Ecn) -> Admission {
         let now = Time(1_000_000_000);
         let mut backlog = Backlog::default();
@@ -237,7 +238,7 @@ mod tests {
         assert_eq!(red.avg, 0.02);
         admit(&mut red, None, 10, Ecn::NotEct);
         assert!((red.avg - 0.03996).abs() < 1e-12);
-        // Idle for 500 ms, in which 500 packets could have been sent.
+        // Idle for 500 ms, time for 500 packets.
         red.avg = 4.0;
         admit(&mut red, Some(Time(500_000_000)), 0, Ecn::NotEct);
         assert!((red.avg - 4.0 * 0.998f64.powi(500)).abs() < 1e-9);

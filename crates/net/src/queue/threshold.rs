@@ -1,6 +1,6 @@
-//! Marking at a threshold: an ECN-capable packet that arrives while at least K packets wait is marked; one that is not
-//! ECN-capable only meets the limit. The switch of DCTCP (Alizadeh et al., "Data center TCP", SIGCOMM 2010, §3.1;
-//! RFC 8257 §3.1: RED with both thresholds at K and the instantaneous queue).
+//! Marking at a threshold: an ECN-capable packet that arrives while at least K packets wait is marked. For other
+//! packets only the limit matters. This is a switch for DCTCP (Alizadeh et al., "Data center TCP", SIGCOMM 2010,
+//! §3.1; RFC 8257 §3.1: RED with both thresholds at K and the instantaneous queue).
 
 use ackclock_core::schema::Takes;
 use ackclock_core::table;
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn of_a_burst_those_that_find_five_waiting_are_marked() {
-        // one in transmission, five wait unmarked, the last three are marked, the rest dropped
+        // one packet is in transmission, five wait unmarked, the last three are marked, the rest dropped
         let (marks, passed) = marked(Ecn::Ect0);
         assert_eq!(passed, 9);
         assert_eq!(marks, [false, false, false, false, false, false, true, true, true]);

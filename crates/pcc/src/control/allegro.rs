@@ -1,12 +1,12 @@
-//! PCC Allegro (NSDI 2015): double while utility rises, then try rates a little above and below in pairs of intervals of
-//! random order, and move on in the direction that both pairs favour, in growing steps, while utility rises.
+//! PCC Allegro (NSDI 2015): double the rate while utility rises. Then try rates slightly above and below, in pairs of
+//! intervals in random order, and move in the direction that all pairs favour, in growing steps, while utility rises.
 //!
-//! Variables: r (`base`), bit/s; epsilon, the relative size of a trial; n (`step`), the number of the step.
-//! The constants of the public implementations differ; each is a set of [`AllegroParams`].
+//! Variables: r (`base`), bit/s; epsilon, relative size of a trial; n (`step`), number of the step. The constants of
+//! the public implementations differ; each has its set of [`AllegroParams`].
 //!
-//! Differs: what an implementation does to the sender's clock or threads is not here (see `ackclock_core::pacing`);
-//! "usp" has an RTT term in its utility, which its variant here leaves out; "ker" leaves the first and last five
-//! packets of an interval out of account, which an interval of whole spacings does not need.
+//! Differs: effects of an implementation's clock or threads are not modelled here (see `ackclock_core::pacing`). The
+//! RTT term in the utility of "usp" is left out. "ker" ignores the first and last five packets of an interval, which is
+//! not needed with intervals of whole spacings.
 //!
 //! Length: one state machine whose variants differ in constants only; a fifth of the file is their tables.
 
@@ -15,53 +15,54 @@ use ackclock_core::Stream;
 use super::{heads, length, PathView, Plan, RateControl};
 use crate::interval::Measured;
 
-/// First rate.
+/// Initial rate.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Start {
-    /// This many packets per RTT.
+    /// Number of packets per RTT.
     PerRtt(f64),
-    /// bit/s.
+    /// Fixed rate, bit/s.
     Rate(f64),
 }
 
 /// Growth in the starting phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Growth {
-    /// Twice the rate with each interval, not waiting for results.
+    /// Double the rate with each interval, without waiting for results.
     Double,
-    /// Twice the rate with each result.
+    /// Double the rate with each result.
     DoubleOnResult,
-    /// With each result by the smaller of rate and delivered rate.
+    /// Add the smaller of rate and delivered rate with each result.
     AddDelivered,
 }
 
-/// End of the starting phase, and the rate after it.
+/// Condition that ends the starting phase, and the rate after it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Exit {
-    /// Utility falls; back to the last rate at which it rose.
+    /// When utility falls, return to the last rate at which it rose.
     LastGood,
-    /// Utility falls; the last good rate, less the share lost.
+    /// When utility falls, return to the last good rate, less the share lost.
     LastGoodLessLoss,
-    /// Utility falls; half the rate.
+    /// When utility falls, halve the rate.
     Half,
-    /// Utility per rate falls below this share of the one before; back to the last rate at which it did not.
+    /// When utility per rate falls below this share of the previous value, return to the previous rate.
     BelowShare(f64),
 }
 
 /// Length of an interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Length {
-    /// The larger of the time of ten packets and m RTTs, m uniform in these bounds.
+    /// Ten packets or m RTTs, whichever is longer, with m uniform between these bounds.
     Uniform(f64, f64),
-    /// m drawn from low, low + 0.1, ..., high.
+    /// Ten packets or m RTTs, whichever is longer, with m drawn from low, low + 0.1, and so on up to high.
     Tenths(f64, f64),
-    /// m from {1.5, 1.6, 1.7} if 1.1 RTTs hold more than ten packets; else the larger of ten packets and 5 ms.
+    /// m RTTs, with m from {1.5, 1.6, 1.7}, if 1.1 RTTs hold more than ten packets; otherwise ten packets or 5 ms,
+    /// whichever is longer.
     Modong,
-    /// Minimum of packets and of RTTs.
+    /// Minimum number of packets and of RTTs.
     AtLeast(f64, f64),
 }
 
-/// The first rate after a decision, relative to the trial that won.
+/// First rate after a decision, relative to the base rate r of the winning trial.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FirstMove {
     /// r (1 +- e).
@@ -77,48 +78,49 @@ pub enum FirstMove {
 /// Constants of an implementation.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AllegroParams {
-    /// First rate.
+    /// Initial rate.
     pub start: Start,
     /// Growth in the starting phase.
     pub growth: Growth,
     /// End of the starting phase: condition and resulting rate.
     pub exit: Exit,
-    /// The first interval's utility counts half.
+    /// Whether the first interval's utility is halved.
     pub first_counts_half: bool,
-    /// Share of the rate while waiting for a result of the starting phase.
+    /// Share of the rate used while a result of the starting phase is pending.
     pub start_filler: f64,
     /// Length of an interval.
     pub length: Length,
-    /// Smallest relative size of a trial.
+    /// Minimum relative size of a trial.
     pub epsilon_min: f64,
-    /// Largest relative size of a trial.
+    /// Maximum relative size of a trial.
     pub epsilon_max: f64,
-    /// After the largest trial size the smallest follows again.
+    /// Whether the minimum trial size follows the maximum.
     pub epsilon_wraps: bool,
-    /// Pairs of trials, all of which must agree.
+    /// Number of pairs of trials, all of which must agree.
     pub pairs: u32,
-    /// Both pairs in the same order.
+    /// Whether all pairs use the same order.
     pub same_order: bool,
-    /// While results are outstanding the last trial's rate holds instead of r.
+    /// Whether the rate of the last trial is kept instead of r while results are pending.
     pub keeps_last_trial: bool,
-    /// Each trial waits for the result of the one before.
+    /// Whether each trial waits for the previous result.
     pub sequential: bool,
     /// Change of the rate once the trials agree.
     pub first_move: FirstMove,
-    /// Size of step n is n times this.
+    /// Unit of the step size: step n has n times this size.
     pub step: f64,
-    /// Largest step.
+    /// Maximum size of a step.
     pub step_max: f64,
     /// Number of the first step.
     pub first_step: u32,
-    /// The first interval at the new rate only sets the reference.
+    /// Whether the first interval at the new rate only sets the reference.
     pub first_move_is_reference: bool,
-    /// A failed step is taken back by its own size instead of to the rate before.
+    /// Whether a failed step is reverted by its own size instead of to the previous rate.
     pub reverts_by_size: bool,
-    /// Smallest change of a step, packets per interval.
+    /// Minimum change of a step, packets per interval.
     pub least_packets: f64,
-    /// Rates above this, and this much above what the host sent, fall back to that; bit/s, both. The authors' code compares with
-    /// the packets that left in the interval, lost ones too: it notices a slow host, and loss means nothing to it.
+    /// Threshold and margin in bit/s: a rate above the threshold that exceeds the sent rate by more than the margin is
+    /// reduced to the sent rate. Like the authors' code this uses all packets sent in the interval, including lost
+    /// ones, so it detects a slow host and ignores loss.
     pub resync: Option<(f64, f64)>,
     /// Minimum rate, bit/s.
     pub min_rate: f64,
@@ -127,7 +129,7 @@ pub struct AllegroParams {
 }
 
 impl AllegroParams {
-    /// The paper's form.
+    /// The algorithm as in the paper.
     pub const PAPER: AllegroParams = AllegroParams {
         start: Start::PerRtt(2.0),
         growth: Growth::Double,
@@ -213,9 +215,9 @@ impl AllegroParams {
     };
 }
 
-/// Two packets of 1500 bytes a second. Differs: the paper gives no minimum rate.
+/// Two packets of 1500 bytes per second. Differs: the paper gives no minimum rate.
 const MIN_RATE: f64 = 24_000.0;
-/// 10 Gbit/s: on links without a rate the starting phase would never end.
+/// 10 Gbit/s, because the starting phase would never end on links without a rate.
 const MAX_RATE: f64 = 1e10;
 
 /// State of the algorithm.
@@ -224,9 +226,9 @@ pub struct Allegro {
     params: AllegroParams,
     stream: Stream,
     phase: Phase,
-    /// r.
+    /// r, bit/s.
     base: f64,
-    /// Purposes of intervals of an earlier phase are smaller than this.
+    /// Number of the current phase; results with a smaller one are ignored.
     epoch: u32,
     first_rtt: bool,
 }
@@ -257,25 +259,25 @@ struct Decision {
 #[derive(Clone)]
 struct Adjusting {
     up: bool,
-    /// Number of the step under way; 0 = the reference is being measured.
+    /// Number of the current step; 0 while the reference is measured.
     step: u32,
     /// Rate and utility before the step.
     before: Known,
     rate: f64,
     size: f64,
     planned: bool,
-    /// Trial size that led here.
+    /// Size of the trials that led to this move.
     epsilon: f64,
 }
 
 const MAX_PAIRS: usize = 3;
-/// Purposes: the epoch, and the number of the interval in it; the last number stands for "nothing is tried".
+/// Layout of a purpose: epoch, and number of the interval in it. The last number marks intervals that test nothing.
 const NUMBER_BITS: u32 = 3;
 const FILLER: u32 = (1 << NUMBER_BITS) - 1;
 const EPOCHS: u32 = u32::MAX >> NUMBER_BITS;
 
 impl Allegro {
-    /// An algorithm that has not begun.
+    /// Create the algorithm in its starting phase.
     pub fn new(params: AllegroParams, stream: Stream) -> Allegro {
         let rate = match params.start {
             Start::Rate(rate) => rate,
@@ -291,7 +293,7 @@ impl Allegro {
         }
     }
 
-    /// Trial size now; 0 outside of decisions.
+    /// Current trial size; 0 outside of decisions.
     pub fn epsilon(&self) -> f64 {
         match &self.phase {
             Phase::Decision(d) => d.epsilon,
@@ -323,7 +325,7 @@ impl Allegro {
         base * if up { 1.0 + epsilon } else { 1.0 - epsilon }
     }
 
-    /// All trials are judged.
+    /// Draw the conclusion from all trials of a decision.
     fn conclude(&mut self) {
         let Phase::Decision(Decision { epsilon, up, utility, .. }) = self.phase else { return };
         let p = self.params;
@@ -381,7 +383,7 @@ impl Allegro {
         self.phase = Phase::Adjusting(next);
     }
 
-    /// Advance by one step.
+    /// Plan the next step.
     fn advance(&self, adjusting: &mut Adjusting, per_interval: f64) {
         let p = &self.params;
         adjusting.step = (adjusting.step + 1).max(p.first_step);
@@ -427,8 +429,8 @@ impl Allegro {
         true
     }
 
-    /// The data ran out in the last interval planned, which therefore says nothing: its rate is still to be tried. Rates
-    /// must not double with every piece of data that an application sends.
+    /// Repeat the rate of an interval in which the application ran out of data, because it gives no information.
+    /// Otherwise the rate would double with every piece of data that an application sends.
     fn start_again_at(&mut self, limited: f64) {
         let Phase::Starting { rate, waiting, .. } = &mut self.phase else { return };
         *waiting = false;
@@ -441,7 +443,7 @@ impl Allegro {
         let p = self.params;
         let Phase::Decision(decision) = &mut self.phase else { return false };
         if measured.limited {
-            // no information: this trial again, and with it all that have begun since
+            // no information: repeat this trial and all trials started since
             if decision.planned == number + 1 {
                 decision.planned = number;
             } else {
@@ -453,7 +455,7 @@ impl Allegro {
         decision.utility[number as usize] = utility;
         decision.known += 1;
         if decision.known < 2 * p.pairs {
-            return p.sequential; // the next trial may begin
+            return p.sequential; // whether the next trial may begin
         }
         self.conclude();
         true
@@ -463,7 +465,7 @@ impl Allegro {
         let p = self.params;
         let Phase::Adjusting(adjusting) = &mut self.phase else { return false };
         if measured.limited {
-            adjusting.planned = false; // no information: this step again
+            adjusting.planned = false; // no information: repeat this step
             return true;
         }
         let Adjusting { up, step, before, rate, size, epsilon, .. } = *adjusting;
@@ -477,7 +479,7 @@ impl Allegro {
             Adjusting { up, step, before: Known { rate, utility }, rate, size, planned: false, epsilon };
         self.advance(&mut next, measured.sent as f64);
         if next.rate == rate {
-            self.decide(rate, p.epsilon_min); // at a bound
+            self.decide(rate, p.epsilon_min); // the rate is at its minimum or maximum
             return true;
         }
         self.epoch += 1;

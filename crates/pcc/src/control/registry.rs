@@ -17,12 +17,12 @@ pub struct Entry {
     pub about: &'static str,
     /// Table of the options.
     pub options: &'static Table,
-    /// Default options.
+    /// Default options of the controller.
     pub usual: fn() -> Value,
     recipe: fn(&Value) -> Result<Recipe, Refusal>,
 }
 
-/// An entry: name, one line, the table of its options, their defaults, its constants.
+/// Build an entry from name, one-line description, table of options, their defaults, and constants.
 macro_rules! entry {
     ($name:literal, $about:literal, $options:ident, $usual:expr, $params:expr) => {
         Entry {
@@ -41,7 +41,7 @@ macro_rules! entry {
     };
 }
 
-/// Every controller of this transport.
+/// All controllers of this transport.
 pub const ENTRIES: &[Entry] = &[
     entry!("pcc-allegro", "PCC Allegro as in NSDI 2015", AllegroOptions, usual(), AllegroParams::PAPER),
     entry!(
@@ -96,10 +96,10 @@ pub const ENTRIES: &[Entry] = &[
     ),
 ];
 
-/// Weight of the deviation of a scavenger, per second.
+/// Weight of the RTT deviation in the utility of a scavenger, 1/s.
 const SCAVENGER: f64 = 1500.0;
 
-/// Name and one line for each.
+/// Name and one-line description of each controller.
 pub const REGISTRY: &[(&str, &str)] = &{
     let mut out = [("", ""); ENTRIES.len()];
     let mut i = 0;
@@ -110,7 +110,7 @@ pub const REGISTRY: &[(&str, &str)] = &{
     out
 };
 
-/// How Allegro values an interval; see [`Kind`].
+/// Utility function of Allegro; see [`Kind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Worth {
     Safe,
@@ -124,7 +124,7 @@ choice! {
     Worth: Safe "safe", Latency "latency", LatencyPaper "latency-paper", LossResilient "loss-resilient", Incast "incast"
 }
 
-/// The options of a controller, followed by those of its transport.
+/// Define the options of a controller, followed by those of its transport.
 macro_rules! with_transport {
     ($(#[doc = $about:literal])+ $name:ident $kind:literal { $($own:tt)* }) => {
         table! {
@@ -191,7 +191,7 @@ with_transport! {
 }
 
 impl AllegroOptions {
-    /// Options of a variant.
+    /// Default options of a variant.
     fn of(params: &AllegroParams) -> AllegroOptions {
         let &AllegroParams { epsilon_min, epsilon_max, step, pairs, .. } = params;
         AllegroOptions { epsilon_min, epsilon_max, step, pairs, ..usual() }
@@ -219,7 +219,7 @@ impl AllegroOptions {
     }
 }
 
-/// The options of Vivace, `more`, and those of the transport.
+/// Define the options of Vivace, `more`, and those of the transport.
 macro_rules! gradient_options {
     ($(#[doc = $about:literal])+ $name:ident $kind:literal { $($more:tt)* } $threshold:expr) => {
         with_transport! {
@@ -266,20 +266,20 @@ gradient_options! {
 
 #[derive(Clone, Copy)]
 enum Family {
-    /// Constants, value of an interval, steepness.
+    /// Constants, utility function, and its steepness.
     Allegro(AllegroParams, Worth, f64),
     Vivace(VivaceParams, Gradient),
 }
 
-/// A recipe for the controller of each flow, and the settings of its transport.
+/// Recipe for the controller of each flow, with the settings of its transport.
 #[derive(Clone, Copy)]
 pub struct Recipe {
     family: Family,
-    /// Settings of both ends.
+    /// Settings of sender and receiver.
     pub config: Config,
 }
 
-/// Return the recipe of a controller by name, or the error in name or options.
+/// Return the recipe of a controller by name, or an error about the name or the options.
 pub fn build(name: &str, options: &Options) -> Result<Recipe, Refusal> {
     let Some(entry) = ENTRIES.iter().find(|e| e.name == name) else {
         let allowed = REGISTRY.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
@@ -289,7 +289,7 @@ pub fn build(name: &str, options: &Options) -> Result<Recipe, Refusal> {
 }
 
 impl Recipe {
-    /// A controller; its random draws are those of `stream`.
+    /// Create a controller whose random draws come from `stream`.
     pub fn controller(&self, stream: Stream) -> Controller {
         let utility = match self.family {
             Family::Vivace(_, gradient) => Kind::Gradient(gradient),
@@ -304,7 +304,7 @@ impl Recipe {
         self.controller_with(stream, utility)
     }
 
-    /// Return this controller with another utility function.
+    /// Create a controller with another utility function.
     pub fn controller_with(&self, stream: Stream, utility: Kind) -> Controller {
         let algorithm = match self.family {
             Family::Allegro(p, ..) => Algorithm::Allegro(Box::new(Allegro::new(p, stream))),
@@ -322,7 +322,7 @@ mod tests {
         build(name, &Options::from([(option.to_string(), value)]))
     }
 
-    /// The paper's rule: r_n = r_(n-1) (1 + n epsilon_min dir).
+    /// Rule in the paper: r_n = r_(n-1) (1 + n epsilon_min dir).
     #[test]
     fn steps_and_trials_are_sized_by_their_options() {
         let options = Options::from([

@@ -1,62 +1,62 @@
-//! PCC Vivace (NSDI 2018) and PCC Proteus (SIGCOMM 2020): the utility's gradient, measured by pairs of intervals at
-//! r (1 +- epsilon), sets how far the rate moves; the same direction again and again moves it further.
+//! PCC Vivace (NSDI 2018) and PCC Proteus (SIGCOMM 2020): the gradient of the utility, measured by pairs of intervals
+//! at r (1 +- epsilon), determines the change of the rate. Successive changes in one direction become larger.
 //!
-//! Variables, rates in Mbit/s inside: r (`base`), bit/s; tau, rounds in the same direction; k (`at_bound`), rounds in
-//! which the change bound was met. Proteus adds votes of more pairs, and gates out RTT gradients and deviations that are
-//! noise (a change of the utility's input, see [`Vivace::filter`]).
+//! Variables: r (`base`), bit/s; tau, number of rounds in the same direction; k (`at_bound`), number of rounds in which
+//! the change bound was reached. Gradients use rates in Mbit/s. Proteus adds votes of more pairs and removes noise from
+//! RTT gradients and deviations before the utility is computed (see [`Vivace::filter`]).
 //!
-//! Differs: after the starting phase every move is preceded by pairs, as in the authors' user-space code; the paper's
-//! text has a moving phase of single intervals.
+//! Differs: after the starting phase every move is preceded by pairs, as in the authors' user-space code. The paper has
+//! a moving phase of single intervals.
 
 use ackclock_core::Stream;
 
 use super::{heads, length, PathView, Plan, RateControl};
 use crate::interval::Measured;
 
-/// How pairs vote.
+/// Decision rule of the pairs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Votes {
-    /// All must agree.
+    /// All pairs must agree.
     Unanimous,
-    /// A majority goes up, only all together go down (Proteus' primary).
+    /// A majority suffices to increase; all must agree to decrease (Proteus' primary).
     EasilyUp,
-    /// Only all together go up, one suffices to go down (Proteus' scavenger).
+    /// All must agree to increase; one suffices to decrease (Proteus' scavenger).
     EasilyDown,
 }
 
-/// Constants.
+/// Constants of a variant.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct VivaceParams {
-    /// Packets per RTT of the first interval.
+    /// Number of packets per RTT in the first interval.
     pub start_packets: f64,
     /// Relative size of a trial.
     pub epsilon: f64,
-    /// Pairs of trials of a decision.
+    /// Number of pairs of trials in a decision.
     pub pairs: u32,
     /// Decision rule of the pairs.
     pub votes: Votes,
-    /// theta_0.
+    /// theta_0: conversion factor from gradient to change of rate.
     pub theta: f64,
-    /// omega_0.
+    /// omega_0: initial bound of a change, relative to the rate.
     pub omega: f64,
-    /// delta: increase per round at the bound.
+    /// delta: increase of the bound per round in which it is reached.
     pub delta: f64,
-    /// Smallest change and minimum rate, bit/s.
+    /// Minimum change of the rate, bit/s, but at most epsilon times the rate.
     pub min_change: f64,
     /// Minimum rate, bit/s.
     pub min_rate: f64,
     /// Maximum rate, bit/s.
     pub max_rate: f64,
-    /// Minimum of packets and RTTs in an interval.
+    /// Minimum number of packets in an interval.
     pub packets: f64,
     /// Minimum length of an interval, RTTs.
     pub rtts: f64,
-    /// Gradients and deviations that are noise count as zero.
+    /// Whether RTT gradients and deviations that are noise count as zero.
     pub gates: bool,
 }
 
 impl VivaceParams {
-    /// NSDI 2018; bounds as in the paper, minimum rate and change as in the user-space code.
+    /// NSDI 2018, with the paper's bounds; minimum rate and change as in the user-space code.
     pub const VIVACE: VivaceParams = VivaceParams {
         start_packets: 10.0,
         epsilon: 0.05,
@@ -72,10 +72,10 @@ impl VivaceParams {
         rtts: 1.0,
         gates: false,
     };
-    /// SIGCOMM 2020, primary.
+    /// Primary of SIGCOMM 2020.
     pub const PROTEUS_P: VivaceParams =
         VivaceParams { pairs: 3, votes: Votes::EasilyUp, delta: 0.05, gates: true, ..VivaceParams::VIVACE };
-    /// SIGCOMM 2020, scavenger.
+    /// Scavenger of SIGCOMM 2020.
     pub const PROTEUS_S: VivaceParams =
         VivaceParams { pairs: 2, votes: Votes::EasilyDown, ..VivaceParams::PROTEUS_P };
 }
@@ -100,7 +100,7 @@ struct Probe {
     trials: [Trial; 2 * MAX_PAIRS],
     planned: u32,
     known: u32,
-    /// A second look at a surprising result: the first one's trials.
+    /// Trials of the first measurement, if it is being repeated because of a surprising result.
     first_look: Option<[Trial; 2 * MAX_PAIRS]>,
 }
 
@@ -113,7 +113,7 @@ pub struct Vivace {
     base: f64,
     epoch: u32,
     begun: bool,
-    /// +1, -1; 0 = none yet.
+    /// Direction of the last change, +1 or -1; 0 before the first.
     direction: i8,
     tau: u32,
     at_bound: u32,
@@ -122,7 +122,7 @@ pub struct Vivace {
 }
 
 impl Vivace {
-    /// An algorithm that has not begun.
+    /// Create the algorithm in its starting phase.
     pub fn new(params: VivaceParams, stream: Stream) -> Vivace {
         Vivace {
             phase: Phase::Starting { rate: params.min_rate, known: None },
@@ -139,9 +139,9 @@ impl Vivace {
         }
     }
 
-    /// Take what is noise out of an interval's figures (Proteus): a gradient smaller than its own standard error counts
-    /// only if the trend over several intervals leaves its usual band; a deviation of the RTT only if it exceeds its
-    /// mean by four mean deviations and 1 ms.
+    /// Remove noise from the measurements of an interval (Proteus). A gradient smaller than its standard error counts
+    /// only if the trend over several intervals is unusual. An RTT deviation counts only if it exceeds its mean by four
+    /// mean deviations and is at least 1 ms.
     pub fn filter(&mut self, measured: &mut Measured) {
         if !self.params.gates || measured.rtt_mean == 0.0 {
             return;
@@ -182,7 +182,7 @@ impl Vivace {
         let Phase::Probing(probe) = &self.phase else { return };
         let p = self.params;
         let (up, first_look) = (probe.up, probe.first_look);
-        // by direction: the trials in order of their pairs, first the upper one of each
+        // trials sorted by direction: in each pair the upper one first
         let mut trials = [Trial::default(); 2 * MAX_PAIRS];
         for pair in 0..p.pairs as usize {
             let (a, b) = (probe.trials[2 * pair], probe.trials[2 * pair + 1]);
@@ -190,7 +190,7 @@ impl Vivace {
         }
         match first_look {
             None if trials.chunks_exact(2).take(p.pairs as usize).any(|t| t[0].loss < t[1].loss) => {
-                return self.probe(self.base, Some(trials)); // more rate, less loss? once more
+                return self.probe(self.base, Some(trials)); // more rate but less loss: measure again
             }
             Some(first) => {
                 for (now, before) in trials.iter_mut().zip(first) {
@@ -220,7 +220,7 @@ impl Vivace {
         self.step(mean);
     }
 
-    /// Move by a gradient, in utility per Mbit/s.
+    /// Change the rate by a gradient, in utility per Mbit/s.
     fn step(&mut self, gradient: f64) {
         let p = self.params;
         let direction = if gradient > 0.0 { 1 } else { -1 };
@@ -237,7 +237,7 @@ impl Vivace {
             change = bound;
             self.at_bound += 1;
         } else {
-            // the smallest k whose bound would still hold it
+            // the smallest k whose bound permits the change
             let k = libm::ceil((change / self.base - p.omega).max(0.0) / p.delta);
             self.at_bound = self.at_bound.min(k as u32);
         }
@@ -281,7 +281,7 @@ impl RateControl for Vivace {
         match &mut self.phase {
             Phase::Starting { rate, .. } if measured.limited => {
                 if *rate <= measured.rate * 2.0 {
-                    *rate = measured.rate; // the rate planned last is still to be tried
+                    *rate = measured.rate; // repeat the last planned rate
                 }
                 false
             }
@@ -296,7 +296,7 @@ impl RateControl for Vivace {
                 }
             }
             Phase::Probing(probe) if measured.limited => {
-                // no information: this trial again, and with it all that have begun since
+                // no information: repeat this trial and all trials started since
                 if probe.planned == number + 1 {
                     probe.planned = number;
                 } else {
@@ -339,7 +339,7 @@ impl RateControl for Vivace {
     }
 }
 
-/// A running mean with its mean deviation, gain 0.1.
+/// Running mean and mean deviation, with gain 0.1.
 #[derive(Clone, Copy, Default)]
 struct Band {
     mean: f64,
@@ -358,13 +358,13 @@ impl Band {
         self.samples = self.samples.saturating_add(1);
     }
 
-    /// Whether `x` exceeds the mean by more than this many deviations.
+    /// Whether `x` exceeds the mean by more than `deviations` mean deviations.
     fn exceeds(&self, x: f64, deviations: f64) -> bool {
         self.samples > 0 && x > self.mean + deviations * self.deviation
     }
 }
 
-/// The mean RTTs of the last intervals, and the usual range of their slope.
+/// Mean RTTs of the last intervals, and the usual range of their slope.
 #[derive(Clone, Copy, Default)]
 struct Trend {
     rtts: [(f64, f64); TREND],
@@ -375,7 +375,7 @@ struct Trend {
 const TREND: usize = 6;
 
 impl Trend {
-    /// Add an interval; returns whether the slope over the last six leaves its usual band by two deviations.
+    /// Add an interval. Return whether the slope over the last six exceeds its mean by two deviations.
     fn is_unusual(&mut self, measured: &Measured) -> bool {
         self.rtts.rotate_left(1);
         self.rtts[TREND - 1] = (measured.start.as_secs(), measured.rtt_mean);

@@ -1,4 +1,4 @@
-//! Calls of an application and of the tables at an end.
+//! Calls made by the application and by the tables on an end.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -171,7 +171,7 @@ impl End {
         self.trace.iter_mut().for_each(|rows| rows.push(row));
     }
 
-    /// A row, if an arrival contained an ACK.
+    /// Record a row if an arrival contained an ACK.
     pub(super) fn note_ack(&mut self, t: Time, before: &Stats, window_before: u64) {
         let (stats, Some(sample)) = (self.stats(), self.sample()) else { return };
         if stats.acks == before.acks {

@@ -1,4 +1,4 @@
-//! Two ends over a pipe with a delay: the behaviour of an end without our network.
+//! Tests of two ends over a pipe with a delay, without the simulated network.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,7 +14,7 @@ struct Pipe {
     ends: [End; 2],
     carried: Carried,
     wire: [VecDeque<(Time, Opaque)>; 2],
-    /// Every datagram: when, from which end, and its fingerprint.
+    /// Every datagram: time, sending end, and fingerprint.
     seen: Vec<(Time, usize, [u64; 2])>,
 }
 
@@ -41,7 +41,8 @@ impl Pipe {
         }
     }
 
-    /// Run until nothing happens before `until`; every datagram of `lost` (end, number) is lost.
+    /// Run until `until`, or until there are no more events. Datagrams for which `lost` (end, number) is true are
+    /// dropped.
     fn run(&mut self, until: Time, lost: impl Fn(usize, u64) -> bool) {
         let mut now = Time::ZERO;
         self.ends[0].connect(now);
@@ -113,7 +114,8 @@ fn the_time_from_which_instants_count_cannot_be_seen() {
     }
 }
 
-/// The client knows after a round trip; a server may send three times what it got, so a long certificate takes another one.
+/// The client is established after one round trip. A server may send three times what it has received, so a long
+/// certificate takes another round trip.
 #[test]
 fn a_handshake_takes_the_round_trips_of_its_sizes() {
     let established = |certificate| {
@@ -161,7 +163,8 @@ fn marks_reduce_the_window_without_a_loss() {
     assert_eq!((pipe.ends[0].stats().reductions, pipe.ends[0].stats().lost), (1, 0));
 }
 
-/// Reno by us and by the stack: the same reductions, and windows that differ by what counting in whole segments leaves out.
+/// Compare this simulator's Reno with the stack's: the same reductions, and windows that differ only by counting whole
+/// segments.
 #[test]
 fn a_rule_of_ours_does_in_the_stack_what_the_stack_does_with_its_own() {
     let run = |name| {

@@ -1,4 +1,4 @@
-//! Calls of the socket interface and their expressions.
+//! Socket calls and their expressions.
 
 use super::{seconds, unexpected, Parser};
 use crate::ast::{Call, Expr, When};
@@ -7,7 +7,7 @@ use crate::lexer::{Kind, Token};
 use crate::shape;
 
 impl Parser<'_> {
-    /// A call at `time`, from its end time or its name on.
+    /// Parse a call at `time`, starting with its end time or its name.
     pub(super) fn call(&mut self, time: When) -> Result<Call, Error> {
         let mut until = None;
         if self.peek()?.kind == Kind::Ellipsis {
@@ -59,7 +59,7 @@ impl Parser<'_> {
         Ok(Call { until, name: name.text.to_string(), args, result, errno })
     }
 
-    /// Words for the reader, in parentheses; they mean nothing.
+    /// Skip a note for the reader, in parentheses.
     fn note(&mut self) -> Result<(), Error> {
         let open = self.next()?;
         let mut depth = 1u32;
@@ -75,7 +75,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Expressions up to `close`, which is taken.
+    /// Parse expressions up to `close`, which is consumed.
     fn list(&mut self, close: char) -> Result<Vec<Expr>, Error> {
         let mut items = Vec::new();
         if self.take_if(close)? {
@@ -100,7 +100,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// `a|b|c`. `applies`: whether a word may be followed by arguments; after a result it is a note that follows.
+    /// Parse `a|b|c`. `applies`: whether a word may have arguments; after a result, parentheses contain a note.
     fn alternatives(&mut self, applies: bool) -> Result<Expr, Error> {
         let first = self.primary(applies)?;
         if !self.peek()?.is('|') {

@@ -11,7 +11,7 @@ const MAX16: u64 = u16::MAX as u64;
 const MAX32: u64 = u32::MAX as u64;
 
 impl Parser<'_> {
-    /// Parse a packet, after its direction.
+    /// Parse a packet, starting after its direction.
     pub(super) fn packet(&mut self) -> Result<Packet, Error> {
         let ip = self.ip_info()?;
         let mut ports = self.ports()?;
@@ -111,7 +111,7 @@ impl Parser<'_> {
         Ok(p)
     }
 
-    /// Letters, point and digit, as far as the sequence numbers.
+    /// Parse flags: letters, point and digit, up to the sequence numbers.
     fn flags(&mut self) -> Result<TcpFlags, Error> {
         let start = self.peek()?;
         let mut letters = String::new();
@@ -224,7 +224,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether a word can be flags: then it is not the kind of a packet.
+/// Whether a word consists of flags and is therefore not the kind of a packet.
 fn is_flags(word: &str) -> bool {
     word.chars().all(|c| "FSRPUEWA".contains(c) || c.is_ascii_digit())
 }

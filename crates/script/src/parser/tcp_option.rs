@@ -1,4 +1,4 @@
-//! The list of TCP options between `<` and `>`.
+//! List of TCP options between `<` and `>`.
 
 use ackclock_core::AccEcnOption;
 
@@ -9,11 +9,11 @@ use crate::lexer::Kind;
 
 const MAX24: u64 = (1 << 24) - 1;
 const MAX32: u64 = u32::MAX as u64;
-/// Room of the header (RFC 9293 §3.1).
+/// Maximum size of all options (RFC 9293 §3.1).
 const MAX_BYTES: usize = 40;
 
 impl Parser<'_> {
-    /// Parse the options, after the `<`.
+    /// Parse the options, starting after `<`.
     pub(super) fn tcp_options(&mut self) -> Result<TcpOptions, Error> {
         let at = self.peek()?.at;
         if self.peek()?.kind == Kind::Ellipsis {
@@ -101,7 +101,7 @@ impl Parser<'_> {
         Ok(blocks)
     }
 
-    /// Hexadecimal digits without `0x`, perhaps none: they may look like a number or like a word.
+    /// Parse hexadecimal digits without `0x`, possibly none. They may look like a number or like a word.
     fn cookie(&mut self) -> Result<Vec<u8>, Error> {
         let token = self.peek()?;
         if !matches!(token.kind, Kind::Integer | Kind::Word | Kind::Hex) {

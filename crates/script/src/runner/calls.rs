@@ -1,4 +1,4 @@
-//! Calls of the socket interface: time and value of their results.
+//! Socket calls: time and value of their results.
 
 use ackclock_core::{Span, Time};
 
@@ -8,13 +8,13 @@ use crate::ast::{Call, Expr, When};
 /// Result of a call: a number, or the name of an error.
 pub type Answer = Result<i64, &'static str>;
 
-/// A call that waits.
+/// A call that blocks.
 pub struct Blocking {
     line: u32,
     call: Call,
-    /// Time when it must return.
+    /// Time at which the call must return.
     until: Time,
-    /// Time when it was made.
+    /// Time at which the call was made.
     began: Time,
 }
 
@@ -58,7 +58,7 @@ impl<M: Machine> Player<'_, M> {
         Ok(())
     }
 
-    /// A call that waits may have its answer now.
+    /// Check whether the blocking call has returned.
     pub(super) fn poll_call(&mut self) -> Result<(), Stop> {
         let Some(pending) = self.pending.take() else { return Ok(()) };
         match self.machine.answer(pending.line, &pending.call)? {
@@ -73,7 +73,7 @@ impl<M: Machine> Player<'_, M> {
         }
     }
 
-    /// Wait for the call that has not returned.
+    /// Wait until the blocking call has returned.
     pub(super) fn finish_call(&mut self) -> Result<(), Stop> {
         while let Some(pending) = &self.pending {
             let (give_up, line) = (pending.until.max(self.machine.now()) + PATIENCE, pending.line);
@@ -93,7 +93,7 @@ impl<M: Machine> Player<'_, M> {
     }
 }
 
-/// Compare the answer with the script.
+/// Compare the result of a call with the script.
 fn returned(line: u32, call: &Call, answer: Answer) -> Result<(), Stop> {
     let agrees = match (&answer, &call.errno) {
         (Err(error), Some(wanted)) => error == wanted || (*error == "EAGAIN" && wanted == "EWOULDBLOCK"),

@@ -1,5 +1,5 @@
-//! Compares an expected packet with captured ones. Hosts divide data in their own way: consecutive packets
-//! are joined until the expected length is reached, never the reverse.
+//! Compares an expected packet with captured ones. Hosts segment data differently: consecutive captured packets are
+//! joined until the expected length is reached, but never split.
 
 use std::collections::VecDeque;
 
@@ -14,11 +14,11 @@ use crate::options::Options;
 /// Flags that may differ between the pieces of one super-segment.
 const LOOSE: u16 = Flags::FIN.0 | Flags::PSH.0 | Flags::CWR.0;
 
-/// Packets used for an expectation so far.
+/// Packets joined for an expectation so far.
 pub struct Taken {
-    /// One packet, or several joined; its time is the last one's.
+    /// The joined packet; its time is that of the last piece.
     pub whole: Captured,
-    /// Payload of the first piece; all pieces but the last are as large.
+    /// Payload of the first piece, bytes; all pieces except the last must have this size.
     piece: u16,
     last: u16,
 }
@@ -31,14 +31,14 @@ impl Taken {
         Some(Taken { whole, piece, last: piece })
     }
 
-    /// Whether the expectation reaches further and the used packets may be followed by others.
+    /// Whether the expectation covers more data and the pieces so far may be followed by another.
     pub fn wants_more(&self, wanted: &TcpPacket) -> bool {
         let so_far = &self.whole.packet;
         let short = self.piece > 0 && so_far.seq.len < wanted.seq.len && so_far.seq.start == wanted.seq.start;
         short && self.last == self.piece && !so_far.flags.bits.has(Flags::FIN)
     }
 
-    /// Join the next packet; false if that is another packet, which stays.
+    /// Join the next packet. Returns false if it does not fit; it then remains in the queue.
     pub fn join(&mut self, queue: &mut VecDeque<Captured>, wanted: &TcpPacket) -> bool {
         let Some(next) = queue.front() else { return false };
         let (a, b) = (&self.whole.packet, &next.packet);
@@ -62,13 +62,13 @@ impl Taken {
     }
 }
 
-/// First field in which the packets differ.
+/// Return the first field in which the packets differ.
 pub fn differs(wanted: &TcpPacket, taken: &Captured) -> Option<&'static str> {
     let live = &taken.packet;
     let syn = wanted.flags.bits.has(Flags::SYN);
     let checks = [
         ("flags", wanted.flags.header() == live.flags.header()),
-        // A side's first number is that of its SYN.
+        // Sequence numbers are relative to each side's SYN.
         ("sequence number", syn || wanted.seq.start == live.seq.start),
         ("payload length", wanted.seq.len == live.seq.len),
         ("ack", wanted.ack.unwrap_or(0) == live.ack.unwrap_or(0)),
@@ -100,7 +100,7 @@ fn options_agree(wanted: &TcpOptions, live: &TcpOptions) -> bool {
     wanted.len() == live.len() && wanted.iter().zip(live).all(same)
 }
 
-/// Tie the script's timestamp to the stack's; compare it if the script says how long a tick is.
+/// Pair the script's timestamp with the stack's, and compare them if the script gives the length of a tick.
 pub fn timestamps(
     line: u32,
     wanted: &TcpPacket,

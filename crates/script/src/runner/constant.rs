@@ -1,5 +1,5 @@
-//! Names of the socket interface's constants, with Linux's numbers: what a call was given or must return is compared as
-//! a number, however it is written.
+//! Constants of the socket interface, with Linux's numbers. Arguments and results are compared as numbers, however
+//! they are written.
 
 use super::{unsupported, Stop};
 use crate::ast::Expr;
@@ -117,7 +117,7 @@ const CONSTANTS: &[(&str, i64)] = &[
     ("F_SETFD", 2),
     ("F_GETFL", 3),
     ("F_SETFL", 4),
-    // Constants that the kernel's own runner of scripts defines, for IPv4.
+    // Constants that packetdrill itself defines, for IPv4.
     ("CMSG_LEVEL_IP", 0),
     ("CMSG_TYPE_RECVERR", 11),
     // linux/errqueue.h, linux/net_tstamp.h
@@ -150,12 +150,12 @@ const CONSTANTS: &[(&str, i64)] = &[
     ("EPOLL_CTL_MOD", 3),
 ];
 
-/// Return the number of a name.
+/// Return the number of a constant.
 pub fn number(name: &str) -> Option<i64> {
     CONSTANTS.iter().find(|(known, _)| *known == name).map(|(_, n)| *n)
 }
 
-/// Return the number of an expression; a single expression in brackets counts as itself.
+/// Return the number of an expression. A single expression in brackets counts as that expression.
 pub fn value(line: u32, e: &Expr) -> Result<i64, Stop> {
     match e {
         Expr::Int(n) => Ok(*n),
@@ -170,7 +170,7 @@ pub fn value(line: u32, e: &Expr) -> Result<i64, Stop> {
     }
 }
 
-/// Value of an expression where C has an `int`; packetdrill takes one with and one without a sign.
+/// Return the value of an expression where C has an `int`. Like packetdrill, accepts both signed and unsigned values.
 pub fn int(line: u32, e: &Expr) -> Result<i64, Stop> {
     let n = value(line, e)?;
     match (i32::MIN as i64..=u32::MAX as i64).contains(&n) {

@@ -14,10 +14,10 @@ const SCM_TIMESTAMPING: i64 = 37;
 /// `IP_RECVERR` at `SOL_IP`, `IPV6_RECVERR` at `SOL_IPV6`.
 const RECVERR: [(i64, i64); 2] = [(0, 11), (41, 25)];
 
-/// A control message that the socket hands out.
+/// Control message that a socket delivers.
 #[derive(Clone, Debug)]
 pub enum Control {
-    /// TCP_CM_INQ: bytes that still wait.
+    /// TCP_CM_INQ: number of unread bytes.
     Waiting(i64),
     /// SCM_TIMESTAMPING: a time.
     Stamp(Time),
@@ -25,7 +25,7 @@ pub enum Control {
     Error([i64; 6]),
 }
 
-/// Compare the message that `recvmsg` filled in with the script; times may differ by `tolerance`.
+/// Compare a message filled in by `recvmsg` with the script. Times may differ by `tolerance`.
 pub fn check_message(
     line: u32,
     call: &Call,
@@ -57,7 +57,7 @@ pub fn check_message(
     Ok(())
 }
 
-/// Description of the first difference, if there is one.
+/// Return a description of the first difference, if any.
 fn control_differs(
     line: u32,
     fields: &[Expr],

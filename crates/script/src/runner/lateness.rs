@@ -1,25 +1,26 @@
-//! How late packets of a script arrive, on either host. What comes at one instant gets one time in the trace.
+//! Lateness of the packets of a script, equal on both hosts. Packets of the same instant get the same time in the
+//! trace.
 //!
-//! A host needs time for each packet, and Linux tells 1 ms from more than 1 ms (`tcp_tso_should_defer`), a round trip from one
-//! that is a microsecond shorter (`tcp_rack_advance`). A script says neither, so the simulated host and the kernel are given
-//! packets at the same microsecond.
+//! A host needs time for each packet, and Linux distinguishes 1 ms from more than 1 ms (`tcp_tso_should_defer`), and
+//! round trips that differ by a microsecond (`tcp_rack_advance`). Scripts are not that precise, so the simulated host
+//! and the kernel receive packets at the same microsecond.
 
 use ackclock_core::{Span, Time};
 
 use super::START;
 
-/// Times in the trace are multiples of it, ns.
+/// Granularity of times in the trace, ns.
 const GRAIN: u64 = 50_000;
-/// Time within which successive packets add to each other's lateness.
+/// Time within which successive packets increase each other's lateness.
 const CLOSE: Span = Span::from_ms(10);
-/// Minimum lateness of a packet, ns: timers of its instant come first.
+/// Minimum lateness of a packet, ns: timers of the same instant expire first.
 const EARLIEST: u64 = 6_000;
-/// Additional lateness of the next one.
+/// Additional lateness of the next packet, ns.
 const STEP: u64 = 1_000;
-/// Maximum lateness: within the grain.
+/// Maximum lateness, ns, below the granularity.
 const LATEST: u64 = 40_000;
 
-/// The packet before.
+/// Time and lateness of the previous packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Lateness {
     at: Time,
@@ -33,7 +34,7 @@ impl Default for Lateness {
 }
 
 impl Lateness {
-    /// A packet arrives at `at`, by the script: how late it is.
+    /// Return the lateness of the next packet, which is scheduled at `at`.
     pub fn next(&mut self, at: Time) -> Span {
         let close = at.since(self.at) < CLOSE;
         let late = if close { (self.late + STEP).min(LATEST) } else { EARLIEST };
@@ -42,7 +43,7 @@ impl Lateness {
     }
 }
 
-/// The time that a trace shows.
+/// Time as shown in a trace.
 pub fn shown(at: Time) -> Time {
     START + Span(at.since(START).0 / GRAIN * GRAIN)
 }

@@ -2,49 +2,49 @@
 
 use ackclock_core::Span;
 
-/// The answer.
+/// Verdict on a script.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Packets and calls were as in the script; its code blocks are still to be evaluated.
+    /// All packets and calls matched. Code blocks have not been evaluated yet.
     Pass,
-    /// A difference; only the first one is reported.
+    /// Difference from the script; only the first one is reported.
     Fail {
         /// Line of the script.
         line: u32,
-        /// Packet or result that the script expects.
+        /// Packet or result in the script.
         expected: String,
-        /// Received packet or result.
+        /// Actual packet or result.
         actual: String,
     },
-    /// A script that could not be played to its end.
+    /// The script could not be played to its end.
     Unsupported {
         /// Line of the script; 0 = the command line.
         line: u32,
-        /// The construct.
+        /// Name of the construct.
         what: String,
     },
 }
 
-/// A code block, and the socket's state at its time.
+/// A code block, and the socket's state when it is reached.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Snapshot {
     /// Line of the script.
     pub line: u32,
-    /// The block.
+    /// Text of the block.
     pub text: String,
-    /// `tcpi_*` in the kernel's units.
+    /// `tcpi_*` values in the kernel's units.
     pub names: Vec<(&'static str, i64)>,
 }
 
-/// A script that was played.
+/// Result of playing a script.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outcome {
-    /// The answer.
+    /// Verdict.
     pub verdict: Verdict,
-    /// Code blocks up to the end, in order.
+    /// Code blocks that were reached, in order.
     pub blocks: Vec<Snapshot>,
-    /// Largest deviation of an expected packet from its time, within the tolerance.
+    /// Largest deviation of a matched packet from its scheduled time.
     pub deviation: Span,
-    /// Packets in both directions, a line each.
+    /// Packets in both directions, one line each.
     pub trace: Vec<String>,
 }

@@ -20,7 +20,7 @@ use crate::setup::{Qdisc, Setup};
 use socket::Sockets;
 use stack::Stack;
 
-/// The machine.
+/// Simulated host.
 pub struct Simulated<'a> {
     profile: &'a Profile,
     stack: Stack,
@@ -28,13 +28,13 @@ pub struct Simulated<'a> {
     options: Options,
     /// Start of the current call.
     call_began: Time,
-    /// Time of its next check, regardless of events.
+    /// Time at which the blocking call must be checked, regardless of events.
     wake: Time,
     lateness: Lateness,
 }
 
 impl Simulated<'_> {
-    /// Backend on which nothing is open yet.
+    /// Return a host without open sockets.
     pub fn new(profile: &Profile) -> Simulated<'_> {
         Simulated {
             profile,
@@ -47,7 +47,7 @@ impl Simulated<'_> {
         }
     }
 
-    /// The stack did something: process the outcome of writes.
+    /// Report the outcome of writes after the stack has acted.
     fn settle(&mut self) {
         if let Some(conn) = &self.stack.conn {
             self.sockets.notices.update(self.stack.now, conn);
@@ -117,7 +117,8 @@ impl Machine for Simulated<'_> {
 
     fn change(&mut self, line: u32, setup: Setup) -> Result<(), Stop> {
         let qdisc = setup.qdisc;
-        // The device and the option of accurate ECN may change at any time, everything else only before a connection begins.
+        // Device settings and the AccECN option may change at any time, all other settings only before a connection
+        // begins.
         let (tso, gso, gro, files) = (setup.tso, setup.gso, setup.gro, setup.files.clone());
         let mut before = Setup { qdisc, tso, gso, gro, files, ..self.stack.host.setup.clone() };
         let option = setup.sysctls.tcp_ecn_option;
@@ -140,7 +141,7 @@ impl Machine for Simulated<'_> {
     }
 }
 
-/// Find unplayable parts before anything is played.
+/// Refuse constructs that cannot be played, before any event is played.
 fn survey(script: &Script) -> Result<(), Stop> {
     for event in &script.events {
         let line = event.at.line;

@@ -1,5 +1,5 @@
-//! Tap in front of the host: packets that it sent and no expectation took yet, the trace, and the numbers that the
-//! script knows under other names.
+//! Tap in front of the host: packets that the host sent and no expectation has taken yet, the trace, and the mapping
+//! between the script's numbers and the host's.
 
 use std::collections::VecDeque;
 
@@ -10,39 +10,39 @@ use super::{fail, Stop, START};
 use crate::ast::TcpPacket;
 use crate::options::Options;
 
-/// Lines of the trace that are kept.
+/// Maximum number of lines in the trace.
 const MAX_TRACE: usize = 10_000;
 
-/// A packet that the host sent, in the words of the language.
+/// Packet sent by the host, in the form of the language.
 #[derive(Clone, Debug)]
 pub struct Captured {
-    /// Time.
+    /// Time at which the packet was sent.
     pub at: Time,
-    /// Numbers relative to each side's first.
+    /// Packet, with sequence numbers relative to each side's first.
     pub packet: TcpPacket,
-    /// ECN field of its IP header.
+    /// ECN field of the IP header.
     pub ecn: Ecn,
 }
 
-/// The place in front of the host.
+/// State of the tap.
 #[derive(Debug, Default)]
 pub struct Tap {
-    /// Packets that no expectation took.
+    /// Packets that no expectation has taken yet.
     pub queue: VecDeque<Captured>,
-    /// All packets so far.
+    /// Number of packets sent so far.
     pub sent: usize,
-    /// A line per packet, in both directions.
+    /// One line per packet, in both directions.
     pub trace: Vec<String>,
-    /// First numbers of both sides, as the script writes them in its SYNs: the host's, the peer's.
+    /// First sequence numbers of the host and of the peer, as written in the script's SYNs.
     pub first_numbers: (u32, u32),
-    /// Timestamps: the script's, the host's.
+    /// Pairs of timestamps: the script's, the host's.
     pub stamps: Vec<(u32, u32)>,
-    /// First pair of these timestamps.
+    /// First pair of timestamps.
     pub first_stamp: Option<(u32, u32)>,
 }
 
 impl Tap {
-    /// A connection begins: packets of the one before are forgotten.
+    /// Begin a new connection. Packets of the previous one are forgotten.
     pub fn restart(&mut self) {
         self.queue.clear();
         self.stamps.clear();
@@ -50,14 +50,14 @@ impl Tap {
         self.first_numbers.0 = 0;
     }
 
-    /// The host sends.
+    /// Record a packet sent by the host.
     pub fn capture(&mut self, at: Time, packet: TcpPacket, ecn: Ecn) {
         self.note(at, '>', &packet);
         self.sent += 1;
         self.queue.push_back(Captured { at, packet, ecn });
     }
 
-    /// A line for the trace.
+    /// Add a packet to the trace.
     pub fn note(&mut self, at: Time, direction: char, packet: &TcpPacket) {
         if self.trace.len() < MAX_TRACE {
             let us = at.since(START).as_us();
@@ -65,7 +65,7 @@ impl Tap {
         }
     }
 
-    /// Return the host's timestamp that a script's echo means; `acks`: the packet has an ACK number.
+    /// Return the host's timestamp that a script's echo refers to. `acks`: the packet has an ACK number.
     pub fn echoed(&self, line: u32, ecr: u32, acks: bool, options: &Options) -> Result<u32, Stop> {
         if !acks {
             return Ok(ecr);

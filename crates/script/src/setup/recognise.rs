@@ -1,4 +1,4 @@
-//! Recognises a command, and its settings.
+//! Recognises a command and its settings.
 
 use super::shell::Simple;
 use super::sysctl::Refused;
@@ -6,7 +6,7 @@ use super::{Qdisc, Route, Setup};
 
 type Outcome = Result<(), Refused>;
 
-/// Take over the settings of one simple command.
+/// Apply the settings of one simple command.
 pub fn command(setup: &mut Setup, simple: &Simple) -> Outcome {
     let words: Vec<&str> = simple.words.iter().map(String::as_str).collect();
     let (&name, args) = words.split_first().expect("invariant: a simple command has a word");
@@ -20,7 +20,7 @@ pub fn command(setup: &mut Setup, simple: &Simple) -> Outcome {
     match base {
         "sysctl" => assignments(setup, args),
         _ if base.starts_with("set_sysctls") => assignments(setup, args),
-        // Every script starts afresh, so there is nothing to restore.
+        // Every script starts with fresh settings, so there is nothing to restore.
         _ if base.contains("sysctl_restore") => Ok(()),
         "defaults.sh" => defaults(setup),
         "source" | "." | "sh" | "bash" => match args {
@@ -54,10 +54,10 @@ pub fn command(setup: &mut Setup, simple: &Simple) -> Outcome {
             },
             _ => Err(Refused::Unknown(format!("'{}'", words.join(" ")))),
         },
-        // Commands that only show something.
+        // Commands that only print information.
         "cat" if args.iter().all(|a| a.starts_with("/proc/") || a.starts_with("/sys/")) => Ok(()),
         "ss" | "netstat" | "date" | "uname" | "hostname" | "dmesg" => Ok(()),
-        // Counters since now; asking for one needs a pipe, which is refused.
+        // `nstat` prints counters; reading a single one needs a pipe, which is refused.
         "nstat" if args.iter().all(|a| a.starts_with('-')) => Ok(()),
         "sleep" => Err(Refused::Unknown("set-up command 'sleep'".into())),
         "echo" | "printf" | ":" | "true" | "sync" | "cd" => Ok(()),
@@ -71,7 +71,7 @@ pub fn command(setup: &mut Setup, simple: &Simple) -> Outcome {
     }
 }
 
-/// A place for files of a script's own.
+/// Whether a path may be used for files of a script.
 fn scratch(path: &str) -> bool {
     path.starts_with("/tmp/") && !path.contains("..")
 }
@@ -95,7 +95,7 @@ fn defaults(setup: &mut Setup) -> Outcome {
     Ok(())
 }
 
-/// `name=value ...`; flags are passed over, a name without a value only reads.
+/// Apply `name=value ...`. Flags are ignored, and a name without a value only reads.
 fn assignments(setup: &mut Setup, args: &[&str]) -> Outcome {
     for arg in args.iter().filter(|a| !a.starts_with('-')) {
         if let Some((name, value)) = arg.split_once('=') {
@@ -154,7 +154,7 @@ fn qdisc(setup: &mut Setup, args: &[&str]) -> Outcome {
         ("del" | "delete", _, _) => Qdisc::Fifo,
         ("add" | "replace" | "change", Some("fq"), []) => Qdisc::Fq,
         ("add" | "replace" | "change", Some("pfifo"), ["limit", "0"]) => Qdisc::DropAll,
-        // A limit that scripts of a few packets do not reach.
+        // Limits that scripts of a few packets never reach.
         ("add" | "replace" | "change", Some("pfifo"), []) => Qdisc::Fifo,
         ("add" | "replace" | "change", Some("pfifo"), ["limit", n])
             if n.parse::<u64>().is_ok_and(|n| n >= 1000) =>
@@ -174,7 +174,7 @@ fn ip(setup: &mut Setup, args: &[String]) -> Outcome {
     match words[..] {
         [_, "show" | "list" | "ls" | "get", ..]
         | ["tcp_metrics" | "tcpmetrics", "flush" | "del" | "delete", ..] => Ok(()),
-        // Addresses and neighbours have no meaning for a stack with one peer.
+        // Addresses and neighbours are irrelevant to a stack with one peer.
         ["address" | "addr" | "a" | "neighbour" | "neighbor" | "neigh" | "n", ..] => Ok(()),
         ["link" | "l", "set", .., "txqueuelen", _] => Ok(()),
         ["link" | "l", "set", .., "gso_max_segs", segments] => match segments {
@@ -206,7 +206,7 @@ fn mtu(setup: &mut Setup, bytes: &str) -> Outcome {
     setup.mtu = bytes
         .parse()
         .ok()
-        .filter(|n| (68..=65_535).contains(n)) // RFC 791: every host forwards 68
+        .filter(|n| (68..=65_535).contains(n)) // RFC 791: every host must forward 68 bytes
         .ok_or_else(|| Refused::value("mtu", bytes, allowed))?;
     Ok(())
 }
@@ -231,7 +231,7 @@ fn offloads(setup: &mut Setup, args: &[&str]) -> Outcome {
             "tso" | "tcp-segmentation-offload" | "tx-tcp-segmentation" => setup.tso = on,
             "gso" | "generic-segmentation-offload" | "tx-generic-segmentation" => setup.gso = on,
             "gro" | "generic-receive-offload" => setup.gro = on,
-            // Checksums and other receive offloads change nothing that a script sees.
+            // Checksum and other receive offloads have no effect that a script could observe.
             "rx" | "tx" | "sg" | "lro" | "tx-checksumming" | "rx-checksumming" | "scatter-gather" => {}
             other => return Err(Refused::Unknown(format!("offload '{other}'"))),
         }

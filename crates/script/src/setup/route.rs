@@ -17,28 +17,28 @@ pub struct Route {
     pub advmss: Option<u32>,
     /// Path MTU, bytes.
     pub mtu: Option<u32>,
-    /// The path MTU is not to be lowered.
+    /// Whether the path MTU must not be lowered.
     pub mtu_locked: bool,
-    /// Largest window to advertise, bytes.
+    /// Maximum window to advertise, bytes.
     pub window: Option<u32>,
-    /// Slow-start threshold to begin with, segments.
+    /// Initial slow-start threshold, segments.
     pub ssthresh: Option<u32>,
-    /// Reordering degree to begin with.
+    /// Initial reordering degree, segments.
     pub reordering: Option<u32>,
     /// Minimum RTO.
     pub rto_min: Option<Span>,
-    /// Acknowledge every segment at once.
+    /// Whether every segment is acknowledged at once.
     pub quickack: Option<bool>,
-    /// Controller, by name.
+    /// Name of the congestion controller.
     pub congctl: Option<String>,
 }
 
-/// Words of a route about its destination, each with a value: irrelevant to a stack with one peer.
+/// Keywords about a route's destination, each with a value. They are irrelevant to a stack with one peer.
 const WHERE: &[&str] =
     &["dev", "via", "src", "table", "proto", "scope", "metric", "tos", "dsfield", "from", "to", "type"];
 
 impl Route {
-    /// The route of `ip route add|change|replace ...`, from the words after the verb.
+    /// Parse the words of `ip route add|change|replace ...` after the verb.
     pub(super) fn of(words: &[String]) -> Result<Route, Refused> {
         let mut route = Route::default();
         let mut words = words.iter().map(String::as_str);
@@ -47,7 +47,7 @@ impl Route {
             if std::mem::take(&mut first)
                 && (key == "default" || key.starts_with(|c: char| c.is_ascii_digit()))
             {
-                continue; // the prefix
+                continue; // destination prefix
             }
             let mut value = words.next().unwrap_or_default();
             let locked = value == "lock";

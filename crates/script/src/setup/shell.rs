@@ -1,12 +1,12 @@
-//! Text of a command into simple commands: words, quotation marks, `;`, `&&`, redirections. Whatever would need a shell
-//! to know what it means (pipes, substitutions, loops) is refused by name.
+//! Splits the text of a command into simple commands: words, quotation marks, `;`, `&&`, redirections. Constructs
+//! that need a shell to be understood (pipes, substitutions, loops) are refused by name.
 
-/// A command and its words.
+/// A simple command.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Simple {
-    /// Command and arguments, quotation marks removed.
+    /// Command and arguments, without quotation marks.
     pub words: Vec<String>,
-    /// File that standard output goes to.
+    /// File to which standard output is redirected.
     pub output: Option<String>,
 }
 
@@ -17,7 +17,7 @@ enum Redirect {
     Other,
 }
 
-/// Return the simple commands in order, or the construct that this reader does not support.
+/// Return the simple commands in order, or the construct that is not supported.
 pub fn split(text: &str) -> Result<Vec<Simple>, String> {
     let mut all = Vec::new();
     let mut current = Simple::default();
@@ -87,14 +87,14 @@ pub fn split(text: &str) -> Result<Vec<Simple>, String> {
                 chars.next_if_eq(&'>');
                 redirect = if c == '>' && !errors { Redirect::Output } else { Redirect::Other };
                 if chars.next_if_eq(&'&').is_some() {
-                    redirect = Redirect::Other; // to another stream
+                    redirect = Redirect::Other; // to another file descriptor
                 }
             }
             ';' | '\n' | '&' | '|' => {
                 let double = chars.next_if_eq(&c).is_some();
                 let rest: String = chars.clone().take_while(|c| !";&|\n".contains(*c)).collect();
                 if c == '|' && double && matches!(rest.trim(), "true" | ":") {
-                    // `|| true`: regardless of the result
+                    // `|| true`: the result is ignored
                     end_word(&mut word, &mut current, &mut redirect);
                     end_command(&mut all, &mut current);
                     continue;
@@ -114,13 +114,13 @@ pub fn split(text: &str) -> Result<Vec<Simple>, String> {
     Ok(all)
 }
 
-/// The value of `((...))` at the front of a text that follows a `$`, and how many characters it takes: whole numbers,
-/// `+ - * /`, parentheses.
+/// Evaluate `((...))` at the front of a text that follows a `$`: whole numbers, `+ - * /`, parentheses. Returns the
+/// value and the number of characters consumed.
 fn arithmetic(text: &str) -> Result<(i64, usize), String> {
     let refuse = || "shell substitution '$('".to_string();
     let inner = text.strip_prefix("((").ok_or_else(refuse)?;
     let end = inner.find("))").ok_or_else(refuse)?;
-    // A closing parenthesis of the expression may stand right before the two of the substitution.
+    // A closing parenthesis of the expression may directly precede the two of the substitution.
     let end = end + inner[end..].chars().take_while(|c| *c == ')').count() - 2;
     let body: Vec<char> = inner[..end].chars().filter(|c| !c.is_whitespace()).collect();
     let mut at = 0;

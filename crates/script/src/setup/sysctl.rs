@@ -1,20 +1,21 @@
-//! Kernel parameters, one line each: name, range, value after boot (Linux 6.x, `Documentation/networking/ip-sysctl.rst`),
-//! value after the defaults script of the public suites where that differs.
+//! Kernel parameters, one line each: name, range, value after boot (Linux 6.x,
+//! `Documentation/networking/ip-sysctl.rst`), and the value after the defaults script of the public suites if it
+//! differs.
 
-/// Why a parameter or a command was refused.
+/// Reason for which a parameter or a command was refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refused {
-    /// Unknown here.
+    /// Unknown to ackclock.
     #[error("unsupported: {0}")]
     Unknown(String),
-    /// Known, but this value is not allowed.
+    /// Known, but with a value that is not allowed.
     #[error("{what}: found {found}; allowed: {allowed}")]
     Value {
-        /// The parameter.
+        /// Name of the parameter.
         what: String,
-        /// Value found there.
+        /// Value found in the script.
         found: String,
-        /// Values allowed there.
+        /// Values allowed.
         allowed: String,
     },
 }
@@ -37,7 +38,7 @@ macro_rules! sysctls {
         #[allow(missing_docs, reason = "the kernel's parameters, by its names (Documentation/networking/ip-sysctl.rst)")]
         pub struct Sysctls {
             $(pub $number: u64,)*
-            /// Minimum, default, maximum; bytes.
+            /// Minimum, default and maximum, bytes.
             $(pub $triple: [u64; 3],)*
             $(pub $pair: [u64; 2],)*
             $(pub $word: String,)*
@@ -63,7 +64,7 @@ macro_rules! sysctls {
                 }
             }
 
-            /// Every kernel parameter with its value, as `sysctl` writes it.
+            /// Return every kernel parameter and its value, as `sysctl` writes it.
             pub fn list(&self) -> Vec<(&'static str, String)> {
                 let joined = |values: &[u64]| {
                     values.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
@@ -178,11 +179,11 @@ sysctls! {
     }
 }
 
-/// Switches of the stack that no kernel has, under `ackclock.`: host profile, recovery rule.
+/// Parameters of the stack that no kernel has, under `ackclock.`: host profile, recovery rule.
 const OWN: &[&str] = &["profile", "recovery"];
 
-/// Parameters of features that a script lacks: other hosts, memory pressure, other protocols, the choice of a
-/// queue for future devices.
+/// Ignored parameters, of features that a script cannot use: other hosts, memory pressure, other protocols, the queue
+/// of future devices.
 const IGNORED: &[&str] = &[
     "net.core.default_qdisc",
     "net.core.netdev_max_backlog",
@@ -200,7 +201,7 @@ const IGNORED: &[&str] = &[
 ];
 
 impl Sysctls {
-    /// Set one parameter: `tcp_sack`, `net.ipv4.tcp_sack`, or its path below `/proc/sys`.
+    /// Set one parameter, given as `tcp_sack`, `net.ipv4.tcp_sack`, or its path below `/proc/sys`.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), Refused> {
         let dotted = name.strip_prefix("/proc/sys/").unwrap_or(name).replace('/', ".");
         let local = dotted.strip_prefix("net.ipv4.").filter(|n| !OWN.contains(n)).or_else(|| {
@@ -238,7 +239,7 @@ fn numbers<const N: usize>(name: &str, text: &str, most: u64) -> Result<[u64; N]
     Ok(values)
 }
 
-/// Decimal, or hexadecimal after `0x`.
+/// Parse a number: decimal, or hexadecimal after `0x`.
 fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16).ok(),

@@ -1,7 +1,7 @@
-//! Packets recorded at one host, with the IP ids with which they left.
+//! Packets captured at one host, with the IP ids assigned by their senders.
 //!
-//! As in Linux, each end of a connection counts the segments that it sends, ACKs and retransmissions too (`ip_select_ident_segs`): a gap
-//! between two packets at the other end is what was lost between them.
+//! As in Linux, each end of a connection counts the segments that it sends, including ACKs and retransmissions
+//! (`ip_select_ident_segs`). A gap in the ids at the other end therefore shows which packets were lost.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,22 +9,22 @@ use ackclock_core::{FlowId, Header, Packet, Segment, Time};
 
 use super::Captured;
 
-/// Packets that one host captures.
+/// Capture of one host.
 #[derive(Clone, Debug)]
 pub struct Noted {
     host: u8,
     packets: Vec<Captured>,
-    /// Counters by connection and direction.
+    /// Id counters by connection and direction.
     ways: BTreeMap<(u32, bool), Ids>,
 }
 
 impl Noted {
-    /// Recorder of this host, without packets yet.
+    /// Return an empty capture of this host.
     pub fn at(host: u8) -> Noted {
         Noted { host, packets: Vec::new(), ways: BTreeMap::new() }
     }
 
-    /// A packet leaves its host.
+    /// Record that a packet leaves its host.
     pub fn leaves(&mut self, t: Time, flow: FlowId, conn: u32, packet: &Packet) {
         let ids = self.ways.entry((conn, packet.forward)).or_default();
         let id = ids.next(packet);
@@ -34,7 +34,7 @@ impl Noted {
         }
     }
 
-    /// A packet reaches a host.
+    /// Record that a packet reaches a host.
     pub fn reaches(&mut self, t: Time, host: usize, flow: FlowId, conn: u32, packet: &Packet) {
         if usize::from(self.host) == host {
             let id = self.ways.entry((conn, packet.forward)).or_default().find(&packet.header);
@@ -42,8 +42,8 @@ impl Noted {
         }
     }
 
-    /// Captured packets in order of time. They are sorted here, because a packet's time is only known when it
-    /// has left the host's own device.
+    /// Return the captured packets in order of time. They must be sorted because the time of a packet is known only
+    /// once it has left the host's own device.
     pub fn into_packets(self) -> Vec<Captured> {
         let mut packets = self.packets;
         packets.sort_by_key(|captured| captured.t);
@@ -51,19 +51,19 @@ impl Noted {
     }
 }
 
-/// One direction of a connection.
+/// Id state of one direction of a connection.
 #[derive(Clone, Default, Debug)]
 struct Ids {
-    /// Id of the last segment that left.
+    /// Id of the last segment sent.
     last: u16,
     /// Id of the last packet that arrived.
     came: u16,
-    /// Packets on their way or lost, the oldest first: first id, header, and payload of each segment.
+    /// Packets in flight or lost, the oldest first: first id, header, and payload per segment.
     on_way: VecDeque<(u16, Header, u64)>,
 }
 
 impl Ids {
-    /// Each segment of a packet has an id, the packet that of its first.
+    /// Assign an id to each segment of a packet and return the first, which is the id of the packet.
     fn next(&mut self, packet: &Packet) -> u16 {
         let first = self.last.wrapping_add(1);
         self.last = first.wrapping_add(packet.more);
@@ -78,7 +78,8 @@ impl Ids {
         self.on_way.push_back((id, packet.header, segment));
     }
 
-    /// The id with which the packet left. A packet that no host sent (a router made it) gets the id of the packet before.
+    /// Return the id with which the packet was sent. A packet that no host sent (a router generated it) gets the id
+    /// of the packet that arrived before it.
     fn find(&mut self, header: &Header) -> u16 {
         let Some(at) = self.on_way.iter().position(|(_, sent, _)| has(sent, header)) else {
             return self.came;
@@ -100,8 +101,8 @@ impl Ids {
     }
 }
 
-/// Whether one packet is the other or a part of it: a card may have cut it, or a router appended to it or changed its
-/// flags.
+/// Whether `got` is `sent` or a part of it. A network card may have split it, and a router may have appended data or
+/// changed flags.
 fn has(sent: &Header, got: &Header) -> bool {
     let part = |sent: &Segment, got: &Segment| {
         let within = match got.len {
@@ -116,9 +117,9 @@ fn has(sent: &Header, got: &Header) -> bool {
     }
 }
 
-/// Number of overtaking packets above which a packet is considered dropped.
+/// Number of later packets that may overtake a packet before it is considered dropped.
 const REORDERING: usize = 256;
-/// Number of different IP ids.
+/// Number of distinct IP ids, and maximum number of packets tracked.
 const MAX_IN_FLIGHT: usize = 1 << 16;
 
 #[cfg(test)]
@@ -148,7 +149,7 @@ mod tests {
         let ids: Vec<_> = at_sender.into_packets().iter().map(|captured| captured.id).collect();
         assert_eq!(ids, [1, 2, 3, 4]);
         let marked = Packet { ecn: Ecn::Ce, ..sent[3] };
-        // one was lost, one overtaken; the last arrived twice
+        // one packet lost, one overtaken; the last one arrived twice
         assert_eq!(seen(&sent, &[sent[2], sent[0], marked, marked]), [3, 1, 4, 4]);
     }
 

@@ -45,7 +45,7 @@ fn le32(bytes: &[u8], i: usize) -> u32 {
     be32(bytes, i).swap_bytes()
 }
 
-/// (type, body) of every block; both lengths agree and are whole words.
+/// Type and body of every block. Both length fields must be equal and a multiple of four.
 fn blocks(mut file: &[u8]) -> Vec<(u32, &[u8])> {
     let mut blocks = Vec::new();
     while !file.is_empty() {
@@ -104,7 +104,7 @@ fn frames<'a>(file: &'a [u8]) -> Vec<Frame<'a>> {
     blocks[3..].iter().map(read).collect()
 }
 
-/// The slow way: carry after every word; an odd last byte counts as the high one.
+/// Reference checksum: carry after every word; an odd last byte is the high byte of its word.
 fn ones_complement(parts: &[&[u8]]) -> u16 {
     parts.concat().chunks(2).fold(0u16, |sum, word| {
         let word = u16::from_be_bytes([word[0], *word.get(1).unwrap_or(&0)]);
@@ -184,7 +184,7 @@ fn each_side_scales_its_window_by_its_own_shift() {
     let syn_ack = Segment { flags: Flags::SYN | Flags::ACK, ack: 1, syn: syn_ack, wnd: 70_000, ..syn() };
     let data = segment(Flags::ACK, 1, 1, 0);
     let file = written(&[
-        at(0, 0, true, data), // before any SYN: shift 0
+        at(0, 0, true, data), // before any SYN: scale 0
         at(1, 0, true, syn()),
         at(2, 0, false, syn_ack),
         at(3, 0, true, data),

@@ -1,4 +1,5 @@
-//! All tables of a run. A column is declared once, with its value ([`output`]); `ackclock tables` and the reference are made of it.
+//! All tables of a run. A column is declared once, with its value ([`output`]); `ackclock tables` and the reference
+//! are generated from the declarations.
 
 use super::{output, performance};
 use crate::tables::columns::TableAbout;
@@ -30,7 +31,7 @@ pub const TABLES: &[TableAbout] = &[
     output::CONVERSATIONS,
 ];
 
-/// The types of a table's columns, in order, as every run hands them out.
+/// The column types of a table, in order, as returned by every run.
 pub fn types() -> Vec<(&'static str, Vec<(&'static str, &'static str)>)> {
     let typed = |table: &TableAbout| {
         let fixed = table.columns.iter().filter(|column| !column.kind.is_empty());

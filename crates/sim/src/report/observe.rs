@@ -1,5 +1,5 @@
-//! Samples at fixed intervals: TCP_INFO-like values of each flow, queue lengths, goodput. Each kind is one recurring
-//! event, there only if it was asked for. Observation reads and never writes, so it cannot change a run.
+//! Samples at fixed intervals: TCP_INFO-like values of each flow, queue lengths, goodput. Each kind has one recurring
+//! event, scheduled only if the kind is requested. Observation reads but never writes, so it cannot change a run.
 
 use ackclock_core::foreign::Sample;
 use ackclock_core::trace::CaState;
@@ -14,7 +14,8 @@ use crate::workload::flow::Flow;
 use crate::world::{World, SENDER};
 
 impl SampleRow {
-    /// Bytes in units of full datagrams. The stack reports neither a state nor the peer's window.
+    /// Convert a sample of an external stack: bytes become full datagrams. The stack reports neither a congestion
+    /// state nor the peer's window.
     fn of_foreign(world: &World, flow: &Flow, sample: &Sample) -> SampleRow {
         let packets = |bytes| foreign::packets(sample, bytes);
         SampleRow {
@@ -39,23 +40,23 @@ pub struct Observer {
     /// Sampling interval of each kind; zero = off.
     intervals: [Span; 4],
     warm_up: Time,
-    /// Next time when links are sampled: their queues, and the end of the warm-up.
+    /// Next times at which link counters are read: for queue samples, and at the end of the warm-up.
     looks: [Time; 2],
     goodput_since: Time,
-    /// Bytes of each flow acknowledged at `goodput_since`, and bytes that had arrived.
+    /// For each flow, bytes acknowledged and bytes arrived by `goodput_since`.
     counted: Vec<[u64; 2]>,
     limits_since: Time,
-    /// Causes that limited each flow until `limits_since`.
+    /// For each flow, time by limiting cause up to `limits_since`.
     held: Vec<Held>,
-    /// Counters of each flow since the warm-up.
+    /// Performance counters of each flow; `None` unless performance is measured.
     pub meter: Option<Meter>,
     /// Samples of flows.
     pub samples: Vec<SampleRow>,
     /// Samples of queues.
     pub queues: Vec<QueueRow>,
-    /// Goodput.
+    /// Goodput of flows, by interval.
     pub goodput: Vec<GoodputRow>,
-    /// Causes that limited flows, by interval.
+    /// Time by limiting cause of flows, by interval.
     pub limits: Vec<LimitRow>,
 }
 
@@ -98,7 +99,7 @@ impl Observer {
         self.announce(world);
     }
 
-    /// Take a sample and schedule the next.
+    /// Take a sample of this kind and schedule the next one.
     pub fn tick(&mut self, world: &mut World, flows: &[Flow], kind: u32) {
         match kind {
             WARM_UP => {
@@ -124,7 +125,7 @@ impl Observer {
         self.schedule(world, kind);
     }
 
-    /// End of the run: the last interval of goodput may be shorter.
+    /// Complete the last intervals at the end of the run. They may be shorter than the others.
     pub fn finish(&mut self, world: &World, flows: &[Flow]) {
         if self.intervals[GOODPUT as usize] > Span::ZERO && world.now() > self.goodput_since {
             self.measure_goodput(world, flows);
@@ -184,8 +185,8 @@ impl Observer {
         }
     }
 
-    /// A wait for the retransmission timer is recognised at its end: it may have begun in earlier intervals,
-    /// to which it is then added.
+    /// Record the limiting causes of the interval. A wait for the retransmission timer is recognised only at its end,
+    /// so the part of it in earlier intervals is moved to that cause there.
     fn tell_limits(&mut self, world: &World, flows: &[Flow]) {
         let t = world.now();
         for (flow, before) in flows.iter().zip(&mut self.held) {
@@ -236,7 +237,7 @@ impl Observer {
             if !flow.started {
                 continue;
             }
-            // bytes acknowledged on a connection that has failed stay counted
+            // bytes acknowledged on failed connections still count
             let now = [flow.acked(world), flow.arrived(world).max(before[1])];
             let [bps, delivered_bps] = [0, 1].map(|i| rate(now[i] - before[i]));
             self.goodput.push(GoodputRow { t, flow: flow.id, bps, delivered_bps });
@@ -252,5 +253,5 @@ const GOODPUT: u32 = 2;
 const LIMITS: u32 = 3;
 const WARM_UP: u32 = 4;
 const SLICE: u32 = 5;
-/// A flow of clients stops: its goodput covers the time until then.
+/// Recurring event: a flow with clients stops. Its goodput covers the time until then.
 pub const STOP: u32 = 6;

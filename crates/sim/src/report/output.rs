@@ -1,5 +1,5 @@
-//! The tables of a run: of each column name, unit, value, and meaning. Times in seconds from the start of the run, windows in
-//! segments, sizes in bytes; NaN = did not happen.
+//! The tables of a run: name, unit, value and meaning of each column. Times are in seconds from the start of the run,
+//! windows in segments, sizes in bytes. NaN means that an event did not happen.
 //!
 //! Length: a list of columns; a table is looked up here, not read through.
 
@@ -27,25 +27,26 @@ use crate::workload::flow::{ClientRow, DatagramRow, FetchRow, Flow, Journal, Sum
 use crate::workload::video::chunks;
 use crate::world::{Dropped, World};
 
-/// Number of flows below which their connections leave enough memory for lookups.
+/// Minimum number of flows for returning freed memory to the system before the tables are built. With fewer flows,
+/// closed connections leave enough room for columns.
 const CROWD: usize = 10_000;
 
-/// Finished run.
+/// A finished run, from which the tables are built.
 pub(crate) struct Ended {
     /// Network and connections.
     pub world: World,
-    /// Flows by number.
+    /// Flows, by number.
     pub flows: Vec<Flow>,
-    /// Records that the flows left.
+    /// Records written by the flows.
     pub journal: Journal,
     /// Samples taken at intervals.
     pub observer: Observer,
-    /// Clients of populations, as drawn.
+    /// Clients of populations with the values they drew.
     pub clients: Vec<ClientRow>,
 }
 
-/// The requested tables, in a fixed order, because most runs of a sweep need few of them, and even empty ones
-/// take time. For the trace, only these columns; none given: all.
+/// Build the requested tables, in a fixed order. Most runs of a sweep need few tables, and even empty ones take time.
+/// `traced` selects columns of table `acks`; all if it is empty.
 pub(crate) fn tables(
     mut ended: Ended,
     wanted: impl Fn(&str) -> bool,
@@ -56,7 +57,7 @@ pub(crate) fn tables(
     journal.transactions.rows.sort_by_key(|t| (t.flow, t.idx));
     journal.vars.sort_by_key(|(flow, idx, _)| (*flow, *idx));
     journal.records.sort_by_key(|(idx, records)| (records[0].event.flow, *idx));
-    // `fq` releases a segment after the sender has gone on to the next events.
+    // `fq` may send a segment after the sender has processed later events
     for (_, records) in
         journal.records.iter_mut().filter(|(_, records)| !records.is_sorted_by_key(|r| r.event.t))
     {
@@ -64,12 +65,12 @@ pub(crate) fn tables(
     }
     let observer = &ended.observer;
     let drops = ended.world.take_drops();
-    // first, so that other tables may use the memory freed by counters and names
+    // links first, so that other tables may use the memory freed by counters and names
     let counted = wanted("links").then(|| (ended.world.link_counters(), ended.world.link_names()));
     ended.world.forget_links();
     let mut of_links = counted.map(|(counters, names)| links(&counters, names));
     if ended.flows.len() >= CROWD {
-        memory::give_back(); // there is no room for columns between the remains of connections
+        memory::give_back(); // columns do not fit into the gaps between the remains of connections
     }
     let mut found = Vec::new();
     macro_rules! keep {
@@ -102,7 +103,7 @@ pub(crate) fn tables(
     found
 }
 
-/// Why connections fail, by number.
+/// Names of connection failures, by number.
 const FAILURES: &[&str] = &ackclock_core::foreign::Failure::NAMES;
 
 columns! {
@@ -118,7 +119,7 @@ columns! {
         let elapsed = |f: &Flow, t: Time| if t == Time::NEVER { f64::NAN } else { t.since(f.start).as_secs() };
         let mean_rtt = |sum: u128, n: u64| if n == 0 { f64::NAN } else { sum as f64 / n as f64 * 1e-9 };
         let of_start = |s: &Sums, of: fn(SlowStartExit) -> f64| s.slow_start.map_or(f64::NAN, of);
-        // values that flows other than TCP have
+        // counters that only some transports have
         let of_stack = |f: &Flow, n: u64| if f.config.is_pcc() || f.config.is_foreign() { n as f64 } else { f64::NAN };
         let of_pcc = |f: &Flow, n: u64| if f.config.is_pcc() { n as f64 } else { f64::NAN };
         let send_rate = |f: &Flow| of_stack(f, f.sums().sent_bytes) * 8.0 / f.stop.since(f.start).as_secs();
@@ -280,7 +281,7 @@ columns! {
 }
 
 columns! {
-    /// Traffic of each link.
+    /// Counters of each link.
     pub fn links(counters: &[impl Borrow<Counters>], names: Vec<String>) as LINKS "links"
     "One row per link and direction, in every run; each link has one queue. Counting, means, maxima and waits begin at the end of the warm-up; table `flows` covers the whole run. A packet of several segments (`tso`) counts as that many packets."
     {
@@ -453,12 +454,12 @@ columns! {
     fn acks(records: &[(u32, Vec<Record>)], only: &'static [&'static str]) as ACKS "acks", only
     "One row per ACK, transmission and timer event at a sender, those of a connection in order of time; requires `record.trace`. Of QUIC, one per ACK and per datagram with data, with window, threshold, bytes in flight (in full datagrams), losses and RTTs; the other columns are 0. Values are those after the event unless stated otherwise; of a transmission that waits in the host's own `fq`, those when the sender handed it over."
     {
-        // one list, because fifty columns go through it
+        // flatten once: all fifty columns iterate over this list
         let all: Vec<&Record> = records.iter().flat_map(|(_, records)| records).collect();
         let rows = || all.iter().copied();
         let idx = records.iter().flat_map(|(idx, records)| std::iter::repeat_n(*idx, records.len()));
         let edge = |r: &Record, block: usize, end: bool| if end { r.ack.sack[block].1 } else { r.ack.sack[block].0 };
-        // NaN where a deadline or a length of time is not set
+        // NaN if a deadline or a duration is not set
         let when = |t: Time| seconds(t);
     }
     time t_s ["s"] = rows().map(|r| r.event.t), "Time of the event; of a transmission, when it leaves the host, after the wait in its `fq`.";
@@ -562,7 +563,7 @@ columns! {
     }
 }
 
-/// The controllers' variables: one column for each name that any of them has, NaN in the rows of the others.
+/// Variables of controllers: one column per variable that any controller has, NaN in the rows of other controllers.
 fn controllers(flows: &[Flow], traces: &[(FlowId, u32, VarsTrace)]) -> Table {
     let mut table = variables(traces);
     let mut names: Vec<&'static str> = Vec::new();
@@ -583,7 +584,7 @@ fn controllers(flows: &[Flow], traces: &[(FlowId, u32, VarsTrace)]) -> Table {
 }
 
 columns! {
-    /// PCC's monitor intervals in order of their results.
+    /// PCC's monitor intervals, in the order in which their results arrived.
     pub fn intervals(flows: &mut [(FlowId, Vec<IntervalRow>)]) as INTERVALS "intervals"
     "One row per monitor interval of PCC, in the order in which they ended; requires `record.controller`."
     {
@@ -650,7 +651,7 @@ columns! {
 }
 
 columns! {
-    /// Clients of populations, as drawn.
+    /// Clients of populations with the values they drew.
     pub fn clients(clients: &[ClientRow]) as CLIENTS "clients"
     "One row per client of a population, with the values it drew."
     {
@@ -664,7 +665,7 @@ columns! {
 }
 
 columns! {
-    /// A row for each transaction.
+    /// One row per transaction.
     pub fn transactions(transactions: &[TransactionRow]) as TRANSACTIONS "transactions"
     "One row per transaction; with the workload `transactions`, unless `record.transactions` is \"summary\". Durations are measured from the client's arrival."
     {
@@ -694,7 +695,7 @@ columns! {
 }
 
 columns! {
-    /// A row for each message.
+    /// One row per message.
     pub fn conversations(messages: &[MessageRow]) as CONVERSATIONS "conversations"
     "One row per message of a conversation, in the order of their first writes; with the workload `conversation`. Durations are measured from the first write."
     {
@@ -721,7 +722,7 @@ columns! {
     "One row per group and initial window; with the workload `transactions`. Counting starts after the warm-up."
     {
         let rows = || tallies.iter();
-        // the middle of a bin may lie beyond the extremes
+        // the middle of a bin may lie outside the observed range
         let quantile =
             |p: f64| rows().map(move |t| t.times.quantile(p).map_or(Span::MAX, |s| s.clamp(t.least, t.most)));
         let ended = |t: &Tally, span: Span| if t.completed == 0 { Span::MAX } else { span };
@@ -754,7 +755,7 @@ columns! {
 }
 
 columns! {
-    /// Histograms of the times that transactions took.
+    /// Histograms of transaction completion times.
     pub fn transaction_times(tallies: &[Tally]) as TRANSACTION_TIMES "transaction_times"
     "Histogram of completion times per group and initial window, one row per non-empty bin; with the workload `transactions`."
     {

@@ -1,5 +1,6 @@
-//! Performance of each flow after the warm-up: goodput and share, losses, round-trip times and one-way delays. Memory does not grow
-//! with the length of the run: sums and two histograms ([`crate::world::gauges`]), and [`SLICES`] counts for each flow.
+//! Performance of each flow after the warm-up: goodput and share, losses, round-trip times and one-way delays. Memory
+//! does not depend on the length of the run: sums and two histograms per flow ([`crate::world::gauges`]), plus
+//! [`SLICES`] counters.
 
 use std::borrow::Cow;
 
@@ -11,11 +12,11 @@ use crate::workload::flow::Flow;
 use crate::world::gauges::{Gauge, Gauges};
 use crate::world::{World, SENDER};
 
-/// Number of equal slices of the run, in each of which every flow's bytes are counted.
+/// Number of equal slices of the run. The bytes of each flow are counted per slice.
 pub const SLICES: usize = 128;
-/// Parts over which goodput is averaged when it is compared with an equal share: 1/32 of the run.
+/// Number of slices over which goodput is averaged before it is compared with an equal share: 1/32 of the run.
 const WINDOW: usize = 4;
-/// Part of an equal share that a flow has to reach.
+/// Fraction of an equal share that a flow has to reach.
 const REACHED: f64 = 0.9;
 
 /// Counters of each flow on its hosts, read at the end of the warm-up and at the end of each slice.
@@ -24,18 +25,18 @@ pub struct Meter {
     from: Time,
     /// Length of a slice.
     pub slice: Span,
-    /// Counters by flow.
+    /// Counters of each flow at the end of the warm-up.
     before: Vec<Counts>,
-    /// Bytes of each flow acknowledged by the end of each slice.
+    /// For each flow, bytes acknowledged by the end of each slice.
     acked: Vec<Vec<u64>>,
 }
 
-/// Sums of a flow since its start.
+/// Counters of a flow since its start.
 #[derive(Clone, Copy, Default)]
 pub struct Counts {
     /// Bytes acknowledged.
     pub acked: u64,
-    /// Data packets sent, with retransmissions.
+    /// Data packets sent, including retransmissions.
     pub sent: u64,
     /// Retransmissions.
     pub retransmissions: u64,
@@ -44,7 +45,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Counters so far.
+    /// Read the counters of a flow.
     pub fn now(flow: &Flow, world: &World) -> Counts {
         let closed = flow.sums();
         let mut counts = Counts {
@@ -65,7 +66,7 @@ impl Counts {
 }
 
 impl Meter {
-    /// Return the slices of a run of this length.
+    /// Return a meter for a run of this length whose warm-up ends at `from`.
     pub fn new(duration: Span, from: Time, flows: usize) -> Meter {
         Meter {
             from,
@@ -75,21 +76,20 @@ impl Meter {
         }
     }
 
-    /// End of the warm-up, with the flows' counters at this time.
+    /// Record the counters at the end of the warm-up.
     pub fn begin(&mut self, counts: impl Iterator<Item = Counts>) {
         self.before = counts.collect();
     }
 
-    /// End of a slice, with this many bytes of each flow acknowledged.
+    /// Record the bytes acknowledged at the end of a slice.
     pub fn note(&mut self, acked: impl Iterator<Item = u64>) {
         for (acked, noted) in acked.zip(&mut self.acked) {
             noted.push(acked);
         }
     }
 
-    /// Time when each flow first had its equal share, s from its start: over [`WINDOW`] slices, [`REACHED`]
-    /// of the total of all flows that ran throughout, divided by their number. NaN if it never did, or ran
-    /// with no other flow.
+    /// Time from each flow's start until it first had its equal share, s: over [`WINDOW`] slices, [`REACHED`] of the
+    /// mean goodput of all flows that ran throughout. NaN if it never had, or never ran together with another flow.
     fn times_to_share(&self, flows: &[Whole]) -> Vec<f64> {
         let mut times = vec![f64::NAN; flows.len()];
         let noted = self.acked.first().map_or(0, Vec::len);
@@ -117,13 +117,13 @@ impl Meter {
 pub struct Whole {
     /// Number of the flow.
     pub id: FlowId,
-    /// The group it belongs to.
+    /// Group of the flow.
     pub group: u32,
-    /// Time of its start.
+    /// Start time of the flow.
     pub start: Time,
-    /// Time when its application stopped.
+    /// Time at which the application stopped.
     pub stop: Time,
-    /// Bytes acknowledged by then.
+    /// Bytes acknowledged at `stop`.
     pub acked_at_stop: u64,
     /// Final counters.
     pub counts: Counts,
@@ -148,10 +148,10 @@ impl Whole {
     }
 }
 
-/// A flow, a group, or all flows.
+/// Row for a flow, a group, or the whole run.
 #[derive(Clone, Default)]
 struct Row<'a> {
-    /// Position in [`OF`].
+    /// Index in [`OF`].
     of: u32,
     number: u32,
     group: Option<u32>,
@@ -159,7 +159,7 @@ struct Row<'a> {
     goodput_bps: f64,
     counts: Counts,
     gauge: Cow<'a, Gauge>,
-    /// NaN unless all of its flows have had their share.
+    /// NaN unless all flows of the row have reached their share.
     time_to_share_s: f64,
 }
 
@@ -186,7 +186,7 @@ impl<'a> Row<'a> {
         sum.retransmissions += more.retransmissions;
         sum.rtos += more.rtos;
         if self.flows == 1 {
-            self.gauge = flow.gauge.clone(); // borrowed until a second one exists
+            self.gauge = flow.gauge.clone(); // borrowed until a second flow is added
             return;
         }
         let (sum, more) = (self.gauge.to_mut(), &flow.gauge);
@@ -197,14 +197,14 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Performance of each flow of a simulated run.
+/// Table of the performance of a simulated run.
 pub fn performance(flows: &[Flow], meter: Option<&Meter>, gauges: Option<&Gauges>) -> Table {
     let flows: Vec<Whole> = flows.iter().map(Whole::of).collect();
     table(&flows, meter.zip(gauges))
 }
 
 columns! {
-    /// A row for each flow, then one for each group, then one for all; none unless they were asked for.
+    /// One row for each flow, then one for each group, then one for the run; no rows unless performance is measured.
     pub fn table(flows: &[Whole], measured: Option<(&Meter, &Gauges)>) as PERFORMANCE "performance"
     "One row per flow, then one per group, then one for the whole run, all after the warm-up; requires `record.performance`."
     {
@@ -287,8 +287,8 @@ mod tests {
     use crate::scenario::hosts::Customs;
     use crate::world::gauges::{OnTheWay, Spread};
 
-    /// For every queue that holds, drops or reorders, packets are conserved: each one that left its host
-    /// arrives, is dropped or is still in flight. Delays are no shorter than the path's.
+    /// For every queue that holds, drops or reorders packets, packets are conserved: each one that left its host has
+    /// arrived, was dropped, or is still in flight. Delays are no shorter than that of the path.
     #[test]
     fn every_packet_is_found_again() {
         for link in [

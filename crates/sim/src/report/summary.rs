@@ -1,6 +1,6 @@
-//! Numbers of a run: its tables reduced to one value per metric. A sweep keeps these where the tables would be too much.
-//! They are reduced here, run by run and in the order of the rows, so that no value depends on which runs were computed
-//! together.
+//! Metrics of a run: its tables reduced to one value per metric. A sweep keeps the metrics if the tables would be too
+//! large. The reduction is done here, run by run and in the order of the rows, so no value depends on which runs were
+//! computed together.
 //!
 //! Length: a list of metrics, each with the line that reduces it.
 
@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::report::columns::types;
 use crate::tables::table::{Column, Table, NOTHING};
 
-/// A metric with a name: the name, one line about it, and how it is reduced.
+/// A named metric: name, one line of description, and reduction.
 struct Named {
     name: &'static str,
     about: &'static str,
@@ -129,12 +129,12 @@ const NAMED: &[Named] = &[
     },
 ];
 
-/// Name and one line of each named metric.
+/// Name and description of each named metric.
 pub fn registry() -> Vec<(&'static str, &'static str)> {
     NAMED.iter().map(|metric| (metric.name, metric.about)).collect()
 }
 
-/// How a column becomes a number. Values that do not exist (NaN) are left out.
+/// Reductions of a column to a number. Missing values (NaN) are ignored.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Reduce {
     Count,
@@ -189,7 +189,7 @@ impl Reduce {
     }
 }
 
-/// Standard deviation of a sample (n - 1).
+/// Sample standard deviation (n - 1).
 fn deviation(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return f64::NAN;
@@ -214,7 +214,7 @@ fn quantile(mut values: Vec<f64>, q: f64) -> f64 {
 /// One metric.
 #[derive(Clone, Debug)]
 enum Metric {
-    /// One of [`NAMED`].
+    /// One of the named metrics, [`NAMED`].
     Named(fn(&Summary) -> f64),
     /// "table.column.reduction".
     Column { table: String, column: String, reduce: Reduce },
@@ -225,13 +225,13 @@ enum Metric {
 pub struct Metrics(Vec<Metric>);
 
 impl Metrics {
-    /// Read names: of the registry, or "table.column.reduction".
+    /// Parse metric names: names in the registry, or "table.column.reduction".
     pub fn parse(names: &[String]) -> Result<Metrics, Error> {
         let tables = known_tables();
         names.iter().map(|name| metric(name, &tables)).collect::<Result<_, _>>().map(Metrics)
     }
 
-    /// Whether a table is needed for any of them.
+    /// Whether any of the metrics needs this table.
     pub fn need(&self, name: &str) -> bool {
         self.0.iter().any(|metric| match metric {
             Metric::Named(_) => NEEDED.contains(&name),
@@ -239,7 +239,7 @@ impl Metrics {
         })
     }
 
-    /// The value of each metric; NaN where a run has none.
+    /// Value of each metric; NaN where the run has none.
     pub fn of(&self, tables: &[Table]) -> Vec<f64> {
         let mut summary: Option<Summary> = None;
         let value = |metric: &Metric| match metric {
@@ -253,7 +253,7 @@ impl Metrics {
     }
 }
 
-/// Check the names of tables and columns to be kept.
+/// Check the names of the tables and columns to be kept.
 pub fn check_tables(wanted: &[(String, Option<Vec<String>>)]) -> Result<(), Error> {
     let tables = known_tables();
     for (name, columns) in wanted {
@@ -290,7 +290,7 @@ fn metric(name: &str, tables: &Known) -> Result<Metric, Error> {
     Ok(Metric::Column { table: table.to_string(), column: column.to_string(), reduce })
 }
 
-/// A table with its columns.
+/// Name of a table and its columns.
 type Columns = (&'static str, Vec<(&'static str, &'static str)>);
 
 fn table_called<'a>(tables: &'a Known, name: &str, place: &str) -> Result<&'a Columns, Error> {
@@ -300,7 +300,7 @@ fn table_called<'a>(tables: &'a Known, name: &str, place: &str) -> Result<&'a Co
     })
 }
 
-/// The type of a column.
+/// Type of a column.
 fn column_called((table, columns): &Columns, name: &str, place: &str) -> Result<&'static str, Error> {
     columns.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind).ok_or_else(|| {
         let known: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
@@ -308,7 +308,7 @@ fn column_called((table, columns): &Columns, name: &str, place: &str) -> Result<
     })
 }
 
-/// Tables by name, with name and type of each column that they may have, each controller's own variables included.
+/// All tables by name, with the names and types of their possible columns, including each controller's own variables.
 type Known = Vec<Columns>;
 
 fn known_tables() -> Known {
@@ -323,18 +323,18 @@ fn known_tables() -> Known {
     tables
 }
 
-/// The tables that the metrics of [`NAMED`] read.
+/// Tables that the metrics of [`NAMED`] read.
 const NEEDED: [&str; 4] = ["flows", "performance", "links", "fetches"];
 
-/// Tables of a run, with intermediate values that several metrics need.
+/// Tables of a run, with cached intermediate values that several metrics need.
 #[derive(Clone)]
 struct Summary<'a> {
     tables: &'a [Table],
-    /// Flows that have a goodput; its sum, and the sum of its squares.
+    /// Number of flows with a goodput, the sum of their goodputs, and the sum of the squares.
     flows: usize,
     goodput: f64,
     squares: f64,
-    /// Latencies of completed fetches.
+    /// Durations of completed fetches.
     latencies: Vec<f64>,
 }
 
@@ -361,7 +361,7 @@ impl<'a> Summary<'a> {
         Reduce::Sum.of(self.values(table, column))
     }
 
-    /// A column of `performance`, for the run as a whole: its last row.
+    /// Value of a column of `performance` for the whole run: the last row.
     fn whole(&self, column: &str) -> f64 {
         self.values("performance", column).last().unwrap_or(f64::NAN)
     }
@@ -379,7 +379,7 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// NaN for a share of nothing.
+/// Ratio of two counts; NaN if the whole is zero.
 fn share(part: f64, whole: f64) -> f64 {
     if whole == 0.0 {
         f64::NAN

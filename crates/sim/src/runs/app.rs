@@ -1,4 +1,4 @@
-//! The world's application: all flows of a run and the code that drives them.
+//! The application layer of a world: all flows of a run and the workloads that drive them.
 
 use ackclock_core::FlowId;
 
@@ -7,21 +7,21 @@ use crate::workload::flow::{Flow, Journal};
 use crate::workload::{Context, Driver, Workload};
 use crate::world::{Application, ConnId, World};
 
-/// The applications on the hosts, and the observer beside them.
+/// The applications on the hosts, and the observer.
 #[derive(Clone)]
 pub struct App {
     /// Flows by number.
     pub flows: Vec<Flow>,
-    /// Driver of each flow.
+    /// Workload of each flow.
     pub drivers: Vec<Driver>,
-    /// Records that flows and drivers leave.
+    /// Records that flows and workloads write.
     pub journal: Journal,
     /// Samples taken at intervals.
     pub observer: Observer,
 }
 
 impl App {
-    /// Schedule the starts and the first samples.
+    /// Schedule the starts of all flows and the first samples.
     pub fn begin(&mut self, world: &mut World) {
         for (flow, driver) in self.flows.iter().zip(&self.drivers) {
             world.wake(flow.id, flow.start);
@@ -32,14 +32,14 @@ impl App {
         self.observer.begin(world);
     }
 
-    /// End of the run: close the records of open flows.
+    /// Close the records of open flows at the end of the run.
     pub fn finish(&mut self, world: &mut World) {
         self.observer.finish(world, &self.flows);
         for (flow, driver) in self.flows.iter_mut().zip(&mut self.drivers) {
             let mut cx = Context { world, flow, journal: &mut self.journal };
             driver.finish(&mut cx);
             if cx.flow.stop >= cx.now() {
-                cx.flow.acked_at_stop = None; // an ACK of the last nanosecond counts
+                cx.flow.acked_at_stop = None; // include ACKs that arrive in the last nanosecond
             }
             while let Some(&(conn, _)) = cx.flow.open.first() {
                 cx.retire(conn);
@@ -60,7 +60,7 @@ impl Application for App {
         let at = flow as usize;
         let flow = &mut self.flows[at];
         if flow.wake_at != world.now() {
-            return; // superseded
+            return; // replaced by a later wake-up
         }
         flow.wake_at = ackclock_core::Time::NEVER;
         let first = !std::mem::replace(&mut flow.started, true);

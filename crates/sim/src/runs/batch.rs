@@ -1,6 +1,6 @@
-//! Many runs: one scenario under many seeds, on several threads; or a list of runs of several scenarios, reduced to what a
-//! sweep keeps. Runs are independent and results are put in the order asked for, so that the number of threads cannot be
-//! seen in them.
+//! Batches of runs: one scenario under many seeds on several threads, or a list of runs of several scenarios reduced
+//! to what a sweep keeps. Runs are independent and results are returned in the order requested, so results do not
+//! depend on the number of threads.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use crate::runs::run::{run, Output};
 use crate::scenario::spec::Scenario;
 use crate::tables::table::{concatenate, Table};
 
-/// Result of a batch.
+/// Results of a batch.
 pub struct Batch {
     /// Digest of each run, in the order of the seeds.
     pub digests: Vec<Digest>,
@@ -26,7 +26,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Batch of the runs of one scenario under these seeds, in their order.
+    /// Combine the outputs of one scenario under these seeds, in order.
     pub fn of(seeds: &[u64], outputs: Vec<Output>) -> Batch {
         let digests = outputs.iter().map(|output| output.digest).collect();
         let tables = seeds.iter().zip(outputs).map(|(&seed, output)| (seed, output.tables)).collect();
@@ -45,10 +45,10 @@ pub fn run_batch(
     Ok(Batch::of(seeds, outputs))
 }
 
-/// Make `count` runs by `one`, which gets the position of each, and return them in this order. `progress` is
-/// called on the calling thread from time to time with the number of finished runs; if it returns false, no
-/// further run is started and all end with [`Error::Stopped`] when the others have ended; until then it is
-/// called repeatedly, so that it may hasten them.
+/// Make `count` runs by calling `one` with the index of each, and return the results in order. `progress` is called
+/// repeatedly on the calling thread with the number of finished runs. If it returns false, no further run is started,
+/// and the result is [`Error::Stopped`] once the runs in progress have ended. `progress` is still called in the
+/// meantime, so it may stop them early.
 pub fn on_threads(
     count: usize,
     threads: usize,
@@ -66,7 +66,7 @@ pub fn on_threads(
             scope.spawn(move || loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 if at >= count || results.send((at, one(at))).is_err() {
-                    return; // all runs are taken, or the receiver has hung up
+                    return; // all runs are taken, or the receiver is gone
                 }
             });
         }
@@ -94,22 +94,22 @@ pub fn on_threads(
     outputs.into_iter().map(made).collect()
 }
 
-/// Parts kept of each run of a list.
+/// Results kept of a list of runs.
 #[derive(Default)]
 pub struct Kept {
-    /// Digest of each run, or the reason for having none.
+    /// Digest of each run, or its error.
     pub outcomes: Vec<Result<Digest, String>>,
-    /// Values of each metric, run by run; NaN for a run that failed.
+    /// Values of all metrics for each run; NaN if the run failed.
     pub metrics: Vec<Vec<f64>>,
-    /// The requested tables with rows of all runs, with a leading column `run`: the position in the list.
+    /// The requested tables with the rows of all runs. The leading column `run` is the index in the list.
     pub tables: Vec<Table>,
 }
 
-/// Make each run (scenario, seed) of the list by `one`, which is told what tables are wanted, on the calling thread, and
-/// keep the metrics and the tables named. A run that is
-/// refused, or that panics, which only a bug of ours can cause, leaves its error and does not stop the others. After
-/// `budget_s` of CPU time, or when the caller wants an end, no further run is started: the rest of the list has no
-/// outcome, and is asked for again.
+/// Make each run (scenario, seed) of the list by calling `one` on this thread, and keep the metrics and the named
+/// tables. `one` is told which tables are needed. A run that is refused, or that panics (always a bug in the engine),
+/// is recorded with its error and does not stop the others. After `budget_s` of CPU time, or once a run ends with
+/// [`Error::Stopped`], no further run is started: the remaining runs have no outcome, and the caller requests them
+/// again.
 pub fn run_each(
     runs: &[(&Scenario, u64)],
     metrics: &Metrics,
@@ -161,7 +161,7 @@ fn wanted(tables: Vec<Table>, names: &[(String, Option<Vec<String>>)], vars: &[&
         if let Some(columns) = columns {
             let rows = table.rows();
             table.columns.retain(|(name, _)| columns.iter().any(|c| c == name));
-            // a controller without a variable gets an empty column, so that runs of all controllers go together
+            // a missing controller variable becomes an empty column, so that runs of all controllers can be combined
             if table.name == "controllers" {
                 let named = vars.iter().filter(|name| columns.iter().any(|c| c == *name));
                 named.for_each(|name| table.fill(name, rows));
@@ -172,11 +172,11 @@ fn wanted(tables: Vec<Table>, names: &[(String, Option<Vec<String>>)], vars: &[&
     tables.into_iter().filter_map(keep).collect()
 }
 
-/// The message of a panic.
+/// Return the message of a panic.
 pub fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|s| s.to_string());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
 }
 
-/// Longest silence between two calls of `progress`.
+/// Maximum time between two calls of `progress`.
 const HEARTBEAT: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! Builds a world and its application from a scenario and a seed.
+//! Building of a world and its applications from a scenario and a seed.
 
 use ackclock_core::{Span, Time};
 use ackclock_net::QueueConfig;
@@ -27,14 +27,14 @@ use crate::world::{Sinks, World, MAX_LINKS, MAX_SLOTS, RECEIVER, SENDER};
 pub struct Built {
     /// Network and connections.
     pub world: World,
-    /// Flows.
+    /// Flows and their workloads.
     pub app: App,
-    /// Clients of populations, as drawn.
+    /// Clients of populations with the values they drew.
     pub clients: Vec<ClientRow>,
 }
 
 impl Built {
-    /// Measure each flow's performance after the warm-up; called before the run begins.
+    /// Measure the performance of each flow after the warm-up. Called before the run begins.
     pub fn measure(&mut self, scenario: &Scenario) {
         let from = Time(scenario.record.warm_up_ns);
         self.world.measure(from);
@@ -44,7 +44,7 @@ impl Built {
 }
 
 impl Built {
-    /// Return a copy in the same state, or the reason for having none.
+    /// Return a copy in the same state, or the reason why there is none.
     pub(crate) fn copied(&self) -> Result<Built, String> {
         let shares = |driver: &Driver| matches!(driver, Driver::Transactions(_));
         if self.app.drivers.iter().any(shares) {
@@ -56,7 +56,7 @@ impl Built {
         }
     }
 
-    /// Finish the run: return the data for its tables.
+    /// End the run and return the data for its tables.
     pub(crate) fn end(self) -> Ended {
         let Built { world, app: App { flows, journal, observer, .. }, clients } = self;
         Ended { world, flows, journal, observer, clients }
@@ -144,6 +144,7 @@ pub fn build(
     let shares_by_hosts = layout.kinds().any(|kind| matches!(kind.queue, QueueConfig::Cake(_)));
     let mut world = World::new(layout, scenario.network.framing_bytes, seed, sinks, shortcuts);
     world.carry(&freight);
+    world.tell_groups(&flows.iter().map(|flow| flow.group).collect::<Vec<_>>());
     if shares_by_hosts {
         world.tell_hosts(&machines.addresses(&flows));
     }
@@ -154,7 +155,7 @@ pub fn build(
     Ok(Built { world, app, clients })
 }
 
-/// Return the number of a destination cache; the first group that names it gives its initial content.
+/// Return the index of a destination cache. The first group that names it provides its initial content.
 fn remember(known: &mut Vec<(String, DestinationMetrics)>, cache: &MetricsCache) -> u32 {
     let at = known.iter().position(|(name, _)| *name == cache.destination).unwrap_or_else(|| {
         let (ssthresh, cwnd) = (cache.ssthresh.unwrap_or(0), cache.cwnd.unwrap_or(0));
@@ -164,8 +165,8 @@ fn remember(known: &mut Vec<(String, DestinationMetrics)>, cache: &MetricsCache)
     at as u32
 }
 
-/// Require that a round trip takes time wherever an end waits for an answer: otherwise an instant would never
-/// end.
+/// Require that a round trip takes time wherever an end waits for a response; otherwise simulated time would not
+/// advance.
 fn check_ways(layout: &Layout, flows: &[Flow]) -> Result<(), Error> {
     let mut last: Option<&[Vec<u32>; 2]> = None;
     for (flow, route) in flows.iter().zip(&layout.routes) {
@@ -188,6 +189,6 @@ fn check_ways(layout: &Layout, flows: &[Flow]) -> Result<(), Error> {
     Ok(())
 }
 
-/// A full datagram, and an ACK.
+/// Full packet and ACK, bytes.
 const FULL_BYTES: u32 = 1500;
 const ACK_BYTES: u32 = 40;

@@ -1,4 +1,5 @@
-//! Positions of all packets over time, to draw the path: the run is repeated, and each link notes the packets that cross it.
+//! Positions of all packets over time, to draw the network. The run is repeated, and each link records the packets
+//! that cross it.
 
 use ackclock_core::Time;
 
@@ -10,20 +11,21 @@ use crate::scenario::spec::{CapturePoint, Scenario, TraceLevel};
 use crate::tables::table::Table;
 use crate::world::shortcuts::Shortcuts;
 
-/// Packets on the links over a period.
+/// Packets on the links during a period.
 pub struct Film {
-    /// End of the film: the end of the run, or earlier if there was too much.
+    /// End of the recorded period: the end of the run, or earlier if the maximum number of legs was reached.
     pub until: Time,
     /// Name of each link.
     pub names: Vec<String>,
-    /// Links of each flow's path, in the data's direction and back.
+    /// Links of each flow's forward and return path.
     pub ways: Vec<[Vec<u32>; 2]>,
-    /// `legs`: a packet on a link; `falls`: a packet that a link dropped. In order of link, then of time.
+    /// `legs` has a row for each packet on a link, ordered by link, then by time. `falls` has a row for each packet
+    /// that a link dropped, ordered by time.
     pub tables: [Table; 2],
 }
 
-/// Play the run, and record the packets on links from `from` on, up to this many legs. Nothing else of the
-/// run is kept.
+/// Run the scenario and record the packets on links from `from` on, up to `most` legs. Nothing else of the run is
+/// kept.
 pub fn film(
     scenario: &Scenario,
     seed: u64,
@@ -106,8 +108,8 @@ mod tests {
         (film, run(&scenario, 1).expect("a run"))
     }
 
-    /// A film agrees with the run: packets delivered and dropped by links, waiting times, and each packet
-    /// link by link without gaps.
+    /// A film agrees with the run: packets delivered and dropped by links, queueing delays, and the way of each
+    /// packet from link to link without gaps.
     #[test]
     fn a_film_shows_the_packets_of_the_run() {
         for queue in [
@@ -131,7 +133,7 @@ mod tests {
             }
             assert_eq!(falls.rows(), output.table("drops").rows(), "{queue}");
             assert!(falls.rows() > 0, "{queue}");
-            // a packet delivered by a link reaches the next link of its way at that instant
+            // a packet delivered by a link reaches the next link of its path at the same instant
             let (flow, ways) = (numbers(legs, "flow"), &film.ways);
             for (i, way) in ways.iter().enumerate() {
                 for pair in way.iter().flat_map(|way| way.windows(2)) {

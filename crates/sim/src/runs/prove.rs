@@ -1,14 +1,16 @@
-//! Every case of a finite adversary: what becomes of a run, whatever it answers.
+//! Proof by enumeration: the outcome of a run for every sequence of answers of a finite adversary.
 //!
-//! A run is forked where the adversary is asked. A question comes in the middle of an event, and one event may ask several (the first ten
-//! packets of a response leave in one). So a world is copied, one copy runs event by event until it was asked, the other to just before
-//! that event, and from there the event is played for each combination of answers: one copy for each leaf but the first. That relies on an
-//! event's questions not depending on its own answers, which is checked at each event by a digest of the packets asked about.
+//! A run forks where the adversary is asked. Questions are asked in the middle of an event, and one event may ask
+//! several (the first ten packets of a response are sent in one). A world is therefore copied. One copy runs event by
+//! event until a question is asked. The other one runs to just before that event, and the event is then repeated for
+//! each combination of answers, with one copy for each leaf but the first. This relies on an event's questions not
+//! depending on its own answers, which a digest of the packets asked about verifies at each event.
 //!
-//! What cannot be copied is run from the beginning for each leaf, in the same order: the next leaf has another answer to the last question
-//! whose answer could be another one.
+//! A world that cannot be copied is run from the beginning for each leaf, in the same order: the next leaf changes
+//! the last answer that can still be changed.
 //!
-//! Worlds hold `Rc`, so each thread builds its own, and walks through the top of the tree; below it lie tasks, which threads share.
+//! Worlds contain `Rc`, so each thread builds its own and walks the top of the tree. The tasks below the top are
+//! shared between the threads.
 
 mod leaves;
 mod rules;
@@ -35,22 +37,22 @@ use rules::mask;
 pub use rules::{parse_asks, parse_fate, Rules};
 use walk::Walk;
 
-/// Enumeration of all cases of one scenario.
+/// Enumeration of all cases of a scenario.
 pub struct Proof<'a> {
     scenario: Scenario,
     seed: u64,
     customs: &'a Customs,
     rules: Rules,
-    /// Worlds are copied; else each leaf is a run from the beginning.
+    /// Whether worlds are copied; otherwise each leaf is a run from the beginning.
     shared: bool,
-    /// A leaf ends when the flow has completed, not with the run: its digest covers no more.
+    /// Whether a leaf ends when the flow has completed instead of at the end of the run. Its digest then covers the
+    /// packets up to that point.
     stops: bool,
     stop: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl<'a> Proof<'a> {
-    /// Check that an adversary can act on the bottleneck of this scenario, which must have no losses of its
-    /// own there.
+    /// Check that an adversary can act on the bottleneck of this scenario. The bottleneck must have no loss model.
     pub fn new(
         scenario: &Scenario,
         seed: u64,
@@ -73,7 +75,7 @@ impl<'a> Proof<'a> {
                 let allowed = "none: the adversary decides what is lost";
                 return Err(Error::value(format_args!("{place}.loss"), "a loss model", allowed));
             }
-            // such a link serves only for the adversary's questions
+            // an empty list of losses, which only makes the link ask the adversary
             link.loss =
                 Some(LossConfig::Listed(ListedParams { packets: vec![], applies_to: AppliesTo::All }));
             if let Fate::Late(extra_delay) = rules.fate {
@@ -91,19 +93,18 @@ impl<'a> Proof<'a> {
         Ok(Proof { scenario, seed, customs, rules, shared: true, stops: true, stop })
     }
 
-    /// Make each leaf as a run from the beginning.
+    /// Run each leaf from the beginning, without copies.
     pub fn unshared(self) -> Proof<'a> {
         Proof { shared: false, ..self }
     }
 
-    /// Make each leaf as a run to its end, so that its digest is that of the whole run.
+    /// Run each leaf to the end of the run, so that its digest is that of the whole run.
     pub fn to_the_end(self) -> Proof<'a> {
         Proof { stops: false, ..self }
     }
 
-    /// Reason why worlds of this scenario cannot be copied, if there is one. State that a controller keeps
-    /// outside of its copies may only show in a run to its end, so some are made before a copy is tried
-    /// again.
+    /// Reason why worlds of this scenario cannot be copied; `None` if they can be. A controller's state outside
+    /// its copies may show only in a whole run, so some runs are made before the copy is tried again.
     pub fn cannot_share(&self) -> Result<Option<String>, Error> {
         let mut root = self.root(0)?;
         let asked = |world: &mut World, _: &_| world.adversary().asked() == 0;
@@ -120,7 +121,7 @@ impl<'a> Proof<'a> {
         Ok(root.copied().err())
     }
 
-    /// A started run with these answers.
+    /// Build and start a run with these answers.
     fn root(&self, answers: u128) -> Result<Built, Error> {
         let mut built = build(&self.scenario, self.seed, self.customs, Shortcuts::ALL)?;
         let Rules { asks, fate, .. } = self.rules;
@@ -137,14 +138,14 @@ impl<'a> Proof<'a> {
         Ok(Walk::new(self, &[], &|_| false).finish(Box::new(built)))
     }
 
-    /// The number of tasks, at most one for each combination of answers to the first `split` questions.
+    /// Number of tasks, at most one for each combination of answers to the first `split` questions.
     pub fn tasks(&self, split: u32) -> Result<usize, Error> {
         let mut walk = Walk::new(self, &[], &|_| false);
         walk.all(split)?;
         Ok(walk.tasks)
     }
 
-    /// Return the leaves of these tasks, in order, made on this many threads; `progress` gets the number of
+    /// Return the leaves of the `wanted` tasks, in order, using this many threads. `progress` gets the number of
     /// finished tasks and returns whether to continue.
     pub fn run(
         &self,
@@ -199,8 +200,8 @@ impl<'a> Proof<'a> {
     }
 }
 
-/// Longest silence between two calls of `progress`.
+/// Maximum time between two calls of `progress`.
 const HEARTBEAT: Duration = Duration::from_millis(100);
 
-/// Losses of a run that is made to see whether a controller can be copied.
+/// Answers of a run that is made to see whether a controller can be copied.
 const PROBE: u128 = 0b1001_0110_1001 << 2;

@@ -16,29 +16,27 @@ use crate::world::shortcuts::Shortcuts;
 
 /// Result of a run.
 pub struct Output {
-    /// Digest of every packet that reached a host.
+    /// Digest of all packets that reached a host.
     pub digest: Digest,
-    /// All tables, or the requested ones, in a fixed order; a table that the scenario does not record has no
-    /// rows.
+    /// The requested tables, or all, in a fixed order. A table that the scenario does not record has no rows.
     pub tables: Vec<Table>,
-    /// Packets seen at the hosts, if a capture was requested.
+    /// Packets captured at a host; empty unless a capture was requested.
     pub captured: Vec<Captured>,
 }
 
 impl Output {
-    /// The table called `name`.
+    /// Return the table called `name`.
     pub fn table(&self, name: &str) -> &Table {
         self.tables.iter().find(|t| t.name == name).expect("invariant: the set of tables is fixed")
     }
 }
 
-/// Run the scenario with this seed. A pure function: equal arguments give equal bits.
+/// Run the scenario with this seed. The result is a pure function of the arguments: equal arguments give equal bits.
 pub fn run(scenario: &Scenario, seed: u64) -> Result<Output, Error> {
     run_with(scenario, seed, &Customs::new(), &Bounds::NONE)
 }
 
-/// Make a run with a user's own controllers, within bounds, that keeps only the tables whose names are
-/// `wanted`.
+/// Run with a user's own controllers, within bounds, and keep only the tables for whose names `wanted` returns true.
 pub fn run_for(
     scenario: &Scenario,
     seed: u64,
@@ -49,8 +47,8 @@ pub fn run_for(
     play(scenario, seed, customs, bounds, Shortcuts::ALL, wanted, &[])
 }
 
-/// A run that keeps all tables, but only these columns of `acks` if any are named: the table has fifty columns, and a row for each ACK
-/// and segment.
+/// Run and keep all tables, with only these columns of `acks` if any are named. The table has fifty columns, and a
+/// row per ACK and segment.
 pub fn run_tracing(
     scenario: &Scenario,
     seed: u64,
@@ -61,12 +59,12 @@ pub fn run_tracing(
     play(scenario, seed, customs, bounds, Shortcuts::ALL, |_| true, columns)
 }
 
-/// Make a run with a user's own controllers, within bounds.
+/// Run with a user's own controllers, within bounds.
 pub fn run_with(scenario: &Scenario, seed: u64, customs: &Customs, bounds: &Bounds) -> Result<Output, Error> {
     run_taking(scenario, seed, customs, bounds, Shortcuts::ALL)
 }
 
-/// A run that takes no shortcuts but these: the same run.
+/// Run with these shortcuts only. The result does not depend on them.
 pub fn run_taking(
     scenario: &Scenario,
     seed: u64,
@@ -117,7 +115,7 @@ fn play(
     })
 }
 
-/// Read a scenario.
+/// Parse a scenario.
 pub fn parse(json: &str) -> Result<Scenario, Error> {
     Scenario::read(&value(serde_json::from_str(json)?)).map_err(|refusal| Error::refused("", refusal))
 }
@@ -126,8 +124,8 @@ pub fn parse(json: &str) -> Result<Scenario, Error> {
 mod tests {
     use super::*;
 
-    /// The bytes of datagrams are freed whether these arrive, are lost, are refused by a queue, or arrive too
-    /// late.
+    /// The bytes of datagrams are freed, whether the datagrams arrive, are lost, are refused by a queue, or arrive
+    /// too late.
     #[cfg(feature = "quinn")]
     #[test]
     fn no_bytes_of_a_datagram_stay_behind() {

@@ -1,7 +1,7 @@
-//! A run in steps, with the windows of some flows set from outside: the environment in which agents learn.
+//! A run in steps, in which agents set the windows of some flows: the environment for learning agents.
 //!
-//! A step is a fixed time. What an agent decides at its end is done on the flow's next ACK, as any controller acts. The sender detects
-//! and repairs losses as ever, but only the agent reduces the window.
+//! Every step lasts a fixed time. An agent's decision at the end of a step is applied on the flow's next ACK, as with
+//! any controller. The sender detects and repairs losses as usual, but only the agent reduces the window.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,7 +17,7 @@ use crate::scenario::hosts::Customs;
 use crate::scenario::spec::Scenario;
 use crate::world::shortcuts::Shortcuts;
 
-/// Values that a step reports of each agent's flow, in the order of Python's `Step`.
+/// Values that a step reports for each agent's flow, in the order of Python's `Step`.
 pub const FIELDS: [&str; 11] = [
     "now_s",
     "seconds",
@@ -32,16 +32,16 @@ pub const FIELDS: [&str; 11] = [
     "complete",
 ];
 
-/// Decision of an agent: factors for the window and for the pacing rate. The second one applies if the agent paces, to one window in a
-/// smoothed RTT.
+/// Decision of an agent: factors for the window and for the pacing rate. The second factor is used only if the agent
+/// paces, and applies to a rate of one window per smoothed RTT.
 pub type Action = [f64; 2];
 
-/// Range of windows that an agent may set, segments.
+/// Minimum and maximum of the windows that an agent may set, segments.
 const LEAST: f64 = 2.0;
 const MOST: f64 = (1 << 20) as f64;
 
-/// State shared by an agent and its flow's sender: information from ACKs since the last step, and the action
-/// for the next one.
+/// State shared by an agent and its flow's sender: information from the ACKs since the last step, and the action for
+/// the next one.
 struct Lever {
     widen: f64,
     pace: f64,
@@ -75,7 +75,7 @@ impl Lever {
         }
     }
 
-    /// Report of the step that ends `now`, written into `row`.
+    /// Write the report of the step that ends at `now` into `row`.
     fn tell(&mut self, now: Time, step: Span, complete: bool, row: &mut [f64]) {
         let seconds = step.as_secs();
         let rtt =
@@ -99,7 +99,8 @@ impl Lever {
     }
 }
 
-/// The controller of an agent's flow, at both of its ends; the one that has data to send has a lever to follow.
+/// Controller of an agent's flow. Both ends of the connection have one; only the end with data to send uses the
+/// lever.
 struct Agent {
     lever: Arc<Mutex<Lever>>,
     window: OwnWindow,
@@ -115,7 +116,7 @@ impl Agent {
 impl CongestionControl for Agent {
     fn on_ack(&mut self, _window: &mut Window, _ack: &AckSample) {}
 
-    /// The agent sees the loss, and decides.
+    /// The window is kept: the agent sees the loss and decides.
     fn ssthresh(&mut self, window: &Window, _in_flight: u32) -> u32 {
         window.cwnd.max(2)
     }
@@ -126,7 +127,7 @@ impl CongestionControl for Agent {
 
     fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
         if ack.acked_bytes == 0 && ack.delivered == 0 && ack.newly_lost == 0 {
-            return; // the other end, or an ACK without information
+            return; // the receiving end, or an ACK without information
         }
         let lever = Arc::clone(&self.lever);
         let mut lever = lever.lock().unwrap_or_else(PoisonError::into_inner);
@@ -157,7 +158,7 @@ impl CongestionControl for Agent {
     }
 }
 
-/// Run whose agents act after each step.
+/// A run whose agents act after each step.
 pub struct Steered {
     built: Built,
     /// Lever and flow number of each agent.
@@ -167,7 +168,8 @@ pub struct Steered {
 }
 
 impl Steered {
-    /// Build the run. Each of these groups, with one flow each, has an agent; `paced`: the agents pace, too.
+    /// Build the run with an agent for each of these groups, which have one flow each. `paced`: the agents set pacing
+    /// rates as well.
     pub fn new(
         scenario: &Scenario,
         seed: u64,
@@ -205,8 +207,8 @@ impl Steered {
         Ok(Steered { built, agents, step, end: Time(scenario.duration_ns) })
     }
 
-    /// Apply the agents' decisions, and play one step; `rows` gets [`FIELDS`] for each agent. True: the run
-    /// has ended.
+    /// Apply the agents' decisions and run one step. `rows` receives [`FIELDS`] for each agent. Return whether the
+    /// run has ended.
     pub fn step(&mut self, actions: &[Action], rows: &mut [f64]) -> bool {
         for ((lever, _), &[widen, pace]) in self.agents.iter().zip(actions) {
             let mut lever = lever.lock().unwrap_or_else(PoisonError::into_inner);
@@ -224,7 +226,7 @@ impl Steered {
         until >= self.end
     }
 
-    /// Digest of every packet that has reached a host.
+    /// Digest of all packets that have reached a host.
     pub fn digest(&self) -> Digest {
         self.built.world.digest()
     }
@@ -267,7 +269,7 @@ mod tests {
         let (_, rows) = played(Span::from_ms(100), &[0], |step| if step == 5 { 2.0 } else { 1.0 });
         let cwnd = |step: usize| rows[step][7];
         assert_eq!((cwnd(4), cwnd(5), cwnd(20)), (10.0, 20.0, 20.0));
-        // twice the window carries twice the data, as long as nothing waits
+        // twice the window carries twice the data as long as nothing is queued
         let rate = |step: usize| rows[step][2];
         assert!((rate(10) / rate(3) - 2.0).abs() < 0.2, "{} {}", rate(10), rate(3));
     }

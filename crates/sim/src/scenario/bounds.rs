@@ -1,4 +1,4 @@
-//! Reasons to end a run early: memory, a caller's wish, an instant that does not pass.
+//! Reasons to end a run early: memory, CPU time, a request of the caller, simulated time that does not advance.
 
 use ackclock_core::Time;
 
@@ -9,12 +9,11 @@ use crate::world::World;
 
 /// Bounds on a run.
 pub struct Bounds<'a> {
-    /// Maximum memory in bytes; `None` = no bound.
+    /// Maximum memory of the run, bytes; `None` = no bound.
     pub memory: Option<u64>,
-    /// Maximum CPU seconds on its thread; `None` = no bound.
+    /// Maximum CPU time of the run's thread, s; `None` = no bound.
     pub cpu_s: Option<f64>,
-    /// Called from time to time with the time of the run; returns whether it has to end, with
-    /// [`Error::Stopped`].
+    /// Called from time to time with the simulated time. Returns true to end the run with [`Error::Stopped`].
     pub stop: &'a dyn Fn(Time) -> bool,
 }
 
@@ -23,14 +22,14 @@ impl Bounds<'_> {
     pub const NONE: Bounds<'static> = Bounds { memory: None, cpu_s: None, stop: &|_| false };
 }
 
-/// Keeps a run within its bounds; checked every [`SLICE`] events.
+/// Check of a run against its bounds, made every [`SLICE`] events.
 pub(crate) struct Guard<'a> {
     bounds: &'a Bounds<'a>,
-    /// Memory held by the thread before the run.
+    /// Memory held by the thread before the run, bytes.
     before: i64,
-    /// CPU time of the thread when the run began.
+    /// CPU time of the thread at the start of the run, s.
     began_s: f64,
-    /// The instant, and events at it.
+    /// Simulated time of the last check, and number of events processed at this time.
     at: Time,
     events: u64,
 }
@@ -40,7 +39,7 @@ impl<'a> Guard<'a> {
         Guard { bounds, before: memory::held(), began_s: thread_seconds(), at: Time::ZERO, events: 0 }
     }
 
-    /// Return whether the run may continue.
+    /// Return an error if the run must end.
     pub(crate) fn check(&mut self, world: &World) -> Result<(), Error> {
         let now = world.now();
         if (self.bounds.stop)(now) {
@@ -75,14 +74,14 @@ impl<'a> Guard<'a> {
     }
 }
 
-/// The `allowed` part of the message for a path on which packets take no time.
+/// Text of `allowed` in the error for a path on which packets take no time.
 pub(crate) const TAKES_TIME: &str =
     "a delay on one of its links, or a rate at which a packet takes 1 ns or more";
-/// Events between two calls of `check`.
+/// Number of events between two checks.
 pub(crate) const SLICE: u32 = 4096;
-/// Events at a single instant after which simulated time is taken to be stuck. 10^5 flows that start together need
-/// 10^7.
+/// Maximum number of events at a single instant before simulated time is considered stuck. 10^5 flows that start
+/// together need 10^7.
 const MOST_AT_ONCE: u64 = 1 << 25;
-/// Factor on the memory in use: rows still exist while tables are made of them, and a growing vector may double before
-/// the next check.
+/// Factor applied to the memory in use: rows and the tables built from them exist at the same time, and a growing
+/// vector may double before the next check.
 const TABLES: u64 = 2;

@@ -1,4 +1,4 @@
-//! Upper estimates of a run's memory and time, computed before it starts.
+//! Upper estimates of a run's memory, disk space and CPU time, computed before the run.
 
 use std::mem::size_of;
 
@@ -15,10 +15,10 @@ use crate::tables::samples::{LimitRow, QueueRow, SampleRow};
 use crate::workload::needs::{packets, CONNECTION_BYTES, COPIES, FASTEST_BPS, FULL_BYTES};
 use crate::workload::Asks;
 
-/// Upper estimate of the memory of one run, bytes: packets that links can hold, connections, rows of what is recorded. What
-/// waits for a host that stalls, or is reordered by seconds, is not in it, and links without a rate are taken to carry
-/// `FASTEST_BPS`; [`crate::scenario::bounds`] ends what comes to need more.
-/// Nothing is built, so that a scenario beyond all bounds is refused at once; sums are floats, so that none overflows.
+/// Upper estimate of the memory of a run, bytes: packets on links, connections, recorded rows. Packets held by a
+/// stalled host or reordered by seconds are not included, and links without a rate count with `FASTEST_BPS`. A run
+/// that needs more is ended by [`crate::scenario::bounds`]. Nothing is built, so a scenario beyond all bounds is
+/// refused at once. Sums are floats, so they cannot overflow.
 pub fn estimate_memory(scenario: &Scenario) -> u64 {
     let flows = flows(scenario);
     let links = links(scenario, flows);
@@ -29,7 +29,7 @@ pub fn estimate_memory(scenario: &Scenario) -> u64 {
     let piled = if any_unlimited(scenario) { excess * DATAGRAM_BYTES } else { 0.0 };
     let blind = blind(scenario);
     let network = held(scenario).min(carried) * per_packet + piled + blind * PIECE_BYTES + links * LINK_BYTES;
-    // QUIC: the bytes themselves, the stack's notes on each packet, and data that waits for earlier data
+    // QUIC: the bytes themselves, the stack's records of each packet, and data that waits for earlier data
     let quic: f64 = quic(scenario).map(|group| group.members() as f64).sum();
     let quic = match quic > 0.0 {
         true => {
@@ -48,14 +48,14 @@ pub fn estimate_memory(scenario: &Scenario) -> u64 {
     let pcc = |(group, _): &(&FlowGroup, u64)| is_pcc(&group.congestion_control);
     // PCC has no rows per ACK
     let traced = of_all(scenario, followed(scenario, record.trace).filter(|of| !pcc(of)));
-    // samples are of TCP
+    // PCC flows are not sampled
     let tcp = scenario.flows.iter().filter(|group| !is_pcc(&group.congestion_control));
     let tcp: f64 = tcp.map(|group| group.members() as f64).sum();
     let sampled = rows(record.sample_interval_ns, tcp, size_of::<SampleRow>())
         + rows(record.queue_interval_ns, links, size_of::<QueueRow>())
         + rows(record.goodput_interval_ns, flows, 32)
         + rows(record.limits_interval_ns, tcp, size_of::<LimitRow>());
-    // a row for each transmission, and one for each ACK
+    // one row per transmission and one per ACK
     let trace = traced * 2.0 * size_of::<Record>() as f64 * COPIES;
     let vars = of_all(scenario, followed(scenario, record.controller).filter(|of| !pcc(of)));
     let followed_flows: u64 = followed(scenario, record.controller).map(|(_, flows)| flows).sum();
@@ -69,7 +69,7 @@ pub fn estimate_memory(scenario: &Scenario) -> u64 {
         .sum();
     let vars =
         vars * size_of::<VarsRow>() as f64 * COPIES + intervals * size_of::<IntervalRow>() as f64 * COPIES;
-    // data and ACKs
+    // data packets and ACKs
     let captured = carried * 2.0 + blind;
     let capture =
         (record.capture != CapturePoint::None) as u8 as f64 * captured * size_of::<Captured>() as f64;
@@ -81,8 +81,8 @@ pub fn estimate_memory(scenario: &Scenario) -> u64 {
         as u64
 }
 
-/// Disk space that the capture of one run may need, bytes: full packets with the file's headers, and an ACK
-/// for every two of them.
+/// Disk space that the capture of one run may need, bytes: full packets with the headers of the file format, and one
+/// ACK for every two packets.
 pub fn estimate_capture(scenario: &Scenario) -> u64 {
     let of = |group: &FlowGroup| {
         let each = size(group) + CAPTURE_BYTES + (HEADER_BYTES + CAPTURE_BYTES) / 2.0;
@@ -91,8 +91,8 @@ pub fn estimate_capture(scenario: &Scenario) -> u64 {
     scenario.flows.iter().map(of).sum::<f64>() as u64
 }
 
-/// Upper estimate of the CPU time of a run, seconds: packets, samples at intervals, and changes of links. For built-in
-/// controllers it is within a small factor, enough to refuse runs of hours or days.
+/// Upper estimate of the CPU time of a run, s: packets, samples at intervals, and changes of links. For built-in
+/// controllers it is accurate within a small factor, which is enough to refuse runs of hours or days.
 pub fn estimate_time(scenario: &Scenario) -> f64 {
     let flows = flows(scenario);
     let duration = Span(scenario.duration_ns);
@@ -130,22 +130,23 @@ pub fn estimate_time(scenario: &Scenario) -> f64 {
         / 1e9
 }
 
-/// Groups of QUIC, and of other stacks that are not ours.
+/// Groups that use QUIC or another external stack.
 fn quic(scenario: &Scenario) -> impl Iterator<Item = &FlowGroup> {
     scenario.flows.iter().filter(|group| is_foreign(&group.congestion_control))
 }
 
-/// Flows of the run; each client of a population is one.
+/// Number of flows of the run. Each client of a population is a flow.
 fn flows(scenario: &Scenario) -> f64 {
     scenario.flows.iter().map(|group| group.members() as f64).sum()
 }
 
-/// Links of the run, both directions, at most: edges and clients' paths belong to one flow each.
+/// Maximum number of links of the run, in both directions. Access and egress links and clients' paths belong to one
+/// flow each.
 fn links(scenario: &Scenario, flows: f64) -> f64 {
     let network = &scenario.network;
     let shape = [&network.access, &network.bottleneck, &network.egress];
     let back = [&network.reverse.access, &network.reverse.bottleneck, &network.reverse.egress];
-    // one each way
+    // one in each direction
     let both = |(there, back): (&Option<LinkParams>, &Option<LinkParams>)| there.is_some() || back.is_some();
     let shared = 2.0 * network.links.len() as f64
         + 2.0 * shape.into_iter().zip(back).filter(|of| both(*of)).count() as f64;
@@ -158,7 +159,7 @@ fn links(scenario: &Scenario, flows: f64) -> f64 {
     }
 }
 
-/// The shortest round trip of a chain; other shapes have their own paths.
+/// Minimum round-trip time of a chain, ns; 0 for other topologies, in which paths differ.
 fn least_rtt_ns(scenario: &Scenario) -> f64 {
     let network = &scenario.network;
     let shape = [&network.access, &network.bottleneck, &network.egress];
@@ -176,7 +177,7 @@ fn least_rtt_ns(scenario: &Scenario) -> f64 {
     }
 }
 
-/// Maximum number of packets that the links of the scenario can hold at a time.
+/// Maximum number of packets on the links of the scenario at any time.
 fn held(scenario: &Scenario) -> f64 {
     let network = &scenario.network;
     let shape = [&network.access, &network.bottleneck, &network.egress];
@@ -187,9 +188,9 @@ fn held(scenario: &Scenario) -> f64 {
         + shape.into_iter().zip(back).filter_map(|(f, b)| b.as_ref().or(f.as_ref())).map(delay).sum::<f64>()
         + listed().map(|link| 2.0 * delay(link)).sum::<f64>();
 
-    // the other links cannot hold more than these pass on, or the flows' own allowance below
+    // other links cannot hold more than the bottleneck passes on, or than the flows' own allowance below
     let shared = [&network.bottleneck, &network.reverse.bottleneck].into_iter().flatten();
-    // packets of TCP may be small
+    // TCP packets may be small
     let pcc = scenario.flows.iter().all(|group| is_pcc(&group.congestion_control));
     let times = if pcc { 1.0 } else { 2.0 };
     let shared: f64 = shared.chain(listed()).map(|link| capacity(link, rtt_ns, times)).sum();
@@ -197,7 +198,7 @@ fn held(scenario: &Scenario) -> f64 {
     shared + scenario.flows.iter().map(own).sum::<f64>()
 }
 
-/// Datagrams of unlimited sources beyond what the bottleneck passes: they wait or are dropped.
+/// Datagrams of unlimited sources that exceed the capacity of the bottleneck. They are queued or dropped.
 fn excess(scenario: &Scenario) -> f64 {
     let of = |group: &FlowGroup| {
         let workload = group.workload.params();
@@ -210,9 +211,9 @@ fn excess(scenario: &Scenario) -> f64 {
     (sent - bottleneck(scenario)).max(0.0)
 }
 
-/// Datagrams of PCC sent before the first result is known. The rate doubles with each interval, and behind a
-/// queue that holds many RTTs it doubles many times, until a window is out; measured: 78 for each packet
-/// carried in the first second.
+/// Datagrams that PCC sends before the first result is known. The rate doubles with each interval. Behind a queue of
+/// many RTTs it doubles many times, until a window is outstanding. Measured: 78 for each packet carried in the first
+/// second.
 fn blind(scenario: &Scenario) -> f64 {
     let rtt_ns = least_rtt_ns(scenario).max(1.0);
     let waits_ns = match &scenario.network.bottleneck {
@@ -240,7 +241,7 @@ fn blind(scenario: &Scenario) -> f64 {
     scenario.flows.iter().filter(|group| is_pcc(&group.congestion_control)).map(of).sum()
 }
 
-/// Whether a link has a queue without a limit.
+/// Whether any link has an unlimited queue.
 fn any_unlimited(scenario: &Scenario) -> bool {
     let network = &scenario.network;
     let shape = [&network.access, &network.bottleneck, &network.egress];
@@ -249,13 +250,13 @@ fn any_unlimited(scenario: &Scenario) -> bool {
     shape.into_iter().flatten().chain(listed).any(unlimited)
 }
 
-/// The greatest rate that a link has for long, bit/s; `None` = infinite.
+/// Maximum sustained rate of a link, bit/s; `None` = infinite.
 fn peak_bps(link: &LinkParams) -> Option<u64> {
     let rate = link.greatest_rate();
     (rate != Rate::INFINITE).then_some(rate.0)
 }
 
-/// Packets that wait at a link or are in flight because of it: this many BDPs, and the queue's content.
+/// Packets queued at a link or in flight because of it: `times` BDPs plus the queue limit.
 fn capacity(link: &LinkParams, rtt_ns: f64, times: f64) -> f64 {
     let bdp = packets(peak_bps(link).unwrap_or(FASTEST_BPS), rtt_ns);
     let waiting = match link.queue.as_ref().and_then(QueueConfig::limit) {
@@ -266,13 +267,12 @@ fn capacity(link: &LinkParams, rtt_ns: f64, times: f64) -> f64 {
     times * bdp + waiting
 }
 
-/// Maximum number of data packets in the run: what the bottleneck passes, or what the applications send.
+/// Maximum number of data packets in the run: as many as the bottleneck passes, or as the applications send.
 fn carried(scenario: &Scenario) -> f64 {
     of_all(scenario, scenario.flows.iter().map(|group| (group, group.members())))
 }
 
-/// Data packets of these groups. If all of them share the bottleneck, it carries no more for many than for
-/// one.
+/// Data packets of these groups. Groups that share the bottleneck together send no more than it can carry.
 fn of_all<'a>(scenario: &Scenario, groups: impl Iterator<Item = (&'a FlowGroup, u64)>) -> f64 {
     let shared = scenario.network.topology != Topology::Graph;
     let (mut regardless, mut sum, mut most) = (0.0, 0.0, 0.0f64);
@@ -290,7 +290,7 @@ fn of_all<'a>(scenario: &Scenario, groups: impl Iterator<Item = (&'a FlowGroup, 
     regardless + sum.min(most)
 }
 
-/// Groups that are recorded, with the number of flows: none, that of flow 0, or all.
+/// Groups that are recorded, each with the number of its recorded flows: none, the group of flow 0, or all.
 fn followed(scenario: &Scenario, level: TraceLevel) -> impl Iterator<Item = (&FlowGroup, u64)> {
     let groups = match level {
         TraceLevel::None => 0,
@@ -304,11 +304,11 @@ fn followed(scenario: &Scenario, level: TraceLevel) -> impl Iterator<Item = (&Fl
     scenario.flows.iter().take(groups).map(move |group| (group, of(group)))
 }
 
-/// Monitor intervals of PCC at most. Each holds ten packets or more, of which most may be lost; measured: 0.31 for each packet that is
-/// carried, where flows are many and the link slow.
+/// Maximum number of PCC's monitor intervals. Each covers ten or more packets, most of which may be lost. Measured
+/// with many flows on a slow link: 0.31 for each packet carried.
 fn intervals(scenario: &Scenario, group: &FlowGroup, flows: u64) -> f64 {
     let by_packets = carried_by(scenario, group, flows) / 2.0;
-    // an RTT or more long, half of one by an option; one in ten is cut short
+    // one RTT or longer, half an RTT by an option; one in ten is cut short
     let shortest_ns = match group.congestion_control_options.contains_key("interval_rtts") {
         true => 0.45 * least_rtt_ns(scenario),
         false => 0.9 * least_rtt_ns(scenario),
@@ -327,12 +327,12 @@ fn carried_by(scenario: &Scenario, group: &FlowGroup, flows: u64) -> f64 {
     }
 }
 
-/// Bytes of a group's full packets.
+/// Bytes of a full packet of a group.
 fn size(group: &FlowGroup) -> f64 {
     group.stack.smss.map_or(FULL_BYTES, |smss| smss as f64 + HEADER_BYTES)
 }
 
-/// Full packets that the bottleneck passes.
+/// Number of full packets that the bottleneck can pass during the run.
 fn bottleneck(scenario: &Scenario) -> f64 {
     let network = &scenario.network;
     let slowest = network.bottleneck.iter().filter_map(peak_bps).min();
@@ -340,7 +340,7 @@ fn bottleneck(scenario: &Scenario) -> f64 {
     packets(slowest.or(graph).unwrap_or(FASTEST_BPS), scenario.duration_ns as f64)
 }
 
-/// Bytes of the rows and open connections of workloads.
+/// Bytes of the workloads' rows and open connections.
 fn workloads(scenario: &Scenario) -> f64 {
     let of = |(index, group): (usize, &FlowGroup)| {
         let workload = group.workload.params();
@@ -350,40 +350,41 @@ fn workloads(scenario: &Scenario) -> f64 {
     scenario.flows.iter().enumerate().map(of).sum()
 }
 
-/// Headers of IP and TCP, with timestamps.
+/// Bytes of the IP and TCP headers, with timestamps.
 const HEADER_BYTES: f64 = 52.0;
-/// Ethernet's header, options, and a block of the file around a packet.
+/// Bytes that a capture adds to a packet: Ethernet header, options, and the block of the file format.
 const CAPTURE_BYTES: f64 = 60.0;
 
-/// A data packet with its ACK, over all links; measured: 160 ns for one flow, three times that for many.
+/// CPU time for a data packet and its ACK, over all links, ns. Measured: 160 for one flow, three times that for many.
 const PACKET_NS: f64 = 1000.0;
-/// CPU time that a packet of QUIC with its ACK takes beyond that, in the stacks of both ends; measured: 3 us.
+/// Additional CPU time for a QUIC packet and its ACK in the stacks of both ends, ns. Measured: 3000.
 const QUIC_PACKET_NS: f64 = 4000.0;
-/// A packet of QUIC in memory: its bytes, and the records of both ends.
+/// Memory of a QUIC packet, bytes: its content and the records of both ends.
 const QUIC_PACKET_BYTES: f64 = 2500.0;
-/// Both ends of a connection without packets; measured: 60 kB.
+/// Memory of both ends of a QUIC connection without packets, bytes. Measured: 60 kB.
 const QUIC_CONNECTION_BYTES: f64 = 100_000.0;
-/// Packets that may wait at the receiver for earlier ones: twice the number of allowed gaps.
+/// Maximum number of packets that wait at a receiver for earlier ones: twice the number of allowed gaps.
 const QUIC_GAPS: f64 = 2048.0;
-/// A change of a link; measured: 27 ns where capacity is drawn.
+/// CPU time for a change of a link, ns. Measured: 27 if the capacity is drawn at random.
 const CHANGE_NS: f64 = 40.0;
-/// A row of a record at intervals.
+/// CPU time for a row of a record at intervals, ns.
 const ROW_NS: f64 = 100.0;
 
-/// Memory of a lost datagram in PCC's sender and receiver.
+/// Memory of a lost datagram in PCC's sender and receiver, bytes.
 const PIECE_BYTES: f64 = 64.0;
-/// Datagrams of PCC's first interval.
+/// Number of datagrams in PCC's first interval.
 const FIRST_DATAGRAMS: f64 = 10.0;
-/// A packet without payload.
+/// Bytes of a packet without payload.
 const LEAST_BYTES: f64 = 40.0;
-/// Program, tables' overhead, allocator; measured: 3.5 MB for any run.
+/// Memory of program, tables and allocator, bytes. Measured: 3.5 MB for any run.
 const BASE_BYTES: f64 = (4 << 20) as f64;
 const LINK_BYTES: f64 = 1024.0;
-/// Histograms and slices of a flow.
+/// Memory of the histograms and slices of a flow, bytes.
 const PERFORMANCE_BYTES: f64 = 262_144.0;
-/// Memory of a packet in flight in sender and receiver.
+/// Memory of a packet in flight in its sender and receiver, bytes.
 const SCOREBOARD_BYTES: f64 = 256.0;
-/// A datagram that waits, in a ring that may be twice as large, which [`crate::scenario::bounds`] counts twice.
+/// Memory of a queued datagram, bytes. Its ring buffer may be twice as large, and [`crate::scenario::bounds`] counts
+/// it twice.
 const DATAGRAM_BYTES: f64 = 4.0 * (size_of::<Packet>() + 8) as f64;
-/// A ring that grows is up to twice as large as needed, and thrice while it is copied.
+/// Growth factor of ring buffers: twice the needed size, and three times while the buffer is copied.
 const GROWTH: f64 = 3.0;

@@ -1,4 +1,4 @@
-//! Machines of the scenario's hosts, and the assignment of flows' ends to them.
+//! Machines for the scenario's hosts, and their assignment to the ends of flows.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -11,23 +11,23 @@ use crate::scenario::spec::FlowGroup;
 use crate::workload::flow::Flow;
 use crate::world::MAX_HOSTS;
 
-/// Machines of a run, created when the first flow uses them.
+/// Machines of a run. Each is created when a flow first uses it.
 pub struct Machines<'a> {
     specs: &'a [HostParams],
-    /// Machines, in order of their numbers.
+    /// Machines, by number.
     pub made: Vec<HostConfig>,
-    /// Machines of each flow's sending and receiving end; empty if there are no hosts.
+    /// Machines of each flow's sending and receiving end; empty if no hosts are described.
     pub of: Vec<[Option<u32>; 2]>,
     numbers: BTreeMap<String, u32>,
 }
 
 impl<'a> Machines<'a> {
-    /// No machine yet.
+    /// Return an empty set of machines for these host descriptions.
     pub fn new(specs: &'a [HostParams]) -> Machines<'a> {
         Machines { specs, made: Vec::new(), of: Vec::new(), numbers: BTreeMap::new() }
     }
 
-    /// Assign the next flow, a member of the group.
+    /// Assign machines to the ends of the next flow, a member of `group`.
     pub fn add(&mut self, group: &FlowGroup) -> Result<(), Error> {
         if self.specs.is_empty() && group.host.is_none() && group.peer_host.is_none() {
             return Ok(());
@@ -53,8 +53,8 @@ impl<'a> Machines<'a> {
         Ok(())
     }
 
-    /// Hosts of each flow's sending and receiving end: machines, or, if none is described, one for the ends
-    /// of a group on either side.
+    /// Host numbers of each flow's sending and receiving end, for queues that distinguish hosts. Without described
+    /// hosts, the ends of a group share one host on either side.
     pub fn addresses(&self, flows: &[Flow]) -> Rc<[[u32; 2]]> {
         let of = |flow: &Flow| {
             let described = self.of.get(flow.id as usize).copied().unwrap_or_default();

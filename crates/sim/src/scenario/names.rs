@@ -1,4 +1,4 @@
-//! The transport to which a controller belongs, by its name.
+//! Mapping from the name of a controller to its transport.
 
 use ackclock_core::options::Options;
 use ackclock_core::schema::Refusal;
@@ -13,7 +13,7 @@ pub(crate) fn is_pcc(controller: &str) -> bool {
 /// Prefix of the names of quinn's QUIC controllers.
 pub const QUINN: &str = "quinn:";
 
-/// Controllers of QUIC of quinn, with a line about each; none in a build without it.
+/// QUIC controllers of quinn, each with a description; empty in a build without quinn.
 pub fn quinn_controllers() -> &'static [(&'static str, &'static str)] {
     #[cfg(feature = "quinn")]
     return ackclock_quinn::REGISTRY;
@@ -21,12 +21,12 @@ pub fn quinn_controllers() -> &'static [(&'static str, &'static str)] {
     &[]
 }
 
-/// Whether a controller belongs to QUIC of quinn.
+/// Whether a controller is one of quinn's QUIC controllers.
 pub(crate) fn is_quinn(controller: &str) -> bool {
     quinn_controllers().iter().any(|(name, _)| *name == controller)
 }
 
-/// Prefix of the names of controllers that belong to a stack behind the C header: `stack:NAME:CONTROLLER`.
+/// Prefix of the names of controllers of a stack behind the C header: `stack:NAME:CONTROLLER`.
 pub const STACK: &str = "stack:";
 
 /// Whether a controller belongs to a stack behind the C header.
@@ -34,12 +34,12 @@ pub(crate) fn is_stack(controller: &str) -> bool {
     controller.starts_with(STACK)
 }
 
-/// Whether a controller belongs to a stack that others have written.
+/// Whether a controller belongs to an external stack.
 pub(crate) fn is_foreign(controller: &str) -> bool {
     is_quinn(controller) || is_stack(controller)
 }
 
-/// Error in the options of a controller of quinn.
+/// Return the error in the options of a quinn controller, or `None`.
 pub(crate) fn refused_by_quinn(name: &str, options: &Options) -> Option<Refusal> {
     #[cfg(feature = "quinn")]
     return ackclock_quinn::build(name, options).err();
@@ -50,7 +50,7 @@ pub(crate) fn refused_by_quinn(name: &str, options: &Options) -> Option<Refusal>
     }
 }
 
-/// Kinds of workloads that PCC carries.
+/// Kinds of workloads that PCC can carry.
 pub fn pcc_workloads() -> Vec<&'static str> {
     WorkloadConfig::carried_by(Carried::ByTcpOrPcc)
 }

@@ -1,6 +1,6 @@
-//! The scenario as the engine reads it: JSON with SI units in whole nanoseconds, bits per second and bytes. Unknown keys and impossible
-//! values are refused as they are read; [`check`] judges what joins several keys, by the rules beside each mechanism and those of the
-//! whole (`rules`).
+//! The scenario as the engine reads it: JSON with SI units as whole nanoseconds, bits per second and bytes. Unknown
+//! keys and values out of range are refused when they are read. [`check`] applies the rules that relate several keys:
+//! those of each mechanism and those of the whole scenario (`rules`).
 
 pub mod files;
 mod network;
@@ -28,7 +28,7 @@ pub use rules::{check, MOST_FLOWS};
 
 pub use network::{NamedLink, Network, Path, Reverse, Topology};
 
-/// Every family of tables between which a scenario chooses by `kind`.
+/// All table families among which a scenario chooses by `kind`.
 pub const FAMILIES: &[&Family] = &[
     QueueConfig::FAMILY,
     LossConfig::FAMILY,
@@ -41,7 +41,7 @@ pub const FAMILIES: &[&Family] = &[
     SlowStartConfig::FAMILY,
 ];
 
-/// Every table of a scenario, the scenario itself first.
+/// All tables of a scenario, the scenario itself first.
 pub fn tables() -> Vec<&'static Table> {
     let mut found = vec![Scenario::TABLE];
     Scenario::TABLE.note(&mut found);
@@ -62,7 +62,7 @@ impl<'de> Deserialize<'de> for Scenario {
     }
 }
 
-/// Convert JSON to a value as `ackclock_core::schema` reads it.
+/// Convert JSON to a value of `ackclock_core::schema`.
 pub fn value(json: serde_json::Value) -> Value {
     match json {
         serde_json::Value::Null => Value::Table(Vec::new()),
@@ -79,7 +79,7 @@ pub fn value(json: serde_json::Value) -> Value {
     }
 }
 
-/// The newest format of scenarios. A key that takes on another meaning makes a new one; keys that are added do not.
+/// Current version of the scenario format. A key whose meaning changes requires a new version; a new key does not.
 pub const FORMAT: u64 = 1;
 
 table! {
@@ -202,11 +202,11 @@ table! {
     }
 }
 
-/// Host profile and controller of a group that names none.
+/// Default profile and controller of a group.
 const USUAL_PROFILE: &str = "linux-6";
 const USUAL_CONTROLLER: &str = "cubic";
 
-/// Protocol that carries the data of a flow.
+/// Transport protocol of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "values of a key, documented in docs/reference/scenario.md")]
 pub enum Transport {
@@ -217,7 +217,7 @@ pub enum Transport {
     Stack,
 }
 
-/// Capture point. Only one side: packets seen twice would look like retransmissions.
+/// Capture point. Only one side can be captured: a packet seen twice would look like a retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "values of a key, documented in docs/reference/scenario.md")]
 pub enum CapturePoint {
@@ -237,7 +237,7 @@ pub enum TraceLevel {
 
 choice! { CapturePoint: None "none", Sender "sender", Receiver "receiver" }
 impl Scenario {
-    /// Facts on a group that its workload needs.
+    /// Facts about a group that its workload needs.
     pub fn place(&self, index: usize) -> Place {
         let group = &self.flows[index];
         Place {

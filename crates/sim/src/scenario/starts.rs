@@ -4,9 +4,9 @@ use ackclock_core::{Distribution, Span, Stream, Time};
 
 use crate::scenario::spec::FlowGroup;
 
-/// Starts of the flows of a group, one after another: each at an offset of its own from where the stagger has come to. What
-/// the k-th draws depends on the seed, the group and k alone. Where offsets are drawn, the order of starts may differ from
-/// that of the flows.
+/// Start times of the flows of a group, in order. Each flow starts at its own offset from the staggered time. The
+/// values that the k-th flow draws depend only on the seed, the group and k. If offsets are drawn, flows need not
+/// start in the order of their numbers.
 pub struct Starts {
     next: Time,
     stagger: Span,
@@ -15,7 +15,7 @@ pub struct Starts {
 }
 
 impl Starts {
-    /// Return the starts of the group with number `g`.
+    /// Return the start times of group number `g`.
     pub fn new(group: &FlowGroup, g: usize, seed: u64) -> Starts {
         let drawn = |from: &Option<Distribution>, what| {
             let stream = || Stream::new(seed, &format!("flows.{g}.{what}"));
@@ -29,7 +29,7 @@ impl Starts {
         }
     }
 
-    /// Start of the next flow.
+    /// Start time of the next flow.
     pub fn following(&mut self) -> Time {
         let base = self.next;
         self.next = base + self.between.as_mut().map_or(self.stagger, Drawn::next);
@@ -48,5 +48,5 @@ impl Drawn {
     }
 }
 
-/// Longest time drawn: beyond every run.
+/// Maximum of a drawn time, beyond the end of any run.
 const FARTHEST_NS: f64 = 4e15;

@@ -1,14 +1,14 @@
-//! Links of the scenario's network and paths over them.
+//! Links of the scenario's network, and the paths over them.
 //!
-//! Where flows share links they share both directions: chain: all of them; dumbbell, wishbone: the bottleneck. A link
-//! of the way back that is not given is a copy of the one on the way out, with its own random streams.
+//! Flows that share links share both directions. Chain: all links; dumbbell, wishbone: the bottleneck. A link of the
+//! return path that is not given is a copy of the forward link with its own random streams.
 
 use ackclock_net::link::LinkParams;
 
 use crate::scenario::spec::{self, Topology};
 use crate::world::layout::Layout;
 
-/// Name and one line for each topology.
+/// Name and description of each topology.
 pub const REGISTRY: &[(&str, &str)] = &[
     ("chain", "sender - access - bottleneck - egress - receiver; all flows share every link"),
     ("dumbbell", "an access and an egress link for each flow, one shared bottleneck"),
@@ -16,14 +16,14 @@ pub const REGISTRY: &[(&str, &str)] = &[
     ("graph", "links and paths that you list yourself"),
 ];
 
-/// Builder of ways, one flow after the other.
+/// Builder of paths, one flow after the other.
 pub struct Builder<'a> {
     network: &'a spec::Network,
     shared: Option<Shared>,
     laid: u32,
 }
 
-/// Links laid once.
+/// Links that are created once and shared by flows.
 enum Shared {
     Chain { route: [Vec<u32>; 2] },
     Bottleneck { forward: u32, backward: u32 },
@@ -31,12 +31,12 @@ enum Shared {
 }
 
 impl<'a> Builder<'a> {
-    /// Return a builder for this network, without any links yet.
+    /// Return a builder for this network that has not created any links yet.
     pub fn new(network: &'a spec::Network) -> Builder<'a> {
         Builder { network, shared: None, laid: 0 }
     }
 
-    /// Lay the path of the next flow; `path` names it in a graph.
+    /// Add the path of the next flow. `path` is its name in a graph.
     pub fn route(&mut self, layout: &mut Layout, path: Option<&str>) {
         if self.shared.is_none() {
             self.shared = Some(self.lay_shared(layout));
@@ -110,10 +110,10 @@ impl<'a> Builder<'a> {
 
 const JUDGED: &str = "invariant: judged with the scenario";
 
-/// A link and the one that leads back.
+/// A link and its counterpart on the return path.
 type Pair<'a> = [&'a LinkParams; 2];
 
-/// Return a link and its counterpart on the return path: a copy if none is given.
+/// Return a link and its counterpart on the return path, which defaults to a copy.
 fn pair<'a>(forward: &'a Option<LinkParams>, reverse: &'a Option<LinkParams>) -> Option<Pair<'a>> {
     let out = forward.as_ref()?;
     Some([out, reverse.as_ref().unwrap_or(out)])

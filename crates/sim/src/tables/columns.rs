@@ -1,12 +1,13 @@
-//! Meaning of the tables of a run: each table and each column, with its unit and the meaning of an empty cell. A column is declared
-//! once, with its value (`columns!`); `ackclock tables` and the reference are made from these declarations.
+//! Meaning of the tables of a run: each table and each column, with its unit and the meaning of an empty cell. A
+//! column is declared once, with its value (`columns!`); `ackclock tables` and the reference are generated from these
+//! declarations.
 
 /// A table of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct TableAbout {
     /// Name of the table.
     pub name: &'static str,
-    /// Meaning of a row, and condition for rows to exist.
+    /// Meaning of a row, and the condition under which the table has rows.
     pub about: &'static str,
     /// Columns in order; for `controllers`, those common to all controllers.
     pub columns: &'static [ColumnAbout],
@@ -17,9 +18,9 @@ pub struct TableAbout {
 pub struct ColumnAbout {
     /// Name of the column.
     pub name: &'static str,
-    /// Type of its values, as the engine returns them; empty: a number in a column that only some runs have.
+    /// Type of the values, as the engine returns them; empty for a numeric column that only some runs have.
     pub kind: &'static str,
-    /// Unit of its values; empty for names, numbers of things and truth values.
+    /// Unit of the values; empty for names, numbers of things and truth values.
     pub unit: &'static str,
     /// Meaning of a value.
     pub meaning: &'static str,
@@ -27,8 +28,9 @@ pub struct ColumnAbout {
     pub null: &'static str,
 }
 
-/// A table: a function that makes it, the type of its rows, and for each column its type, name, unit, value, meaning and the meaning of null.
-/// The table's name is followed by the expression that selects columns, if not all are wanted; `+` precedes columns that only some runs have.
+/// Declare a table: the function that builds it, the type of its rows, and for each column its type, name, unit,
+/// value, meaning and the meaning of null. The table's name may be followed by an expression that selects columns. A
+/// `+` precedes columns that only some runs have.
 macro_rules! columns {
     (
         $(#[doc = $doc:literal])*
@@ -69,7 +71,7 @@ macro_rules! columns {
 }
 pub(crate) use columns;
 
-/// The type in which values declared as this are handed out.
+/// Type in which the values of a declared column type are returned.
 macro_rules! handed_out {
     (time) => {
         "f8"

@@ -1,22 +1,22 @@
-//! A histogram of fixed size for lengths of time: 128 bins for each power of two, so that a value is known to within
-//! 0.8 % (its bin's middle to within 0.4 %), whatever its magnitude. What it holds does not grow with what it counts.
+//! Histogram of fixed size for durations. Each power of two has 128 bins, so a value is known to within 0.8 % (0.4 %
+//! from the middle of its bin), whatever its magnitude. The size does not grow with the number of values.
 
 use ackclock_core::Span;
 
-/// Bins of each power of two, as a power of two.
+/// Base-2 logarithm of the number of bins per power of two.
 const FINE_BITS: u32 = 7;
 const FINE: u64 = 1 << FINE_BITS;
 
-/// Counts by length of time.
+/// Histogram of durations.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
-    /// Grows with the greatest value, to at most 7424 bins.
+    /// Counts by bin, up to the bin of the largest value; at most 7424 bins.
     bins: Vec<u64>,
     total: u64,
 }
 
 impl Histogram {
-    /// Count a value.
+    /// Add a value.
     #[inline]
     pub fn add(&mut self, value: Span) {
         let bin = bin_of(value.0);
@@ -41,25 +41,24 @@ impl Histogram {
         self.total += other.total;
     }
 
-    /// Values counted.
+    /// Number of values.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Bins that are not empty: least value, bound above all values, count.
+    /// Non-empty bins: lower bound, exclusive upper bound, count.
     pub fn bins(&self) -> impl Iterator<Item = (Span, Span, u64)> + '_ {
         let filled = self.bins.iter().enumerate().filter(|(_, &count)| count > 0);
         filled.map(|(bin, &count)| (Span(least_of(bin)), Span(least_of(bin + 1)), count))
     }
 
-    /// The value below or at which a share `p` of all values lies: the middle of the bin that holds the
-    /// ceil(p n)-th value. `None` without values.
+    /// Quantile `p` of the values: the middle of the bin that contains the ceil(p n)-th value. `None` without values.
     pub fn quantile(&self, p: f64) -> Option<Span> {
         let [found] = self.quantiles([p]);
         found
     }
 
-    /// Return several quantiles in one pass, in ascending order.
+    /// Return several quantiles, given in ascending order, in one pass.
     pub fn quantiles<const N: usize>(&self, p: [f64; N]) -> [Option<Span>; N] {
         let mut found = [None; N];
         let mut at = 0;
@@ -84,7 +83,8 @@ impl Histogram {
     }
 }
 
-/// Below 2^FINE_BITS each value has its bin; above, the leading bit and the FINE_BITS behind it name the bin.
+/// Bin of a value. Values below 2^FINE_BITS have their own bins. For others, the leading bit and the FINE_BITS bits
+/// after it determine the bin.
 fn bin_of(value: u64) -> usize {
     if value < FINE {
         return value as usize;
@@ -117,7 +117,7 @@ mod tests {
     }
 
     proptest! {
-        /// Oracle: the sorted list.
+        /// Oracle: the sorted values.
         #[test]
         fn quantiles_are_those_of_the_list(mut values in prop::collection::vec(1u64..1 << 44, 1..400), p in 0.0f64..1.0) {
             let mut histogram = Histogram::default();

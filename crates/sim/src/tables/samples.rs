@@ -1,4 +1,4 @@
-//! Rows of records at intervals.
+//! Rows of the records taken at intervals.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{FlowId, Span, Time};
@@ -19,7 +19,7 @@ pub struct SampleRow {
     pub retransmissions: u64,
     /// The peer's window, bytes.
     pub rwnd: u32,
-    /// Times in each state of the sender (the kernel's `chrono`); `None` where the host keeps none.
+    /// Time in each state of the sender (the kernel's `chrono`); `None` if the sender does not record it.
     pub times: Option<Times>,
 }
 
@@ -42,7 +42,7 @@ pub struct GoodputRow {
     pub delivered_bps: f64,
 }
 
-/// Times by cause that limited a flow in the interval that ends at `t`.
+/// Time by limiting cause of a flow over the interval that ends at `t`.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "columns of table `limits`, by name")]
 pub struct LimitRow {

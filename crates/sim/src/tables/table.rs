@@ -3,32 +3,32 @@
 use ackclock_cc::Window;
 use ackclock_core::{Span, Time};
 
-/// A column. Two are equal if all bits are, so NaN equals NaN.
+/// A column. Two columns are equal if their bits are equal, so NaN equals NaN.
 #[derive(Clone, Debug)]
 pub enum Column {
     /// Floats.
     F8(Vec<f64>),
     /// Signed integers.
     I8(Vec<i64>),
-    /// Counts.
+    /// Unsigned integers.
     U4(Vec<u32>),
-    /// Counts, in which [`NOTHING`] marks a missing value.
+    /// Unsigned integers; [`NOTHING`] marks a missing value.
     N4(Vec<u32>),
-    /// Small counts.
+    /// Small unsigned integers.
     U1(Vec<u8>),
-    /// 0 or 1.
+    /// Truth values, 0 or 1.
     Bool(Vec<u8>),
-    /// Text: each row an index into the names.
+    /// Text: each row is an index into the names.
     Text {
-        /// Row -> name.
+        /// Index of each row's name.
         codes: Vec<u32>,
-        /// The names.
+        /// The distinct names.
         names: Vec<String>,
     },
 }
 
 impl Column {
-    /// Name of its type.
+    /// Name of the column's type.
     pub fn kind(&self) -> &'static str {
         match self {
             Column::F8(_) => "f8",
@@ -52,7 +52,7 @@ impl Column {
         }
     }
 
-    /// Whether there is no row.
+    /// Whether the column has no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -99,7 +99,7 @@ impl PartialEq for Column {
     }
 }
 
-/// No count.
+/// Marks a missing value in a column of counts.
 pub const NOTHING: u32 = u32::MAX;
 
 /// A named table.
@@ -107,25 +107,25 @@ pub const NOTHING: u32 = u32::MAX;
 pub struct Table {
     /// Name of the table.
     pub name: &'static str,
-    /// Name and values of each column, all of one length.
+    /// Name and values of each column; all columns have equal length.
     pub columns: Vec<(&'static str, Column)>,
-    /// Columns of the table; empty: all of them.
+    /// Columns that the table accepts; all if empty.
     only: &'static [&'static str],
 }
 
 impl Table {
-    /// A table without columns.
+    /// Return a table without columns.
     pub fn new(name: &'static str) -> Table {
         Table::of(name, Vec::new())
     }
 
-    /// A table with these columns.
+    /// Return a table with these columns.
     pub fn of(name: &'static str, columns: Vec<(&'static str, Column)>) -> Table {
         Table { name, columns, only: &[] }
     }
 
-    /// Return a table that accepts only these columns; values of other columns are never computed. None
-    /// named: all.
+    /// Restrict the table to these columns; an empty list means no restriction. Values of other columns are never
+    /// computed.
     pub fn only(self, only: &'static [&'static str]) -> Table {
         Table { only, ..self }
     }
@@ -135,7 +135,7 @@ impl Table {
         self.columns.first().map_or(0, |(_, c)| c.len())
     }
 
-    /// The column called `name`.
+    /// The column called `name`, or `None`.
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|(n, _)| *n == name).map(|(_, c)| c)
     }
@@ -175,7 +175,7 @@ impl Table {
         self.times_of(name, &mut rows_of(values, Time::ZERO))
     }
 
-    /// Add a column of lengths of time in seconds.
+    /// Add a column of durations in seconds.
     pub fn span(self, name: &'static str, values: impl Iterator<Item = Span>) -> Table {
         self.spans_of(name, &mut rows_of(values, Span::ZERO))
     }
@@ -195,12 +195,12 @@ impl Table {
         self.optional_of(name, &mut rows_of(values, None))
     }
 
-    /// Add a column of slow-start thresholds: nothing where none is set.
+    /// Add a column of slow-start thresholds; missing where none is set.
     pub fn ssthresh(self, name: &'static str, values: impl Iterator<Item = u32>) -> Table {
         self.thresholds_of(name, &mut rows_of(values, 0))
     }
 
-    /// Add a column of small counts.
+    /// Add a column of small unsigned integers.
     pub fn u1(self, name: &'static str, values: impl Iterator<Item = u8>) -> Table {
         self.small_of(name, &mut rows_of(values, 0))
     }
@@ -210,12 +210,12 @@ impl Table {
         self.flags_of(name, &mut rows_of(values, false))
     }
 
-    /// Add a column of text drawn from a fixed list of names.
+    /// Add a column of text from a fixed list of names.
     pub fn text(self, name: &'static str, names: &[&str], codes: impl Iterator<Item = u32>) -> Table {
         self.text_of(name, names, &mut rows_of(codes, 0))
     }
 
-    // One body per type: four hundred columns with loops of their own took a quarter of the compile time.
+    // One function body per type: four hundred columns with their own loops took a quarter of the compile time.
 
     fn floats_of(self, name: &'static str, rows: Rows<f64>) -> Table {
         self.with(name, || Column::F8(rows()))
@@ -259,15 +259,15 @@ impl Table {
         self.with(name, || Column::Text { codes: rows(), names })
     }
 
-    /// Add an empty column with `rows` rows, unless there is a column of this name.
+    /// Add a column of NaN with `rows` rows, unless a column of this name exists.
     pub fn fill(&mut self, name: &'static str, rows: usize) {
         if self.column(name).is_none() {
             self.columns.push((name, Column::F8(vec![f64::NAN; rows])));
         }
     }
 
-    /// Append the rows of a table of the same name. Where only one of them has a column, the rows of the other have
-    /// nothing in it: the variables of different controllers.
+    /// Append the rows of a table of the same name. A column that only one of the tables has is filled with NaN in
+    /// the rows of the other (variables of different controllers).
     fn append(&mut self, other: Table) {
         let (rows, more) = (self.rows(), other.rows());
         for (name, column) in other.columns {
@@ -289,7 +289,7 @@ impl Table {
     }
 }
 
-/// Rows of a column, from any source.
+/// Source of the rows of a column.
 type Rows<'a, T> = &'a mut dyn FnMut() -> Vec<T>;
 
 fn rows_of<T: Copy>(rows: impl Iterator<Item = T>, blank: T) -> impl FnMut() -> Vec<T> {
@@ -302,7 +302,7 @@ fn rows_of<T: Copy>(rows: impl Iterator<Item = T>, blank: T) -> impl FnMut() -> 
             rows.for_each(|row| column.push(row));
             return column;
         }
-        // a loop without a branch, over the rows that have room
+        // a loop without branches, for iterators of known length
         let mut column = vec![blank; least];
         column.iter_mut().zip(rows).for_each(|(cell, row)| *cell = row);
         column
@@ -313,8 +313,8 @@ fn cells<T: Copy, U>(rows: Rows<T>, cell: impl Fn(T) -> U) -> Vec<U> {
     rows().into_iter().map(cell).collect()
 }
 
-/// The tables of several runs as one set, rows in the order of the runs, with a leading column `key`: the number given
-/// with each run.
+/// Combine the tables of several runs, with the rows in the order of the runs. The leading column `key` contains the
+/// number given with each run.
 pub fn concatenate(key: &'static str, runs: Vec<(u64, Vec<Table>)>) -> Vec<Table> {
     let mut all: Vec<Table> = Vec::new();
     for (number, tables) in runs {
@@ -334,7 +334,7 @@ pub fn concatenate(key: &'static str, runs: Vec<(u64, Vec<Table>)>) -> Vec<Table
     all
 }
 
-/// Seconds, NaN for "never".
+/// Seconds; NaN for `Time::NEVER`.
 pub fn seconds(t: Time) -> f64 {
     if t == Time::NEVER {
         f64::NAN

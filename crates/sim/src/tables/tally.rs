@@ -1,11 +1,11 @@
-//! Transactions: a row for each, or sums and a histogram for all of one group and initial window, which take the same
-//! memory however many there are.
+//! Transactions: one row for each, or sums and a histogram per group and initial window, whose size does not depend
+//! on the number of transactions.
 
 use ackclock_core::{choice, FlowId, Span, Time};
 
 use crate::tables::histogram::Histogram;
 
-/// How much of transactions is kept.
+/// Level of detail of the record of transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "values of a key, documented in docs/reference/scenario.md")]
 pub enum TransactionLevel {
@@ -16,18 +16,18 @@ pub enum TransactionLevel {
 
 choice! { TransactionLevel: Rows "rows", Summary "summary" }
 
-/// A transaction: a request and its response, with the connection setup if it is the first one there.
+/// A transaction: a request and its response. The first one of a connection includes the connection setup.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "columns of table `transactions`, by name")]
 pub struct TransactionRow {
     pub flow: FlowId,
     pub idx: u32,
-    /// Client, counted from 0; connections that it opens at once share the number.
+    /// Number of the client, from 0. Connections that a client opens at once share it.
     pub batch: u32,
-    /// Position among the requests of its connection.
+    /// Index among the requests of the connection.
     pub request: u32,
     pub iw: u32,
-    /// Arrival of the client, or its next request.
+    /// Arrival of the client, or time of a later request.
     pub arrival: Time,
     pub connected: Time,
     pub first_byte: Time,
@@ -55,7 +55,7 @@ pub struct MessageRow {
     pub arrived: Time,
 }
 
-/// Segments and timeouts of a connection in one transaction.
+/// Segments and timeouts of a connection during a transaction.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs, reason = "columns of table `transactions`, by name")]
 pub struct Counts {
@@ -66,7 +66,7 @@ pub struct Counts {
     pub synack_retransmissions: u64,
 }
 
-/// Sums over the transactions of one group that began with the same initial window.
+/// Sums over the transactions of a group that started with the same initial window.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "columns of table `transaction_summary`, by name")]
 pub struct Tally {
@@ -75,10 +75,10 @@ pub struct Tally {
     pub started: u64,
     pub completed: u64,
     pub failed: u64,
-    /// Clients' connections that the limit on open ones turned away.
+    /// Connections refused because of the limit on open connections.
     pub refused: u64,
     pub bytes: u64,
-    /// Bytes on the wire of the data packets of all requested responses, each sent once.
+    /// Bytes on the wire of the data packets of all requested responses, each counted once.
     pub offered_bytes: u64,
     pub counts: Counts,
     pub max_open: u32,
@@ -93,7 +93,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Tally without any entry.
+    /// Return an empty tally.
     pub fn new(group: u32, iw: u32) -> Tally {
         Tally {
             group,
@@ -116,24 +116,24 @@ impl Tally {
         }
     }
 
-    /// Neither completed nor failed.
+    /// Number of transactions that neither completed nor failed.
     pub fn incomplete(&self) -> u64 {
         self.started - self.completed - self.failed
     }
 
-    /// Mean completion time, s; NaN if nothing was completed.
+    /// Mean completion time, s; NaN if no transaction completed.
     pub fn mean_s(&self) -> f64 {
         self.sum as f64 / self.completed as f64 * 1e-9
     }
 
-    /// Standard deviation of completion times, s; NaN below two.
+    /// Standard deviation of completion times, s; NaN for fewer than two.
     pub fn deviation_s(&self) -> f64 {
         let n = self.completed as f64;
         let centred = self.squares as f64 - self.sum as f64 * (self.sum as f64 / n);
         libm::sqrt((centred / (n - 1.0)).max(0.0)) * 1e-9
     }
 
-    /// Mean connection time of those that connected, s.
+    /// Mean connection setup time of connections that were established, s.
     pub fn mean_connect_s(&self) -> f64 {
         self.connect_sum as f64 / self.connects as f64 * 1e-9
     }
@@ -160,7 +160,7 @@ impl Tally {
 }
 
 impl Counts {
-    /// Add the counts of another tally.
+    /// Add other counts.
     pub fn add(&mut self, other: &Counts) {
         self.segments_sent += other.segments_sent;
         self.retransmissions += other.retransmissions;
@@ -169,7 +169,7 @@ impl Counts {
         self.synack_retransmissions += other.synack_retransmissions;
     }
 
-    /// Increase since `earlier`.
+    /// Increase since an earlier reading.
     pub fn since(&self, earlier: &Counts) -> Counts {
         Counts {
             segments_sent: self.segments_sent - earlier.segments_sent,
@@ -181,24 +181,24 @@ impl Counts {
     }
 }
 
-/// All transactions of a run.
+/// Record of all transactions of a run.
 #[derive(Clone, Default)]
 pub struct TransactionLog {
-    /// Rows kept of each transaction.
+    /// Level of detail.
     pub level: TransactionLevel,
-    /// Clients that arrive before this time are in no tally.
+    /// Transactions that start before this time are not counted in tallies.
     pub from: Time,
-    /// Transactions that ended, in the order of their end.
+    /// Transactions that have ended, in the order in which they ended.
     pub rows: Vec<TransactionRow>,
-    /// One for each group and initial window.
+    /// One tally for each group and initial window.
     pub tallies: Vec<Tally>,
     /// Messages of conversations, in the order of their first writes.
     pub messages: Vec<MessageRow>,
 }
 
 impl TransactionLog {
-    /// A transaction of tally `at` begins at `now`, whose data packets will take `bytes`, with `open`
-    /// connections.
+    /// Count a transaction in tally `at`: it begins at `now`, its data packets take `bytes` on the wire, and `open`
+    /// connections are open.
     pub fn begin(&mut self, at: u32, now: Time, bytes: u64, open: u32) {
         if now >= self.from {
             let tally = &mut self.tallies[at as usize];
@@ -208,12 +208,12 @@ impl TransactionLog {
         }
     }
 
-    /// A client of tally `at` is turned away at `now`.
+    /// Count a client of tally `at` that is turned away at `now`.
     pub fn refuse(&mut self, at: u32, now: Time) {
         self.tallies[at as usize].refused += (now >= self.from) as u64;
     }
 
-    /// A transaction of tally `at` ended, or the run did.
+    /// Record a transaction of tally `at` that has ended, or that the end of the run cuts off.
     pub fn keep(&mut self, at: u32, row: &TransactionRow) {
         if row.arrival >= self.from {
             self.tallies[at as usize].add(row);

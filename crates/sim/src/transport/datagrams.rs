@@ -1,4 +1,4 @@
-//! Ends of transports over datagrams, also a closed set.
+//! Ends of transports over datagrams; a closed set as well.
 
 use ackclock_core::datagram::{Datagram, DatagramEndpoint};
 use ackclock_core::foreign::Foreign;
@@ -33,7 +33,7 @@ macro_rules! dispatch {
 }
 
 impl DatagramEnd {
-    /// A datagram of the peer arrived with this mark, which only foreign stacks use.
+    /// Process a datagram of the peer that arrived with this ECN mark, which only external stacks use.
     #[inline]
     pub fn arrive(&mut self, now: Time, datagram: &Datagram, ecn: Ecn) {
         match (self, datagram) {

@@ -1,16 +1,16 @@
-//! Reports of a stack that others have written, in the terms of our tables: bytes in units of full datagrams.
+//! Reports of external stacks, converted to the units of our tables: bytes become full datagrams.
 
 use ackclock_core::foreign::{Row, Sample};
 use ackclock_core::trace::Event;
 use ackclock_core::FlowId;
 use ackclock_tcp::{AckNews, Occasion, Record, Timers, Windows};
 
-/// Bytes in full datagrams.
+/// Convert bytes to full datagrams.
 pub fn packets(sample: &Sample, bytes: u64) -> u32 {
     u32::try_from(bytes / u64::from(sample.mtu.max(1))).unwrap_or(u32::MAX)
 }
 
-/// Row of the trace. Values that the stack does not report are zero; `seq` counts datagrams.
+/// Convert a row of the trace. Values that the stack does not report are zero; `seq` counts datagrams.
 pub fn record(flow: FlowId, responder: bool, row: &Row) -> Record {
     let of = |bytes| packets(&row.sample, bytes);
     Record {

@@ -1,5 +1,5 @@
-//! Arrival times of clients: a Poisson process, equal intervals, or given times. They depend on the random
-//! stream alone, not on the network, so that two arms of a comparison see the same arrivals.
+//! Arrival times of clients: a Poisson process, equal intervals, or given times. They depend only on the random
+//! stream, not on the network, so the scenarios of a comparison see the same arrivals.
 
 use std::rc::Rc;
 
@@ -55,12 +55,12 @@ table! {
     }
 }
 
-/// Packets that an offered load counts.
+/// Packets included in an offered load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LoadCounts {
     /// Data packets.
     Data,
-    /// All packets of the data direction.
+    /// All packets in the data direction.
     All,
 }
 
@@ -69,22 +69,22 @@ choice!(LoadCounts: Data "data", All "all");
 /// Maximum number of clients per second.
 pub const MOST_PER_S: f64 = 1e7;
 
-/// A process of arrivals.
+/// An arrival process.
 #[derive(Clone, Debug)]
 pub enum Process {
-    /// Exponential intervals with this mean, ns.
+    /// Exponentially distributed intervals.
     Poisson {
         /// Mean interval, ns.
         mean_ns: f64,
     },
-    /// Equal intervals, the first arrival at once.
+    /// Equal intervals; the first client arrives at the start.
     Periodic {
-        /// Interval.
+        /// Length of the interval.
         interval: Span,
     },
-    /// Listed times after the start, in order.
+    /// Listed times, in ascending order.
     At {
-        /// The times.
+        /// Times relative to the start.
         times: Rc<[Span]>,
     },
 }
@@ -100,7 +100,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Arrivals from `start` on.
+    /// Return the arrivals from `start` on.
     pub fn new(process: Process, stream: Stream, start: Time) -> Arrivals {
         Arrivals { process, stream, start, last: None, past: 0 }
     }
@@ -125,7 +125,7 @@ impl Arrivals {
     }
 }
 
-/// Longest interval: beyond every run.
+/// Maximum interval, beyond the end of any run.
 const FARTHEST_NS: f64 = 1e18;
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! Bursts: one connection that is busy and silent in turn. The application writes a burst, waits until it is acknowledged, is
-//! silent for a while, and writes the next. It is the on-off source on which learned and hand-made controllers are trained and
-//! compared (Winstein and Balakrishnan, "TCP ex Machina", SIGCOMM 2013, §5.1: drawn bytes, drawn silence); the connection stays
-//! open, so that what it remembers of the path, and what an idle time takes from it, matters.
+//! Bursts: one connection that alternates between bursts and silence. The application writes a burst, waits until it
+//! is acknowledged, is silent for a while, and writes the next one. This is the on-off source with which learned and
+//! hand-written controllers are trained and compared (Winstein and Balakrishnan, "TCP ex Machina", SIGCOMM 2013,
+//! §5.1: drawn bytes, drawn silence). The connection stays open, so the path state that it keeps, and the effect of
+//! idle time on this state, matter.
 //!
-//! The k-th burst and the silence after it are the k-th values of the stream `bursts.<flow>`: arms of a comparison write the
-//! same bursts. Each burst leaves a row in the table `fetches`.
+//! The k-th burst and the silence after it are the k-th values of the stream `bursts.<flow>`, so the scenarios of a
+//! comparison write the same bursts. Each burst adds a row to table `fetches`.
 
 use std::mem::size_of;
 
@@ -49,7 +50,7 @@ impl Params for BurstsParams {
     }
 }
 
-/// Ours: a burst takes a round trip, and hardly any path has a shorter one.
+/// Our choice: minimum duration of a burst, s. A burst takes a round trip, and few paths have a shorter one.
 const LEAST_S: f64 = 1e-3;
 
 /// State of a flow of bursts.
@@ -61,9 +62,9 @@ pub struct Bursts {
     conn: Option<ConnId>,
     started: u32,
     written: u64,
-    /// The burst that is not acknowledged yet, by its row in the journal.
+    /// Row in the journal of the burst that is not acknowledged yet.
     current: Option<usize>,
-    /// The sender's counters when it began, and the retransmissions of SYN-ACKs.
+    /// The sender's counters and the SYN retransmissions of both ends when the current burst began.
     before: (Stats, [u64; 2]),
 }
 
@@ -93,7 +94,7 @@ impl Bursts {
         cx.wake(cx.flow.stop);
     }
 
-    /// Read the counters since the burst began.
+    /// Record the counters since the current burst began.
     fn count(&mut self, cx: &mut Context, conn: ConnId, row: usize) {
         let (sender, receiver) = (cx.world.tcp(conn, SENDER), cx.world.tcp(conn, RECEIVER));
         let (stats, info) = (sender.stats().clone(), sender.info());
@@ -110,7 +111,7 @@ impl Bursts {
         self.before = (stats, syns);
     }
 
-    /// The burst is acknowledged.
+    /// Complete the current burst, which is acknowledged.
     fn complete(&mut self, cx: &mut Context, conn: ConnId, row: usize) {
         cx.journal.fetches[row].completed = cx.now();
         self.current = None;
@@ -132,7 +133,7 @@ impl Workload for Bursts {
 
     fn wake(&mut self, cx: &mut Context) {
         if cx.now() >= cx.flow.stop {
-            self.finish(cx); // a burst that is cut off is not done
+            self.finish(cx); // a burst that the stop cuts off is not complete
             self.way.stop(cx);
         } else if self.way.is_open() {
             self.burst(cx);
@@ -168,7 +169,7 @@ impl Workload for Bursts {
     }
 }
 
-/// The counters that the table `fetches` has, from an earlier reading on.
+/// Increase of the counters of table `fetches` since an earlier reading.
 fn since(now: &Stats, before: &Stats) -> Stats {
     Stats {
         data_segments_sent: now.data_segments_sent - before.data_segments_sent,
@@ -187,14 +188,14 @@ fn since(now: &Stats, before: &Stats) -> Stats {
     }
 }
 
-/// Longest silence: beyond every run.
+/// Maximum silence, beyond the end of any run.
 const LONGEST_NS: f64 = 4e15;
 
 #[cfg(test)]
 mod tests {
     use crate::{parse, run, Output};
 
-    /// Bursts of `bytes` with silences of `pause_s` over 8 Mbit/s and 20 ms.
+    /// Bursts of `workload` over a path of 8 Mbit/s and 20 ms.
     fn bursts(workload: &str, loss: f64, seconds: u64) -> Output {
         let json = format!(
             r#"{{"duration_ns": {}, "network": {{"topology": "chain",
@@ -220,7 +221,7 @@ mod tests {
         for k in 1..5 {
             let silence = start[k] - start[k - 1] - took[k - 1];
             assert!((silence - 0.5).abs() < 1e-9, "{silence}");
-            // transmission at 8 Mbit/s and one round trip at least
+            // at least the transmission time at 8 Mbit/s and one round trip
             assert!((0.12..0.25).contains(&took[k]), "{took:?}");
         }
         assert_eq!(output.table("flows").integers("bytes_acked"), [500_000]);

@@ -1,11 +1,12 @@
-//! Conversation: a client at the receiving end and a server at the sending one write to each other over one connection, in steps that
-//! are repeated. Requests and answers, answers in several writes, unasked ticks: the steps of both ends are data in the scenario, and
-//! every message leaves a row in the table `conversations`.
+//! Conversation: a client at the receiving end and a server at the sending end write to each other over one
+//! connection, in steps that are repeated. The scenario defines the steps of both ends (requests and answers, answers
+//! in several writes, unsolicited messages). Every message adds a row to table `conversations`.
 //!
-//! Several conversations may share the connection (`streams`): their messages lie in one stream of bytes each way, in the order of the
-//! writes, as those of HTTP/2 do. Who carries it out is a [`Carrier`], as for transactions: the simulator's world, or a real kernel.
+//! Several conversations may share the connection (`streams`). Their messages share one byte stream in each
+//! direction, in the order of the writes, as in HTTP/2. As for transactions, a [`Carrier`] executes them: the
+//! simulator's world, or a real kernel.
 //!
-//! What a step draws depends on the seed, the flow, and the step's number alone (common random numbers).
+//! The values that a step draws depend only on the seed, the flow and the number of the step (common random numbers).
 
 mod params;
 #[cfg(test)]
@@ -32,34 +33,34 @@ pub struct Conversation<Conn> {
     draws: Family,
     conn: Option<Conn>,
     talks: Vec<Talk>,
-    /// Ongoing steps; places are reused.
+    /// Steps in progress; finished entries are reused.
     steps: Vec<Active>,
     free: Vec<usize>,
-    /// Future writes: time, order, step; or the start of a round.
+    /// Planned writes and starts of rounds, with time and insertion order.
     due: BinaryHeap<Reverse<(Time, u64, Due)>>,
     asked: u64,
     established: [bool; 2],
-    /// Steps that wait for the handshake of the end that writes.
+    /// Steps that wait for the handshake to complete at their writing end.
     early: [Vec<usize>; 2],
-    /// Bytes written at each end, and those that the other end has not read.
+    /// Bytes written at each end, and the writes that the other end has not read completely.
     written: [u64; 2],
     on_the_way: [VecDeque<Piece>; 2],
     talking: usize,
 }
 
-/// State that all flows of a group share.
+/// State shared by all flows of a group.
 pub struct Plan {
     params: ConversationParams,
     start: Start,
 }
 
 impl Plan {
-    /// Parameters by group; connections begin with these.
+    /// Return the plan of a group; connections start with the settings of `start`.
     pub fn new(params: &ConversationParams, start: Start) -> Plan {
         Plan { params: params.clone(), start }
     }
 
-    /// Steps that begin together: from `first` on, up to here.
+    /// Index after the last of the steps that begin together with `first`.
     fn group_end(&self, first: usize) -> usize {
         let steps = &self.params.steps;
         (first + 1..steps.len()).find(|&at| !steps[at].together).unwrap_or(steps.len())
@@ -72,16 +73,16 @@ enum Due {
     Round(u32),
 }
 
-/// One of the conversations.
+/// State of one conversation.
 #[derive(Clone)]
 struct Talk {
     round: u32,
-    /// First ongoing step of each, and number of those not yet arrived.
+    /// First of the steps that began together, and number of those that have not arrived yet.
     group: usize,
     open: usize,
 }
 
-/// A step under way.
+/// A step in progress.
 #[derive(Clone)]
 struct Active {
     talk: u32,
@@ -92,19 +93,19 @@ struct Active {
     draws: Stream,
 }
 
-/// Bytes of one write, or of several consecutive ones, that the other end is to read.
+/// Bytes of a write that the other end has not read completely.
 #[derive(Clone)]
 struct Piece {
     start: u64,
     end: u64,
     row: usize,
-    /// Whether they end the message, and the step.
+    /// Whether the write ends its message, and the conversation whose step it ends.
     last: bool,
     ends: Option<u32>,
 }
 
 impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
-    /// Conversation in which nothing has been written yet.
+    /// Return conversations in which nothing has been written yet.
     pub fn new(plan: Rc<Plan>, draws: Family) -> Conversation<Conn> {
         let talks = (0..plan.params.streams).map(|_| Talk { round: 0, group: 0, open: 0 }).collect();
         Conversation {
@@ -124,7 +125,7 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
         }
     }
 
-    /// The flow starts: the client connects.
+    /// Start the flow: the client connects.
     pub fn start<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C) {
         let conn = cx.connect(&self.plan.clone().start, 0);
         cx.set_place(conn, 0);
@@ -132,7 +133,7 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
         self.schedule(cx);
     }
 
-    /// The last requested wake-up is due.
+    /// Process a wake-up.
     pub fn wake<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C) {
         let now = cx.now();
         if now >= cx.stop() {
@@ -151,7 +152,7 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
         self.schedule(cx);
     }
 
-    /// Handle an event at one end.
+    /// Process an event at one end.
     pub fn progress<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, conn: Conn, host: usize) {
         if self.conn != Some(conn) {
             return;
@@ -185,7 +186,7 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
         }
     }
 
-    /// Start the steps from `first` on that begin together.
+    /// Begin the steps that start together with `first`.
     fn begin_group<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, talk: u32, first: usize) {
         let plan = self.plan.clone();
         let end = plan.group_end(first);
@@ -219,7 +220,7 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
         self.due.push(Reverse((at, self.asked, due)));
     }
 
-    /// Write what is due in a step: once, or as often as no time passes between its writes.
+    /// Write the next part of a step, and further parts if no time passes between them.
     fn write<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize) {
         let (Some(conn), plan) = (self.conn, self.plan.clone()) else { return };
         let turn = &plan.params.steps[self.steps[at].step];
@@ -228,7 +229,7 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
             return self.early[host].push(at);
         }
         if cx.end(conn, host).closing {
-            return self.free.push(at); // nothing follows a FIN
+            return self.free.push(at); // a FIN has been sent
         }
         let now = cx.now();
         loop {
@@ -282,7 +283,7 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
         }
     }
 
-    /// The application at `host` has read this many bytes in total.
+    /// Record that the application at `host` has read `received` bytes in total.
     fn read<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, host: usize, received: u64) {
         let (now, writer) = (cx.now(), 1 - host);
         while let Some(piece) = self.on_the_way[writer].front() {
@@ -304,7 +305,7 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
         }
     }
 
-    /// The last byte of a step has arrived.
+    /// Process the arrival of a step's last byte.
     fn arrive<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, talk: u32) {
         let plan = self.plan.clone();
         let state = &mut self.talks[talk as usize];
@@ -339,7 +340,7 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
         }
     }
 
-    /// End the conversation: the client closes, and the server after reading the end.
+    /// End the conversation: the client closes, and so does the server once it has read the end of the stream.
     fn end<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C) {
         self.due.clear();
         if let Some(conn) = self.conn {
@@ -358,7 +359,7 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
 }
 
 impl Turn {
-    /// The host that writes.
+    /// Host that writes in this step.
     pub fn writer(&self) -> usize {
         match self.server {
             Some(_) => SENDER,
@@ -383,5 +384,5 @@ fn span(of: &Distribution, draws: &mut Stream) -> Span {
     Span((of.draw(draws).clamp(0.0, LONGEST_S) * 1e9) as u64)
 }
 
-/// Longest time of waiting, s.
+/// Maximum waiting time, s.
 const LONGEST_S: f64 = 1e9;

@@ -1,5 +1,5 @@
-//! Plain datagram traffic: constant rate, on-off, voice. The source sends on a schedule; the workload starts
-//! and stops it, and the sink's counters become a row when the run ends.
+//! Plain datagram traffic: constant rate, on-off, voice. The source sends on a schedule. The workload starts and
+//! stops it, and adds a row with the sink's counters at the end of the run.
 
 use ackclock_core::datagram::UDP_IP_BYTES;
 use ackclock_core::schema::{Takes, DURATION, RATE};
@@ -48,12 +48,12 @@ table! {
     }
 }
 
-/// 65535 bytes of the IP packet less its headers.
+/// 65535 bytes of an IP packet minus its headers.
 const PAYLOAD: Takes = Takes::Size(1, 65_507);
 
 choice!(Periods: Exponential "exponential", Fixed "fixed");
 
-/// A datagram flow, defined by its source.
+/// Declare datagram workloads, each defined by its source.
 macro_rules! plain {
     ($($params:ident: $source:expr;)*) => {
         $(impl Params for $params {
@@ -102,7 +102,7 @@ impl Workload for Datagrams {
     }
 
     fn wake(&mut self, cx: &mut Context) {
-        // the connection stays open to count packets in flight, while goodput covers the time until the stop
+        // the connection stays open to count packets in flight; the goodput covers the time until the stop
         if let Some(conn) = self.conn {
             cx.flow.acked_at_stop = Some(cx.flow.acked(cx.world));
             cx.world.act(conn, SENDER, |source, now| source.stop_writing(now));

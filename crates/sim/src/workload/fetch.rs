@@ -1,5 +1,5 @@
-//! Fetch: the client, at the receiving end, connects, sends a request, reads the response, closes; then, after a
-//! pause, the next. The server closes after the client's FIN, never before.
+//! Fetch: the client at the receiving end connects, sends a request, reads the response and closes. After a pause, it
+//! starts the next fetch. The server closes only after the client's FIN.
 
 use std::mem::size_of;
 
@@ -13,14 +13,14 @@ use crate::transport::TransportConfig;
 use crate::workload::flow::{FetchCounts, FetchRow};
 use crate::world::{ConnId, RECEIVER, SENDER};
 
-/// Pacing of a response that the server does not write at once.
+/// Pacing of a response that the server writes in chunks.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// Rate of the writes.
+    /// Mean rate of the writes after the first.
     pub rate: Rate,
-    /// Bytes of one write.
+    /// Bytes per write.
     pub chunk: u64,
-    /// Bytes written at once.
+    /// Bytes of the first write.
     pub initial: u64,
 }
 
@@ -64,7 +64,7 @@ impl Params for FetchParams {
 }
 
 impl FetchParams {
-    /// One fetch of this many bytes.
+    /// Return the parameters of a single fetch of this many bytes.
     pub fn of_bytes(bytes: u64) -> FetchParams {
         let only = Value::table([("bytes", Value::Whole(bytes))]);
         FetchParams::read(&only).expect("invariant: the other keys have defaults")
@@ -72,7 +72,7 @@ impl FetchParams {
 }
 
 impl Pace {
-    /// Time from one write to the next.
+    /// Interval between writes.
     pub fn interval(&self) -> Span {
         interval(self.chunk, self.rate)
     }
@@ -82,7 +82,7 @@ impl Pace {
 #[derive(Clone)]
 pub struct Fetch {
     params: FetchParams,
-    /// None: the response is written at once.
+    /// Pacing of the responses; `None` if each response is written at once.
     pace: Option<Pace>,
     started: u32,
     open: Vec<Exchange>,
@@ -93,18 +93,19 @@ pub struct Fetch {
 #[derive(Clone)]
 struct Exchange {
     conn: ConnId,
-    /// Row of the fetch in the journal.
+    /// Index of the fetch's row in the journal.
     row: usize,
-    /// Bytes of the response written by the server; None: the request has not arrived yet.
+    /// Bytes of the response written by the server; `None` until the request has arrived.
     written: Option<u64>,
     requested: bool,
-    /// Read before the client's FIN, which may be retransmitted as well.
+    /// Retransmissions of the client, read before it sends its FIN, which may be retransmitted as well; `None` until
+    /// the response is complete.
     request_retransmissions: Option<u64>,
     counted: bool,
 }
 
 impl Fetch {
-    /// A sequence that has not started.
+    /// Return a sequence of fetches that has not started.
     pub fn new(params: FetchParams, pace: Option<Pace>) -> Fetch {
         Fetch { params, pace, started: 0, open: Vec::new(), waiting: false }
     }
@@ -141,7 +142,7 @@ impl Fetch {
         }
     }
 
-    /// A fetch ended, well or not: plan the next one.
+    /// Schedule the next fetch after one has ended, successfully or not.
     fn plan(&mut self, cx: &mut Context, completed: bool) {
         if self.started < self.params.count {
             cx.wake(cx.now() + self.params.pause);
@@ -154,14 +155,14 @@ impl Fetch {
         }
     }
 
-    /// The fetch in the foreground: the last one, while its response is incomplete.
+    /// Index of the current fetch: the last one started, while its response is incomplete.
     fn current(&self, cx: &Context) -> Option<usize> {
         let last = self.open.len().checked_sub(1)?;
         let row = &cx.journal.fetches[self.open[last].row];
         (row.idx + 1 == self.started && row.completed == Time::NEVER).then_some(last)
     }
 
-    /// Read the counters if that was not done yet, and take the connection out.
+    /// Record the counters unless this is already done, and remove the connection.
     fn drop_connection(&mut self, cx: &mut Context, at: usize) {
         let exchange = self.open.remove(at);
         if !exchange.counted {
@@ -184,7 +185,7 @@ impl Fetch {
         }
     }
 
-    /// The server writes the response, or its next chunk.
+    /// Write the response, or its next chunk.
     fn respond(&mut self, cx: &mut Context, at: usize) {
         let Exchange { conn, written, .. } = self.open[at];
         let done = written.unwrap_or(0);
@@ -210,7 +211,7 @@ impl Workload for Fetch {
     fn wake(&mut self, cx: &mut Context) {
         match self.current(cx) {
             Some(at) if self.pace.is_some() => self.respond(cx, at),
-            Some(at) => self.abandon(cx, at), // took too long
+            Some(at) => self.abandon(cx, at), // timed out
             None if cx.now() >= cx.flow.stop => {}
             None if self.params.common_random_numbers && !self.open.is_empty() => self.waiting = true,
             None => self.begin(cx),

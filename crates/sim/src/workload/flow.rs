@@ -1,4 +1,4 @@
-//! A flow of the run: its open connections, the sums over closed ones, and its milestones.
+//! A flow of the run: its open connections, the sums over its closed ones, and its milestones.
 
 use ackclock_core::trace::RecoverySummary;
 use ackclock_core::{FlowId, Span, Time};
@@ -19,44 +19,44 @@ use crate::world::{ConnId, World, RECEIVER, SENDER};
 pub struct Flow {
     /// Number of the flow.
     pub id: FlowId,
-    /// The group it belongs to.
+    /// Group of the flow.
     pub group: u32,
-    /// Transport, and settings of both hosts.
+    /// Transport, with the settings of both hosts.
     pub config: TransportConfig,
-    /// Cache of the destination that the hosts share with earlier connections, by its number in the journal.
+    /// Index in the journal of the destination cache of the flow's hosts; `None` without a cache.
     pub destination: Option<u32>,
-    /// Whether the sender writes a trace.
+    /// Whether the sender records a trace.
     pub traced: bool,
-    /// Whether the causes that limit it are recorded.
+    /// Whether limiting causes are recorded.
     pub limits: bool,
-    /// Two of its connections were open at a time.
+    /// Whether several connections were open at the same time.
     pub overlaps: bool,
-    /// Minimum time between two rows of its controller's variables, if they are recorded.
+    /// Minimum time between two rows of the controller's variables; `None` if they are not recorded.
     pub controller_trace: Option<Span>,
-    /// Starting time.
+    /// Start time.
     pub start: Time,
-    /// Whether it has.
+    /// Whether the flow has started.
     pub started: bool,
-    /// Time when its application stops, at the latest the end of the run; a completed transfer stops then.
+    /// Time at which the application stops: the completion of a transfer, and at the latest the end of the run.
     pub stop: Time,
-    /// Time when its first connection was established at the end that opened it.
+    /// Time at which the first connection was established at the end that opened it; `NEVER` before that.
     pub established: Time,
-    /// Time when all its data was acknowledged, or the last response was complete.
+    /// Time at which all data was acknowledged, or the last response was complete; `NEVER` before that.
     pub completed: Time,
-    /// A connection gave up.
+    /// Whether a connection has failed.
     pub failed: bool,
-    /// Bytes acknowledged at `stop`, if it stopped within the run.
+    /// Bytes acknowledged at `stop`; `None` if the flow did not stop within the run.
     pub acked_at_stop: Option<u64>,
-    /// Open connections and the fetch (or 0) that each serves.
+    /// Open connections, each with the number of its fetch, or 0.
     pub open: SmallVec<[(ConnId, u32); 2]>,
-    /// Sums over closed connections, if there are any.
+    /// Sums over closed connections; `None` before the first one closes.
     pub closed: Option<Box<Sums>>,
-    /// Pending wake-up; others that arrive are superseded.
+    /// Time of the pending wake-up. Wake-ups at other times have been replaced and are ignored.
     pub wake_at: Time,
 }
 
 impl Flow {
-    /// A flow that has not started.
+    /// Return a flow that has not started.
     pub fn new(id: FlowId, group: u32, config: TransportConfig, start: Time, stop: Time) -> Flow {
         Flow {
             id,
@@ -86,9 +86,8 @@ impl Flow {
         self.closed.as_deref().unwrap_or(&NONE)
     }
 
-    /// Time by cause, and the kernel's stopwatches, over all connections; the rest of the flow's life counts
-    /// as idle. None if the interval is not recorded, the flow is not TCP, or several connections were open
-    /// at once.
+    /// Time by limiting cause, and the kernel's stopwatches, over all connections; the rest of the flow's lifetime
+    /// counts as idle. `None` if the record is off, the flow is not TCP, or several connections were open at once.
     pub fn held(&self, world: &World, now: Time) -> Option<(Held, Times)> {
         let tcp = self.config.tcp().is_some();
         if !self.limits || self.overlaps || !tcp || !self.started {
@@ -103,7 +102,7 @@ impl Flow {
         Some(whole(sum, now.min(self.stop).since(self.start)))
     }
 
-    /// Time by cause of a finished flow.
+    /// Time by limiting cause of a finished flow.
     pub fn held_in_all(&self) -> Option<(Held, Times)> {
         let tcp = self.config.tcp().is_some();
         if !(self.limits && !self.overlaps && tcp && self.started) {
@@ -113,18 +112,18 @@ impl Flow {
         Some(whole(sum, self.stop.since(self.start)))
     }
 
-    /// Bytes acknowledged to the sending host so far (received, if the transport has no acknowledgements).
+    /// Bytes acknowledged so far, or received if the transport has no acknowledgements.
     pub fn acked(&self, world: &World) -> u64 {
         self.sums().acked + self.open.iter().map(|&(conn, _)| world.delivered(conn)).sum::<u64>()
     }
 
-    /// Bytes that have arrived at the receiving host so far, including those behind a gap.
+    /// Bytes that have arrived at the receiving host so far, including those after a gap.
     pub fn arrived(&self, world: &World) -> u64 {
         let open = self.open.iter().map(|&(conn, _)| world.transport(conn, RECEIVER).arrived());
         self.sums().acked + open.sum::<u64>()
     }
 
-    /// Retransmissions of the sending host so far.
+    /// Retransmissions by the sending host so far.
     pub fn retransmissions(&self, world: &World) -> u64 {
         let open = self.open.iter().map(|&(conn, _)| world.transport(conn, SENDER).sent().1);
         self.sums().retransmissions + open.sum::<u64>()
@@ -138,7 +137,7 @@ fn add(sum: &mut (Held, Times), more: &(Held, Times)) {
     sum.1.sndbuf_limited = sum.1.sndbuf_limited + more.1.sndbuf_limited;
 }
 
-/// A flow is idle between connections and after the last byte.
+/// Count the rest of the flow's lifetime as idle: the time between connections and after the last byte.
 fn whole((mut held, times): (Held, Times), life: Span) -> (Held, Times) {
     let idle = Hold::Idle as usize;
     let others = held.iter().enumerate().filter(|(n, _)| *n != idle).map(|(_, span)| span.0).sum();
@@ -146,7 +145,7 @@ fn whole((mut held, times): (Held, Times), life: Span) -> (Held, Times) {
     (held, times)
 }
 
-/// Sums over connections: the sending host's counters, and SYNs of both.
+/// Sums over connections: counters of the sending host, and SYN retransmissions of both.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "columns of table `flows`, by name")]
 pub struct Sums {
@@ -169,16 +168,17 @@ pub struct Sums {
     pub rtt_sum_ns: u128,
     pub rtt_samples: u64,
     pub min_rtt: Span,
-    /// The first slow start of the first connection that ended one.
+    /// First slow start of the first connection in which one ended.
     pub slow_start: Option<SlowStartExit>,
-    /// PCC: payload bytes sent, retransmissions included; packets taken as lost; monitor intervals.
+    /// PCC and external stacks: bytes sent, including retransmissions; packets declared lost; monitor intervals (PCC
+    /// only).
     pub sent_bytes: u64,
     pub lost_packets: u64,
     pub intervals: u64,
     pub failed: bool,
-    /// Reason for the connection's failure, if the stack reports it; otherwise 0.
+    /// Reason for the failure of a connection, if the stack reports one; otherwise 0.
     pub failure: u32,
-    /// Time by cause that limited the sender, if measured.
+    /// Time by limiting cause; `None` unless recorded.
     pub held: Option<Box<(Held, Times)>>,
 }
 
@@ -189,7 +189,7 @@ impl Default for Sums {
 }
 
 impl Sums {
-    /// Sums over no connection.
+    /// Sums over no connections.
     const NONE: Sums = Sums {
         acked: 0,
         sent_packets: 0,
@@ -219,7 +219,7 @@ impl Sums {
         held: None,
     };
 
-    /// Add the counters of one connection.
+    /// Add the counters of a connection.
     pub fn add(&mut self, sender: &Transport, receiver: &Transport) {
         match (sender, receiver) {
             (Transport::Tcp(sender), Transport::Tcp(receiver)) => self.add_tcp(sender, receiver),
@@ -239,7 +239,7 @@ impl Sums {
                         sender.hold_against(&other);
                         receiver.hold_against(&one);
                     }
-                    // the end that detected the failure knows more than its peer
+                    // the end that detected the failure has a more specific reason than its peer
                     let reasons = [receiver.failure(), sender.failure()];
                     self.failure = reasons
                         .into_iter()
@@ -259,7 +259,7 @@ impl Sums {
         self.lost_packets += stats.lost;
         self.intervals += stats.intervals;
         self.acks_received += stats.reports;
-        // PCC has no other state.
+        // PCC has no other congestion state.
         (self.rtos, self.rtos_open) = (self.rtos + stats.timeouts, self.rtos_open + stats.timeouts);
         self.rtt_sum_ns += stats.rtt_sum_ns;
         self.rtt_samples += stats.rtt_samples;
@@ -279,7 +279,7 @@ impl Sums {
     fn add_tcp(&mut self, sender: &Connection, receiver: &Connection) {
         let stats = sender.stats();
         if let Some(held) = sender.held(Time::ZERO) {
-            add(self.held.get_or_insert_default(), &held); // the clock has stopped
+            add(self.held.get_or_insert_default(), &held); // the stopwatch has stopped
         }
         self.acked += sender.acked();
         self.sent_packets += stats.data_segments_sent;
@@ -307,7 +307,7 @@ impl Sums {
     }
 }
 
-/// One fetch.
+/// Row of a fetch.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "columns of table `fetches`, by name")]
 pub struct FetchRow {
@@ -321,7 +321,8 @@ pub struct FetchRow {
     pub counts: FetchCounts,
 }
 
-/// Counters of one fetch, read when the client's FIN reached the server, or at its end if that comes earlier.
+/// Counters of a fetch, read when the client's FIN reaches the server, or at the end of the connection if that is
+/// earlier.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "columns of table `fetches`, by name")]
 pub struct FetchCounts {
@@ -334,7 +335,8 @@ pub struct FetchCounts {
 }
 
 impl FetchCounts {
-    /// Read them; the client's retransmissions of its request were noted when the response was complete.
+    /// Read the counters. `request` is the number of request retransmissions, if it was recorded when the response
+    /// was complete.
     pub fn read(world: &World, conn: ConnId, request: Option<u64>) -> FetchCounts {
         let ends = [SENDER, RECEIVER].map(|host| world.transport(conn, host));
         let [Some(server), Some(client)] = ends.map(Transport::tcp) else {
@@ -357,7 +359,7 @@ impl FetchCounts {
     }
 }
 
-/// A population's client, as drawn.
+/// A population's client with the values it drew.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "columns of table `clients`, by name")]
 pub struct ClientRow {
@@ -368,26 +370,26 @@ pub struct ClientRow {
     pub bytes: u64,
 }
 
-/// Records that flows leave during the run.
+/// Records that flows write during the run.
 #[derive(Clone, Default)]
 pub struct Journal {
-    /// Destination caches, by name.
+    /// Names and contents of the destination caches.
     pub destinations: Vec<(String, DestinationMetrics)>,
-    /// Fetches in order of their start.
+    /// Fetches, in order of their start.
     pub fetches: Vec<FetchRow>,
-    /// Trace of closed connections, with the number of the fetch.
+    /// Traces of closed connections, each with the number of the fetch.
     pub records: Vec<(u32, Vec<Record>)>,
-    /// Controllers' variables of closed connections, with flow and number of the fetch.
+    /// Controllers' variables of closed connections, each with the flow and the number of the fetch.
     pub vars: Vec<(FlowId, u32, VarsTrace)>,
-    /// Chunks of players, in order of their requests.
+    /// Chunks of players, in the order in which they were requested.
     pub chunks: Vec<ChunkRow>,
-    /// Recoveries of closed connections, with the number of the fetch.
+    /// Recovery episodes of closed connections, each with the number of the fetch.
     pub recoveries: Vec<(u32, Vec<RecoverySummary>)>,
-    /// Transactions.
+    /// Transactions and conversations.
     pub transactions: TransactionLog,
-    /// Plain datagram flows.
+    /// Rows of plain datagram flows.
     pub datagrams: Vec<DatagramRow>,
-    /// Monitor intervals of PCC, by flow.
+    /// PCC's monitor intervals, by flow.
     pub intervals: Vec<(FlowId, Vec<IntervalRow>)>,
 }
 
@@ -401,7 +403,7 @@ pub struct DatagramRow {
 }
 
 impl Journal {
-    /// Take over a connection's records.
+    /// Keep the records of a connection that is closed.
     pub fn keep(&mut self, now: Time, flow: FlowId, idx: u32, sender: &mut Transport, receiver: &Transport) {
         if let Some(sender) = sender.tcp_mut() {
             sender.finish(now);

@@ -1,10 +1,11 @@
-//! Media in real time: a camera makes a frame at fixed intervals, and writes it to one connection at once. Every so many frames
-//! one stands for itself and is larger, the others hold differences to the one before (the "steady state" source of RFC 8593 §5 in its
-//! simplest form: sizes do not vary, and the encoder does not adapt). A frame is delivered when its last byte is. An
-//! application that waits too long gives up until the next group, because what is missing cannot be decoded.
+//! Real-time media: a camera produces a frame at fixed intervals and writes it to one connection at once. The first
+//! frame of each group is independent of others and larger; the other frames encode differences from their
+//! predecessors (the "steady state" source of RFC 8593 §5 in its simplest form: sizes do not vary, and the encoder
+//! does not adapt). A frame is delivered when its last byte is. If frames are too late, the application skips frames
+//! until the next group, because frames after a missing one cannot be decoded.
 //!
-//! Each frame leaves a row in the table `fetches`: `start_s` when it was made, `total_s` its delay, none if it was not written or did
-//! not arrive.
+//! Each frame adds a row to table `fetches`: `start_s` is the time at which it was produced, `total_s` its delay,
+//! missing if the frame was not written or did not arrive.
 
 use std::collections::VecDeque;
 use std::mem::size_of;
@@ -41,7 +42,7 @@ impl MediaParams {
         duration.as_secs() * self.fps as f64 + 1.0
     }
 
-    /// Mean bytes of a frame.
+    /// Mean size of a frame, bytes.
     fn mean(&self) -> f64 {
         let (first, other, group) = (self.first as f64, self.other as f64, self.group as f64);
         (first + (group - 1.0) * other) / group
@@ -62,7 +63,7 @@ impl Params for MediaParams {
     }
 }
 
-/// State of a flow of frames.
+/// State of a media flow.
 #[derive(Clone)]
 pub struct Media {
     params: MediaParams,
@@ -70,11 +71,11 @@ pub struct Media {
     started: Time,
     next: u32,
     written: u64,
-    /// Frames up to the next group are left out.
+    /// Whether frames are skipped until the next group.
     skips: bool,
-    /// Written and not delivered: row in the journal, and the byte after the frame.
+    /// Frames written but not delivered: row in the journal, and stream offset of the frame's end.
     under_way: VecDeque<(usize, u64)>,
-    /// Written and not acknowledged: when it was made, and the byte after it.
+    /// Frames written but not acknowledged: time of production, and stream offset of the frame's end.
     open: VecDeque<(Time, u64)>,
 }
 
@@ -85,7 +86,7 @@ impl Media {
         Media { params, way, started: Time::ZERO, next: 0, written: 0, skips: false, under_way, open }
     }
 
-    /// A frame is made.
+    /// Produce a frame.
     fn frame(&mut self, cx: &mut Context) {
         let now = cx.now();
         let begins = self.next.is_multiple_of(self.params.group);
@@ -112,7 +113,7 @@ impl Media {
             self.way.write(cx, bytes);
         }
         self.next += 1;
-        // from the start, so that rounding errors do not accumulate
+        // relative to the start, so that rounding errors do not accumulate
         let since = Span((self.next as u128 * 1_000_000_000 / self.params.fps as u128) as u64);
         cx.wake((self.started + since).min(cx.flow.stop));
     }
@@ -161,8 +162,8 @@ impl Workload for Media {
 mod tests {
     use crate::{parse, run, Output};
 
-    /// Return frames of 9000 and 3000 bytes, ten a second, five a group, over a link of this rate and a delay
-    /// of 10 ms.
+    /// Run with frames of 9000 and 3000 bytes, ten per second and five per group, over a link with this rate and a
+    /// delay of 10 ms.
     fn media(rate: u64, more: &str) -> Output {
         let json = format!(
             r#"{{"duration_ns": 10000000000, "network": {{"topology": "chain",
@@ -182,7 +183,7 @@ mod tests {
             assert!((start - i as f64 / 10.0).abs() < 1e-9);
         }
         let took = rows.floats("total_s");
-        // 9000 bytes are 7 packets of at most 1500, 3000 are 3; the handshake is before the first
+        // 9000 bytes are 7 packets of up to 1500 bytes, 3000 are 3; the first frame also waits for the handshake
         for (i, &took) in took.iter().enumerate().skip(1) {
             let bytes = if i % 5 == 0 { 9000.0 + 7.0 * 52.0 } else { 3000.0 + 3.0 * 52.0 };
             assert!((took - 0.01 - bytes / 1e6).abs() < 2e-5, "{i}: {took}");
@@ -192,7 +193,7 @@ mod tests {
 
     #[test]
     fn what_is_late_is_left_out_to_the_next_group() {
-        let slow = 200_000; // the stream has 336 kbit/s
+        let slow = 200_000; // the stream needs 336 kbit/s
         let all = media(slow, "");
         let late = all.table("fetches").floats("total_s").iter().copied().fold(0.0, f64::max);
         assert!(late > 2.0, "{late}");

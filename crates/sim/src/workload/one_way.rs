@@ -1,4 +1,4 @@
-//! Common part of bulk, transfer and throttled flows: one connection, opened from the sending host, which closes
+//! Common part of workloads that send in one direction: one connection, opened by the sending host, which also closes
 //! first.
 
 use ackclock_core::Time;
@@ -10,14 +10,14 @@ use crate::world::{ConnId, RECEIVER, SENDER};
 #[derive(Clone, Default)]
 pub struct OneWay {
     conn: Option<ConnId>,
-    /// The sender has closed.
+    /// Whether the sender has closed.
     closing: bool,
-    /// Bytes sent in all, known when the FIN reaches the receiver.
+    /// Total bytes received, known once the FIN has reached the receiver.
     total: Option<u64>,
 }
 
 impl OneWay {
-    /// Connect and hand over the first `bytes`.
+    /// Open the connection.
     pub fn open(&mut self, cx: &mut Context) -> ConnId {
         let conn = cx.connect(SENDER, 0);
         self.conn = Some(conn);
@@ -31,14 +31,14 @@ impl OneWay {
         conn
     }
 
-    /// Write more.
+    /// Write `bytes`.
     pub fn write(&self, cx: &mut Context, bytes: u64) {
         if let Some(conn) = self.conn {
             cx.world.act(conn, SENDER, |tcp, now| tcp.write(now, bytes));
         }
     }
 
-    /// Everything is written: close afterwards.
+    /// Close after all written data has been sent.
     pub fn close(&mut self, cx: &mut Context) {
         let Some(conn) = self.conn else { return };
         self.closing = true;
@@ -47,7 +47,7 @@ impl OneWay {
         cx.world.act(conn, SENDER, |tcp, now| tcp.close(now));
     }
 
-    /// Stop the flow: the application stops writing and closes. Data already written still leaves.
+    /// Stop the flow: the application stops writing and closes. Data already written is still sent.
     pub fn stop(&mut self, cx: &mut Context) {
         let Some(conn) = self.conn else { return };
         cx.flow.acked_at_stop = Some(cx.flow.acked(cx.world));
@@ -57,7 +57,7 @@ impl OneWay {
         }
     }
 
-    /// React to events at one end.
+    /// Process an event at one end.
     pub fn progress(&mut self, cx: &mut Context, conn: ConnId, host: usize) {
         if self.conn != Some(conn) {
             return;
@@ -83,12 +83,12 @@ impl OneWay {
         }
     }
 
-    /// Whether the connection still is.
+    /// Whether the connection is open.
     pub fn is_open(&self) -> bool {
         self.conn.is_some()
     }
 
-    /// From now on only the connection's failure is reported.
+    /// Stop watching both ends. From now on only a failure of the connection is reported.
     pub fn unwatch(&self, cx: &mut Context) {
         if let Some(conn) = self.conn {
             cx.world.watch(conn, SENDER, false);

@@ -1,8 +1,8 @@
-//! Population: clients, each alone on a path of its own, with round-trip time, rate, loss and response size drawn
+//! Population: clients, each alone on its own path, whose round-trip time, rate, loss and response size are drawn
 //! once from distributions. Each client is a flow that fetches one response after another.
 //!
-//! A client's values come from the stream `population.<flow>`, always in the same order, so that another number of
-//! clients or another response size leaves the others' values as they are.
+//! The values of a client come from the stream `population.<flow>`, always in the same order. Changing the number of
+//! clients or the response size therefore does not change the values of other clients.
 
 use std::mem::size_of;
 
@@ -69,12 +69,12 @@ impl Params for PopulationParams {
 }
 
 impl PopulationParams {
-    /// Packets of one response, twice the mean.
+    /// Upper estimate of the packets of one response, twice the mean.
     fn response_packets(&self) -> f64 {
         self.bytes.mean() / 500.0 + 10.0
     }
 
-    /// Draw the client that is flow `flow`, and lay its path.
+    /// Draw the client of flow `flow`, and add its path.
     pub fn client(
         &self,
         flow: FlowId,
@@ -107,7 +107,7 @@ impl PopulationParams {
     }
 }
 
-/// Our choice: the order of video servers' block sizes.
+/// Our choice: bytes per write, similar to the block sizes of video servers.
 const CHUNK_BYTES: u64 = 65_536;
-/// Our choice: size of a throttled server's write, in time at its own rate.
+/// Our choice: size of the initial burst, as transmission time at the pacing rate.
 const INITIAL_BURST: Span = Span::from_secs(5);

@@ -1,6 +1,5 @@
-//! Throttled: the application writes a chunk at fixed intervals, as video servers do after an initial burst.
-//! The schedule does not depend on the network: data that the connection cannot take yet waits in its send
-//! buffer.
+//! Throttled: the application writes a chunk at fixed intervals, as video servers do after an initial burst. The
+//! schedule does not depend on the network: data that cannot be sent yet waits in the send buffer.
 
 use ackclock_core::schema::{RATE, SIZE, SIZE_OR_ZERO};
 use ackclock_core::{table, Rate, Span};
@@ -36,7 +35,7 @@ impl ThrottledParams {
         }
     }
 
-    /// Time from one write to the next.
+    /// Interval between writes.
     pub fn interval(&self) -> Span {
         interval(self.chunk, self.rate)
     }
@@ -65,7 +64,7 @@ pub struct Throttled {
 }
 
 impl Throttled {
-    /// A flow that has not started.
+    /// Return a flow that has not started.
     pub fn new(params: ThrottledParams) -> Throttled {
         Throttled { params, way: OneWay::default(), written: 0 }
     }
@@ -104,7 +103,7 @@ impl Workload for Throttled {
     }
 }
 
-/// Time that `bytes` take at `rate`, at least 1 ns.
+/// Time to send `bytes` at `rate`, at least 1 ns.
 pub(super) fn interval(bytes: u64, rate: Rate) -> Span {
     Span(((bytes as u128 * 8_000_000_000 / rate.0.max(1) as u128) as u64).max(1))
 }

@@ -1,8 +1,9 @@
-//! Transactions: clients at the receiving end come, each opens one connection or several at once, sends a request on
-//! each, reads the response, perhaps thinks and asks again, and leaves. Connections exist while they are used.
+//! Transactions: clients arrive at the receiving end. Each opens one or several connections, sends a request on each,
+//! reads the response, possibly sends more requests after a pause, and leaves. Connections exist only while they are
+//! used.
 //!
-//! What the k-th transaction draws (initial window, sizes, thinking times) depends on the seed, the flow and k alone,
-//! so that two arms of a comparison that differ in stack or network see the same clients (common random numbers).
+//! The values that the k-th transaction draws (initial window, sizes, thinking times) depend only on the seed, the
+//! flow and k. Scenarios that differ in stack or network thus see the same clients (common random numbers).
 
 mod carrier;
 mod plan;
@@ -35,49 +36,49 @@ pub struct Transactions<Conn> {
     free: Vec<u32>,
     clients: Vec<Client>,
     absent: Vec<u32>,
-    /// Time when the last response was complete.
+    /// Time at which the last response was complete.
     answered: Time,
-    /// Ends of thinking: time, connection's entry and its number.
+    /// Ends of thinking times, each with the connection's entry and its number.
     thinking: BinaryHeap<Reverse<(Time, u32, u32)>>,
 }
 
-/// An open connection, or a place for one.
+/// An open connection, or an unused entry.
 #[derive(Clone)]
 struct Entry<Conn> {
     conn: Conn,
     start: usize,
     client: u32,
-    /// Sizes of the responses and thinking times.
+    /// Random stream for the sizes of responses and the thinking times.
     draws: Stream,
     row: TransactionRow,
-    /// Counters of earlier requests.
+    /// Counters at the end of the previous transaction.
     counted: Counts,
-    /// Bytes of request and of response up to the end of this transaction.
+    /// Total bytes of requests and of responses up to the end of the current transaction.
     asked: u64,
     expected: u64,
-    /// Requests still to come.
+    /// Requests that have not been sent yet.
     left: u32,
     asking: bool,
     answered: bool,
-    /// The server has closed.
+    /// Whether the server has closed.
     ended: bool,
-    /// A transaction is under way, or over and not written down.
+    /// Whether the current transaction has not been recorded yet.
     pending: bool,
     in_use: bool,
 }
 
-/// Client whose connections cooperate: they divide responses among themselves, or request together.
+/// Client whose connections cooperate: they share its responses, or send their requests together.
 #[derive(Clone)]
 struct Client {
     sizes: Stream,
     objects: u32,
     connections: u32,
-    /// Connections that have their response and wait for the others'.
+    /// Connections that have their response and wait for those of the others.
     ready: Vec<u32>,
 }
 
 impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
-    /// A workload before its first client.
+    /// Return a workload without clients.
     pub fn new(plan: Rc<Plan>, arrivals: Arrivals, draws: Family) -> Transactions<Conn> {
         Transactions {
             plan,
@@ -95,7 +96,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// A client arrives.
+    /// Open the connections of an arriving client.
     fn arrive<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C) {
         let plan = self.plan.clone();
         let batch = self.batches;
@@ -182,7 +183,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         self.begin(cx, at as usize);
     }
 
-    /// Start the next transaction of a connection: how large will the response be?
+    /// Begin the next transaction of a connection and draw the size of its response.
     fn begin<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize) {
         let plan = &self.plan;
         let entry = &mut self.entries[at];
@@ -214,7 +215,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         cx.log().begin(tally, now, plan.on_the_wire(bytes), plan.open.get());
     }
 
-    /// Whether this connection has another transaction after the present one.
+    /// Whether this connection has another transaction after the current one.
     fn goes_on(&self, at: usize) -> bool {
         let entry = &self.entries[at];
         match self.plan.params.objects {
@@ -223,7 +224,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// The client sends its request.
+    /// Send the request of the current transaction.
     fn ask<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize) {
         let entry = &mut self.entries[at];
         entry.asking = true;
@@ -233,7 +234,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         cx.write(conn, RECEIVER, self.plan.params.request);
     }
 
-    /// The client has read a response.
+    /// Complete the current transaction: the client has read the response.
     fn complete<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize) {
         self.entries[at].row.completed = cx.now();
         self.answered = cx.now();
@@ -254,7 +255,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         self.release(cx, client);
     }
 
-    /// The connections of a client that requests on all of them together continue when the last one is ready.
+    /// Let the connections of a client that sends its requests together continue once all of them are ready.
     fn release<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, client: u32) {
         let client = &mut self.clients[client as usize];
         if client.ready.len() == client.connections as usize {
@@ -264,7 +265,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// The client requests again, perhaps after a pause.
+    /// Begin the next transaction, possibly after a thinking time.
     fn go_on<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize) {
         let entry = &mut self.entries[at];
         let pause = Span((self.plan.params.think.draw(&mut entry.draws).min(LONGEST_S) * 1e9) as u64);
@@ -278,19 +279,19 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// The client has thought.
+    /// Continue after a thinking time.
     fn resume<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize, conn: u32) {
         let there = self.entries.get(at).is_some_and(|e| e.in_use && C::number(e.conn) == conn);
         if there && self.goes_on(at) {
             self.begin(cx, at);
             self.ask(cx, at);
         } else if there {
-            // other connections took the rest: nothing to request, and the server waits
+            // other connections have taken the remaining responses; the server waits for a request
             cx.close(self.entries[at].conn, RECEIVER);
         }
     }
 
-    /// Write a transaction down, once.
+    /// Record the current transaction, unless this is already done.
     fn count<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize, failed: bool) {
         let entry = &mut self.entries[at];
         if !std::mem::take(&mut entry.pending) {
@@ -303,7 +304,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         cx.log().keep(self.plan.mix[entry.start].tally, &entry.row);
     }
 
-    /// Take a connection out.
+    /// Remove a connection.
     fn retire<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize) {
         let entry = &mut self.entries[at];
         entry.in_use = false;
@@ -321,7 +322,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// A place for a client.
+    /// Store a client and return its index.
     fn seat(&mut self, client: Client) -> u32 {
         match self.absent.pop() {
             Some(at) => {
@@ -335,7 +336,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// A client has one connection less.
+    /// Record that a client has one connection less.
     fn leave(&mut self, client: u32) {
         if self.plan.knows_client() {
             let connections = &mut self.clients[client as usize].connections;
@@ -346,7 +347,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// Schedule the wake-up for the next event.
+    /// Schedule a wake-up for the next arrival or end of a thinking time.
     fn schedule<C: Carrier<Conn = Conn>>(&self, cx: &mut C) {
         let arrival = if self.next_arrival < cx.stop() { self.next_arrival } else { Time::NEVER };
         let resume = self.thinking.peek().map_or(Time::NEVER, |Reverse((until, ..))| *until);
@@ -356,13 +357,13 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// The flow starts.
+    /// Start the flow.
     pub fn start<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C) {
         self.next_arrival = self.arrivals.following();
         self.wake(cx);
     }
 
-    /// The last requested wake-up is due.
+    /// Process a wake-up.
     pub fn wake<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C) {
         let now = cx.now();
         while let Some(&Reverse((until, at, conn))) = self.thinking.peek() {
@@ -402,7 +403,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// End of the run.
+    /// Record the transactions that the end of the run cuts off.
     pub fn finish<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C) {
         for at in 0..self.entries.len() {
             if self.entries[at].in_use {
@@ -411,7 +412,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// Handle an event at the client.
+    /// Process an event at the client.
     fn client<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize, conn: Conn, client: End) {
         let entry = &mut self.entries[at];
         let End { received, established, .. } = client;
@@ -424,7 +425,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
             return;
         }
         if !entry.asking {
-            return; // thinking, or not connected
+            return; // thinking, or not connected yet
         }
         let before = entry.expected - entry.row.bytes;
         if entry.row.first_byte == Time::NEVER && received > before {
@@ -439,17 +440,17 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// Something happened at the server.
+    /// Process an event at the server.
     fn server<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize, conn: Conn, server: End) {
         let entry = &self.entries[at];
         if !entry.answered && server.received >= entry.asked {
             let bytes = entry.row.bytes;
             self.entries[at].answered = true;
-            cx.await_bytes(conn, SENDER, u64::MAX); // the next request, or its FIN
+            cx.await_bytes(conn, SENDER, u64::MAX); // wait for the next request, or for the client's FIN
             cx.write(conn, SENDER, bytes);
             if self.plan.params.close == CloseFirst::Server && !self.goes_on(at) {
                 self.entries[at].ended = true;
-                // a separate call: the data that the window allows has left without the FIN
+                // close separately: what the window allows has then already been sent without the FIN
                 cx.close(conn, SENDER);
             }
         } else if server.peer_closed && !server.closing {
@@ -473,11 +474,11 @@ impl Workload for Transactions<ConnId> {
     }
 }
 
-/// Draw one of the mix.
+/// Draw an entry of the mix.
 fn choose(mix: &[Start], draws: &mut Stream) -> usize {
     let bits = draws.next_u64();
     mix.iter().position(|start| bits < start.threshold).unwrap_or(mix.len() - 1)
 }
 
-/// Longest time of thinking, s.
+/// Maximum thinking time, s.
 const LONGEST_S: f64 = 1e9;

@@ -1,5 +1,5 @@
-//! Transfer: the sending host opens the connection, writes its bytes at once and closes; complete when all
-//! are acknowledged.
+//! Transfer: the sending host opens the connection, writes all bytes at once and closes. The transfer is complete
+//! when all bytes are acknowledged.
 
 use ackclock_core::schema::SIZE;
 use ackclock_core::{table, Span};

@@ -1,9 +1,9 @@
-//! Video: a player at the receiving end requests one chunk after the other and plays them. It chooses the bitrate of each
-//! chunk from how fast the last ones arrived. One connection stays open. The next request leaves when the buffer has run
-//! down to a goal, so that in steady state downloads alternate with silence.
+//! Video: a player at the receiving end requests one chunk after another and plays them. It chooses the bitrate of
+//! each chunk from the throughput of the last ones. One connection stays open. The next request is sent when the
+//! buffer has drained to a goal, so in steady state downloads alternate with silence.
 //!
-//! Chunk sizes come from the stream `video.<flow>.sizes`, the schedule from `video.<flow>.schedule`: the k-th chunk of a
-//! flow is as large, relative to its bitrate, in every arm of a comparison.
+//! Chunk sizes come from the stream `video.<flow>.sizes`, the schedule from `video.<flow>.schedule`. In all scenarios
+//! of a comparison, the k-th chunk of a flow has the same size relative to its bitrate.
 
 pub mod adaptation;
 mod params;
@@ -30,20 +30,20 @@ pub struct Video {
     playback: Playback,
     conn: Option<ConnId>,
     connected: bool,
-    /// The chunk that is on its way, by its row in the journal.
+    /// Row in the journal of the chunk in transfer.
     current: Option<usize>,
     next: u32,
-    /// Bytes of requests and of chunks up to the end of the current one.
+    /// Total bytes of requests and of chunks up to the end of the current one.
     asked: u64,
     expected: u64,
     answered: bool,
     closed: bool,
-    /// Stalled time of the playback that earlier chunks account for.
+    /// Stalled time that is attributed to earlier chunks.
     stalled_before: Span,
 }
 
 impl Video {
-    /// The player that is flow `flow`.
+    /// Return the player of flow `flow`.
     pub fn new(params: Rc<VideoParams>, flow: FlowId, seed: u64) -> Video {
         let stream = |what: &str| Stream::new(seed, &format!("video.{flow}.{what}"));
         Video {
@@ -68,7 +68,7 @@ impl Video {
         self.params.chunks.is_some_and(|chunks| idx + 1 >= chunks)
     }
 
-    /// Bytes of the next chunk at a bitrate.
+    /// Draw the size of the next chunk at this bitrate, bytes.
     fn size(&mut self, bitrate: u64) -> u64 {
         let bytes = bitrate as u128 * self.params.chunk.0 as u128 / 8_000_000_000;
         let variation = self.params.size_variation;
@@ -79,7 +79,7 @@ impl Video {
         ((bytes as f64 * factor) as u64).max(1)
     }
 
-    /// The player requests the next chunk.
+    /// Request the next chunk.
     fn ask(&mut self, cx: &mut Context) {
         let (Some(conn), true) = (self.conn, cx.now() < cx.flow.stop) else { return };
         let estimate = self.adapter.estimate();
@@ -111,7 +111,7 @@ impl Video {
         cx.world.act(conn, RECEIVER, |end, now| end.write(now, request));
     }
 
-    /// The current chunk has arrived.
+    /// Complete the current chunk, which has arrived.
     fn complete(&mut self, cx: &mut Context, row: usize) {
         let now = cx.now();
         self.current = None;
@@ -144,7 +144,7 @@ impl Video {
         }
     }
 
-    /// Something happened at the player.
+    /// Process an event at the player.
     fn client(&mut self, cx: &mut Context, conn: ConnId) {
         let end = cx.world.transport(conn, RECEIVER);
         if !self.connected {
@@ -170,7 +170,7 @@ impl Video {
         }
     }
 
-    /// Something happened at the server.
+    /// Process an event at the server.
     fn server(&mut self, cx: &mut Context, conn: ConnId) {
         let Some(row) = self.current else { return };
         if self.answered || cx.world.transport(conn, SENDER).received() < self.asked {
@@ -182,14 +182,14 @@ impl Video {
         if self.is_last(idx) {
             cx.world.act(conn, SENDER, |end, now| end.close(now));
         } else {
-            cx.world.watch(conn, SENDER, false); // no reaction is needed before the next request
+            cx.world.watch(conn, SENDER, false); // unwatched until the next request
         }
     }
 }
 
 impl Workload for Video {
     fn start(&mut self, cx: &mut Context) {
-        // PCC's sending end opens; over TCP the client does
+        // with PCC the sending end opens the connection, with TCP the client
         let initiator = if cx.flow.config.is_pcc() { SENDER } else { RECEIVER };
         self.conn = Some(cx.connect(initiator, 0));
         self.playback.advance(cx.now());

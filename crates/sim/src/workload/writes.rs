@@ -1,6 +1,6 @@
-//! Writes: the application writes listed blocks at listed times over one connection, and closes after the last. A capture yields such
-//! a list: when an application had more to send, and how much. The times do not wait for the network: data that the connection cannot
-//! take yet lies in its send buffer.
+//! Writes: the application writes listed blocks at listed times over one connection, and closes after the last one.
+//! Such a list can be derived from a capture: when an application had more to send, and how much. The times do not
+//! depend on the network: data that cannot be sent yet waits in the send buffer.
 
 use std::rc::Rc;
 
@@ -50,7 +50,7 @@ impl Params for WritesParams {
     }
 }
 
-/// State of a flow of listed writes.
+/// State of a flow with listed writes.
 #[derive(Clone)]
 pub struct Writes {
     writes: Rc<[Write]>,
@@ -59,7 +59,7 @@ pub struct Writes {
 }
 
 impl Writes {
-    /// Write what is due, and wait for the next block.
+    /// Write all blocks that are due, and schedule the next one.
     fn write(&mut self, cx: &mut Context) {
         let since = Span(cx.now().0 - cx.flow.start.0);
         while let Some(write) = self.writes.get(self.next).filter(|write| write.at <= since) {

@@ -1,4 +1,4 @@
-//! A world in which an adversary decides the fate of packets, and which can be copied: see `runs/prove`.
+//! Worlds in which an adversary decides the fate of packets, and which can be copied: see `runs/prove`.
 
 use ackclock_core::Time;
 use ackclock_net::Adversary;
@@ -7,7 +7,7 @@ use super::{Application, World};
 use crate::transport::{DatagramEnd, Transport};
 
 impl World {
-    /// Names of the links on which the adversary decides.
+    /// Install the adversary. It decides at every link for whose name `asks` returns true.
     pub fn set_adversary(&mut self, adversary: Adversary, asks: impl Fn(&str) -> bool) {
         self.net.pool.set_adversary(adversary);
         for at in 0..self.net.links.len() {
@@ -22,7 +22,8 @@ impl World {
         self.net.pool.adversary().expect("invariant: set before the run")
     }
 
-    /// Process events up to and including `end` while `goes_on` returns true after each; return their number.
+    /// Process events up to and including `end`, until `goes_on` returns false after one. Return the number of events
+    /// processed.
     pub fn run_while<A: Application>(
         &mut self,
         app: &mut A,
@@ -45,12 +46,12 @@ impl World {
         events
     }
 
-    /// Packets that queues dropped so far.
+    /// Number of packets dropped by queues so far.
     pub fn dropped_by_queues(&self) -> u64 {
         self.net.links.iter().map(|slot| slot.link.dropped_by_queue()).sum()
     }
 
-    /// Reason why there is no copy of this world, if there is one.
+    /// Reason why this world cannot be copied; `None` if it can be.
     pub fn cannot_copy(&self) -> Option<String> {
         self.ends.iter().chain(&self.over).flatten().find_map(|end| match &end.transport {
             Transport::Tcp(tcp) => tcp.cannot_copy(),
@@ -62,12 +63,12 @@ impl World {
         })
     }
 
-    /// Let copies of this world share returned memory.
+    /// Let copies of this world reuse the memory of discarded ones.
     pub fn share_memory(&mut self) {
         self.net.agenda.share_wheels();
     }
 
-    /// Return the memory of a world that is no longer needed.
+    /// Discard this world and keep its memory for the next copy.
     pub fn give_back(self) {
         self.net.agenda.give_back();
     }

@@ -1,4 +1,4 @@
-//! The ends of connections: their slots, and the way their packets take into the network.
+//! Ends of connections: their slots, and the transmission of their packets into the network.
 
 use ackclock_core::{Digest, FlowId, Header, Packet, Span, Time};
 use ackclock_tcp::Connection;
@@ -11,20 +11,20 @@ use crate::capture::Noted;
 use crate::transport::{Transport, TransportConfig};
 use crate::world::gauges::Gauges;
 
-/// A connection of the run: its slot, and above it a generation that distinguishes it from earlier users of
-/// the slot.
+/// Id of a connection: the slot number in the low bits, and above it a generation that distinguishes it from earlier
+/// users of the slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConnId(pub(super) u32);
 
 impl ConnId {
-    /// Distinguishes it from all open connections.
+    /// Number that is unique among the open connections.
     pub fn number(self) -> u32 {
         self.0
     }
 }
 
 impl World {
-    /// A new connection of `flow`, opened from `initiator`; both ends are watched.
+    /// Open a connection of `flow` from host `initiator`. Both ends are watched.
     pub fn open(&mut self, flow: FlowId, initiator: usize, config: &TransportConfig, traced: bool) -> ConnId {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
@@ -52,7 +52,7 @@ impl World {
         conn
     }
 
-    /// Both ends of a connection to be retired, the sending one first.
+    /// Both ends of an open connection, the sending one first.
     pub fn both(&mut self, conn: ConnId) -> [&mut Transport; 2] {
         let at = end_index(conn, SENDER);
         match &mut self.ends[at..at + 2] {
@@ -61,8 +61,8 @@ impl World {
         }
     }
 
-    /// Take a connection out of the world; its packets in flight vanish on arrival. The next one may reuse
-    /// its memory.
+    /// Remove a connection. Its packets in flight are discarded on arrival, and later connections may reuse its
+    /// memory.
     pub fn retire(&mut self, conn: ConnId) {
         let slot = conn.0 & SLOT_MASK;
         for host in [SENDER, RECEIVER] {
@@ -83,7 +83,7 @@ impl World {
         self.free.push(slot);
     }
 
-    /// Note of the flow and its workload about a connection, so that neither has to search for it.
+    /// Notes that the flow and its workload keep about a connection, which save them a search.
     #[inline]
     pub fn notes(&mut self, conn: ConnId) -> &mut Notes {
         &mut self.slots[(conn.0 & SLOT_MASK) as usize].notes
@@ -101,18 +101,19 @@ impl World {
         self.transport(conn, host).tcp().expect("invariant: asked by workloads that run over TCP only")
     }
 
-    /// Payload bytes that have verifiably arrived: those acknowledged, or, in a transport without acknowledgments, those received.
+    /// Payload bytes known to have arrived: those acknowledged or, for transports without acknowledgments, those
+    /// received.
     pub fn delivered(&self, conn: ConnId) -> u64 {
         Transport::delivered([SENDER, RECEIVER].map(|host| self.transport(conn, host)))
     }
 
-    /// Whether events at this end are reported to the application.
+    /// Set whether events at this end are reported to the application.
     pub fn watch(&mut self, conn: ConnId, host: usize, watched: bool) {
         self.end_at(end_index(conn, host)).told_from = if watched { 0 } else { NEVER_TOLD };
     }
 
-    /// Nothing that happens at this end matters to the application until it has `bytes` of the peer's, or the peer has closed, or the
-    /// connection is over.
+    /// Report nothing to the application until this end has received `bytes` from the peer, the peer has closed, or
+    /// the connection is over.
     pub fn watch_from(&mut self, conn: ConnId, host: usize, bytes: u64) {
         if self.net.shortcuts.tells {
             let offset = bytes.saturating_add(1).min(NEVER_TOLD as u64 - 1); // data starts at 1
@@ -120,18 +121,18 @@ impl World {
         }
     }
 
-    /// Whether connections may be opened without any other limit.
+    /// Whether another connection may be opened by a workload that sets no limit itself.
     pub fn has_room(&self) -> bool {
         !self.free.is_empty() || self.slots.len() < MAX_SLOTS as usize / 2
     }
 
-    /// Every connection is retired: return the room of all ends, which tables may need.
+    /// Free the memory of all ends, which the tables may need. All connections must be retired.
     pub fn forget_ends(&mut self) {
         debug_assert!(self.ends.iter().all(Option::is_none));
         (self.ends, self.slots, self.free, self.over) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     }
 
-    /// Open connections, and slots ever used.
+    /// Number of open connections, and number of slots ever used.
     pub fn occupancy(&self) -> (usize, usize) {
         (self.slots.len() - self.free.len(), self.slots.len())
     }
@@ -148,12 +149,12 @@ impl World {
     }
 }
 
-/// Index for data that others keep about a connection.
+/// Indices that the flow and its workload store with a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Notes {
-    /// Position among the open connections of its flow.
+    /// Index among the open connections of its flow.
     pub place: u32,
-    /// Position in a table of the workload.
+    /// Index in a table of the workload.
     pub entry: u32,
 }
 
@@ -168,21 +169,21 @@ pub(super) struct Slot {
 #[derive(Clone)]
 pub(super) struct End {
     pub(super) transport: Transport,
-    /// Times of its entries in the queue, the earlier first. When the deadline moves ahead of the entry, a
-    /// second one is added in front; a third would replace the last one, which is then ignored on arrival.
+    /// Times of this end's pending events, the earlier one first. If the deadline moves ahead of the pending event,
+    /// another event is scheduled. Only two times are kept: an event whose time was displaced is ignored when it
+    /// fires.
     pub(super) armed: [Time; 2],
     pub(super) flow: FlowId,
     pub(super) conn: u32,
     pub(super) ordinal: u32,
-    /// Offset of the peer's data from which on the application is notified (see [`World::watch_from`]), or
-    /// never.
+    /// Offset of the peer's data from which the application is notified (see [`World::watch_from`]), or `NEVER_TOLD`.
     told_from: u32,
     /// State of the process that runs this end; `None` on a perfect host.
     pub(super) process: Option<Box<Process>>,
 }
 
 impl End {
-    /// Distinguishes it from all other ends of the run.
+    /// Number that is unique among all ends of the run.
     pub(super) fn key(&self, side: usize) -> u64 {
         (self.ordinal as u64) << 1 | side as u64
     }
@@ -192,13 +193,13 @@ impl End {
         self.told_from != NEVER_TOLD
     }
 
-    /// Whether the application has to be notified of what happened here.
+    /// Whether the application has to be notified of what has happened at this end.
     #[inline(always)]
     pub(super) fn tells(&self) -> bool {
         self.is_watched() && self.transport.has_come_to(self.told_from as u64)
     }
 
-    /// Whether its timer is to fire.
+    /// Whether the timer of this end has expired.
     #[inline]
     pub(super) fn is_due(&self, now: Time) -> bool {
         match &self.process {
@@ -207,7 +208,7 @@ impl End {
         }
     }
 
-    /// A packet reaches it.
+    /// Process a packet that has reached this end.
     #[inline(always)]
     pub(super) fn receive(&mut self, now: Time, packet: &Packet, digest: &mut Digest) {
         match (&mut self.transport, &packet.header) {
@@ -225,7 +226,7 @@ impl End {
         }
     }
 
-    /// `receive` where packets are captured, or measured.
+    /// Variant of `receive` for runs that capture or measure packets.
     #[inline(never)]
     pub(super) fn receive_noted(
         &mut self,
@@ -252,7 +253,7 @@ impl End {
         }
     }
 
-    /// Send everything that is ready, and keep the timer armed. No host delays it.
+    /// Send all packets that are ready and keep the timer armed, on a perfect host.
     #[inline(always)]
     pub(super) fn answer(
         &mut self,
@@ -266,7 +267,7 @@ impl End {
         self.arm(index, &mut net.agenda);
     }
 
-    /// Send everything that is ready.
+    /// Send all packets that are ready.
     #[inline(always)]
     pub(super) fn send(
         &mut self,
@@ -298,8 +299,8 @@ impl End {
         }
     }
 
-    /// Write the end's next packet into its `place`, recorded if packets are captured, and return whether more may
-    /// follow; `None` without a packet.
+    /// Write the end's next packet into `place`, and capture it if packets are captured. Return the packet and
+    /// whether more may follow, or `None` if nothing is sent.
     #[inline(always)]
     pub(super) fn send_into<'p>(
         &mut self,
@@ -317,7 +318,8 @@ impl End {
         Some((packet, more))
     }
 
-    /// Write into `common` the shared part of packets that leave now in a row; return their number, or 0.
+    /// Write the fields that the next packets share into `common`. Return the number of packets that can be sent as a
+    /// train, or 0.
     #[inline(always)]
     pub(super) fn begin_train(
         &mut self,
@@ -333,7 +335,7 @@ impl End {
         length
     }
 
-    /// See that an entry at or ahead of the deadline is in the queue.
+    /// Ensure that an event is pending at or before the deadline.
     #[inline(always)]
     pub(super) fn arm(&mut self, index: usize, agenda: &mut Agenda) {
         if let Some(deadline) = self.sooner() {
@@ -341,7 +343,7 @@ impl End {
         }
     }
 
-    /// The deadline, where it is ahead of the entry in the queue.
+    /// The deadline, if it is before the pending event.
     #[inline(always)]
     pub(super) fn sooner(&self) -> Option<Time> {
         let deadline = match &self.process {
@@ -351,15 +353,20 @@ impl End {
         (deadline < self.armed[0]).then_some(deadline)
     }
 
-    /// Schedule an event for this deadline.
+    /// Schedule a timer event at this deadline.
     #[inline(always)]
     pub(super) fn arm_at(&mut self, deadline: Time, index: usize, agenda: &mut Agenda) {
         self.armed = [deadline, self.armed[0]];
-        agenda.add(deadline, (index as u32) << KIND_BITS | TIMER);
+        let id = (index as u32) << KIND_BITS | TIMER;
+        if self.process.is_some() || deadline <= agenda.now() {
+            return agenda.add(deadline, id); // a program's turn, or what an imperfect host does
+        }
+        let wheel = self.transport.tcp().and_then(|tcp| tcp.on_wheel(agenda.now(), deadline));
+        agenda.add_timer(deadline, self.flow, index & 1, wheel, id);
     }
 }
 
-/// Word of the digest for the time when a packet with this payload reaches its end.
+/// Digest word for the arrival of a packet with this payload at its end.
 #[inline]
 fn arrival(now: Time, conn: u32, payload: u32) -> u64 {
     now.0 ^ ((payload as u64) << 32 ^ conn as u64).rotate_left(20)
@@ -374,10 +381,10 @@ const SLOT_BITS: u32 = 20;
 pub(super) const SLOT_MASK: u32 = (1 << SLOT_BITS) - 1;
 const GENERATION_MASK: u16 = (1 << (32 - SLOT_BITS)) - 1;
 
-/// No offset: the application is never notified.
+/// Value of `told_from` that disables notification.
 const NEVER_TOLD: u32 = u32::MAX;
 
-/// Ends of closed connections, whose memory is kept for the next ones.
+/// Maximum number of closed ends kept for reuse.
 const MOST_OVER: usize = 1024;
 
 /// Maximum number of open connections.

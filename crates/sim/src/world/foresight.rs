@@ -1,4 +1,4 @@
-//! Lookahead: memory that the next events need is brought into the processor's caches. Nothing that happens depends on it.
+//! Lookahead: prefetch the memory that upcoming events need. Results do not depend on it.
 
 use ackclock_core::event::Foresight;
 use ackclock_core::prefetch::{prefetch, prefetch_all};
@@ -10,7 +10,7 @@ use super::ends::{End, SLOT_MASK};
 use super::net::{LinkSlot, Net, Origin};
 use super::{World, RECEIVER, SENDER};
 
-/// Places in memory to which events lead.
+/// Data that events access.
 struct Places<'a> {
     pool: &'a Pool,
     links: &'a [LinkSlot],
@@ -18,19 +18,19 @@ struct Places<'a> {
     origins: &'a [Origin],
 }
 
-/// Number of flows whose connections exceed the caches. In tests every run looks ahead.
+/// Minimum number of flows for which their state exceeds the caches. Test builds look ahead in every run.
 const CROWD: usize = if cfg!(test) { 1 } else { 1000 };
 
-/// Events of a crowd between two lookaheads.
+/// Number of events between two lookaheads.
 const STEP: u32 = 3;
 
 impl World {
-    /// Number of events between two lookaheads; `None` if everything fits into the caches.
+    /// Number of events between two lookaheads; `None` if lookahead is off.
     pub(super) fn foresees(&self) -> Option<u32> {
         (self.net.origins.len() >= CROWD && self.net.shortcuts.foresees).then_some(STEP)
     }
 
-    /// Prefetch for the next events.
+    /// Prefetch data for the next events.
     #[inline(never)]
     pub(super) fn foresee(&mut self) {
         self.net.catch_up_soon(self.now);
@@ -40,13 +40,13 @@ impl World {
 }
 
 impl Places<'_> {
-    /// End to which a packet goes.
+    /// Index of the end that a packet is sent to.
     #[inline]
     fn end_of(&self, packet: &Packet) -> usize {
         2 * (packet.conn & SLOT_MASK) as usize + if packet.forward { RECEIVER } else { SENDER }
     }
 
-    /// The end at which an event happens.
+    /// End at which an event takes place; `None` for events of links and others.
     #[inline]
     fn end(&self, id: u32) -> Option<(usize, &End)> {
         let number = id >> KIND_BITS;

@@ -1,5 +1,5 @@
-//! Measurements of each flow in the network once the warm-up is over: round-trip times, one-way delays, data packets dropped and arrived. It takes the
-//! same memory however long the run is: sums and two histograms for each flow.
+//! Measurements of each flow in the network after the warm-up: round-trip times, one-way delays, data packets dropped
+//! and arrived. Memory per flow is constant (sums and two histograms), however long the run is.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use ackclock_core::{FlowId, Packet, Span, Time};
 
 use crate::tables::histogram::Histogram;
 
-/// Lengths of time: their sum, and how they are spread.
+/// Sum and histogram of durations.
 #[derive(Clone, Default)]
 pub struct Spread {
     pub(crate) histogram: Histogram,
@@ -18,7 +18,7 @@ impl Spread {
     #[inline]
     pub(crate) fn add(&mut self, span: Span) {
         self.histogram.add(span);
-        self.sum_ns = self.sum_ns.saturating_add(span.0); // centuries
+        self.sum_ns = self.sum_ns.saturating_add(span.0); // saturates after centuries
     }
 
     pub(crate) fn merge(&mut self, other: &Spread) {
@@ -33,16 +33,16 @@ impl Spread {
         }
     }
 
-    /// Median, 95th and 99th percentile, to within 0.4 %.
+    /// Median, 95th and 99th percentile, accurate to 0.4 %.
     pub(crate) fn quantiles(&self) -> [Span; 3] {
         self.histogram.quantiles([0.5, 0.95, 0.99]).map(|span| span.unwrap_or(Span::MAX))
     }
 }
 
-/// Measurements of each flow in the network.
+/// Measurements of all flows in the network.
 #[derive(Clone)]
 pub struct Gauges {
-    /// Start of the measurement: earlier packets belong to the warm-up.
+    /// Start of the measurement. Arrivals, drops and RTT samples before it belong to the warm-up.
     from: Time,
     pub(crate) flows: Vec<(Gauge, OnTheWay)>,
 }
@@ -56,12 +56,12 @@ pub(crate) struct Gauge {
     pub(crate) arrived: u64,
 }
 
-/// Data packets that are on the network, in the order in which they left their host. Each is taken out when it arrives or is
-/// dropped: the first as a rule, or the last where a queue is full.
+/// Data packets in the network, in the order in which they left their host. A packet is removed when it arrives or is
+/// dropped. Usually it is the first in the list, or the last if a full queue dropped it.
 #[derive(Clone, Default)]
 pub(crate) struct OnTheWay(pub(crate) VecDeque<(Name, Time)>);
 
-/// Connection, segment, and which transmission of it.
+/// Identification of a packet: connection, segment, and transmission number.
 type Name = (u32, u32, u8);
 
 impl OnTheWay {
@@ -76,7 +76,7 @@ impl OnTheWay {
         }
     }
 
-    /// Search for a name from both ends at once.
+    /// Search for a packet from both ends at once.
     #[cold]
     fn search(&mut self, name: Name) -> Option<Time> {
         let last = self.0.len().checked_sub(1)?;
@@ -93,12 +93,12 @@ fn name(packet: &Packet) -> Name {
 }
 
 impl Gauges {
-    /// Return gauges for this many flows.
+    /// Return empty measurements for this many flows.
     pub fn new(from: Time, flows: usize) -> Gauges {
         Gauges { from, flows: (0..flows).map(|_| Default::default()).collect() }
     }
 
-    /// A packet enters the network.
+    /// Record that a packet enters the network.
     #[inline]
     pub fn depart(&mut self, now: Time, packet: &Packet) {
         if is_data(packet) {
@@ -106,7 +106,7 @@ impl Gauges {
         }
     }
 
-    /// A packet leaves it at the other host.
+    /// Record that a packet leaves the network at the receiving host.
     #[inline]
     pub fn arrive(&mut self, now: Time, packet: &Packet) {
         if !is_data(packet) {
@@ -120,7 +120,7 @@ impl Gauges {
         }
     }
 
-    /// A packet is lost, or refused by a queue.
+    /// Record that a packet is dropped by a link or a queue.
     #[cold]
     pub fn lose(&mut self, now: Time, packet: &Packet) {
         if !is_data(packet) {
@@ -131,7 +131,7 @@ impl Gauges {
         gauge.dropped += (now >= self.from) as u64;
     }
 
-    /// A sender took a sample of its round-trip time.
+    /// Record an RTT sample of a sender.
     #[inline]
     pub fn sample(&mut self, now: Time, flow: FlowId, rtt: Span) {
         if now >= self.from {

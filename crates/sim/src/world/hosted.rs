@@ -1,8 +1,8 @@
-//! Ends that live on a host which is not perfect (`ackclock_net::host`): each is a process there. What an end has to do
-//! (packets in its inbox, timers, packets to send) is done step by step, and before each step its host is asked.
+//! Ends on imperfect hosts (`ackclock_net::host`). Each end is a process there. Its work (packets in its inbox,
+//! timers, packets to send) is done step by step, and the host must permit every step.
 //!
-//! A process sends all that it may before it looks at its timers, and at those before its next packet: the order in
-//! which a perfect host acts. Where sending costs time, packets to send and packets that came take turns.
+//! A process sends all that it can before it handles its timers, and handles those before its next packet, in the
+//! same order as on a perfect host. If sending costs time, outgoing and incoming packets take turns.
 
 use ackclock_core::{FlowId, Packet, Span, Time};
 use ackclock_net::host::{Device, Direction, HostSums, Permit};
@@ -13,38 +13,38 @@ use super::process::{Blocked, Process};
 use super::{Application, ConnId, World, KIND_BITS, SENDER, SLOT_MASK, TICK};
 use crate::transport::Transport;
 
-/// First number of recurring events that belong to hosts.
+/// First number of the recurring events of hosts.
 pub const HOST_TICKS: u32 = 1 << 12;
-/// Maximum number of hosts in a run: their events must fit an event id.
+/// Maximum number of hosts in a run: their event numbers must fit into an event id.
 pub const MAX_HOSTS: usize = 1 << 20;
 
-/// Events of a host: deliver arrivals, deliver departures, end of a slice, work of its own device.
+/// Events of a host: delivery of arrivals, delivery of departures, end of a slice, work of its own device.
 const EVENTS: usize = 4;
 const OUT: usize = 1;
 const SLICE: usize = 2;
 const DEVICE: usize = 3;
 
-/// The hosts of a run, and who lives on them.
+/// The imperfect hosts of a run, and the ends on them.
 #[derive(Clone)]
 pub(super) struct Hosts {
     slots: Vec<Slot>,
-    /// Hosts of each flow's sending and receiving end, if they are imperfect.
+    /// Hosts of each flow's sending and receiving end; `None` for a perfect host.
     of: Vec<[Option<u32>; 2]>,
-    /// The machine in which the links are emulated, if it can freeze.
+    /// Host that emulates the links and can freeze them; `None` if there is none.
     emulator: Option<u32>,
-    /// Ends, and their connections, whose writers wait for the end of a poll.
+    /// Ends and connections whose writers are suspended until the end of a poll.
     suspended: Vec<(usize, u32)>,
 }
 
 #[derive(Clone)]
 struct Slot {
     host: Host,
-    /// Time of the entry for the end of a slice.
+    /// Time of the pending event for the end of a slice.
     armed: Time,
 }
 
 impl Hosts {
-    /// Process of the end of `flow` at side `host`.
+    /// Create the process for the end of `flow` at `side`; `None` on a perfect host.
     pub fn process(&self, flow: FlowId, side: usize, transport: &mut Transport) -> Option<Box<Process>> {
         let host = self.of.get(flow as usize)?[side]?;
         let on = &self.slots[host as usize].host;
@@ -55,17 +55,17 @@ impl Hosts {
         if let Some(device) = &on.device {
             transport.queue_behind(device.paces());
         }
-        // TCP runs in the kernel, on interrupts; a process that paces datagrams may spin
+        // TCP runs in the kernel, driven by interrupts; a process that paces datagrams may busy-wait
         let busy = on.cpu().busy_wait && side == SENDER && transport.datagram().is_some();
         Some(Box::new(Process::new(host, busy)))
     }
 
-    /// Whether links may ever be stopped.
+    /// Whether a host may freeze the links.
     pub fn links_may_stand(&self) -> bool {
         self.emulator.is_some()
     }
 
-    /// End of the links' pause.
+    /// Time at which frozen links resume; `None` if they are not frozen.
     #[inline]
     pub fn links_stand_until(&mut self, now: Time) -> Option<Time> {
         let emulator = self.emulator?;
@@ -74,7 +74,7 @@ impl Hosts {
 }
 
 impl World {
-    /// Assign hosts to the ends of flows: by flow, the numbers of those of the sending and of the receiving
+    /// Create the hosts and assign them to the ends: for each flow, the hosts of the sending and of the receiving
     /// end.
     pub fn place(&mut self, hosts: &[HostConfig], of: Vec<[Option<u32>; 2]>) {
         if hosts.is_empty() {
@@ -86,14 +86,14 @@ impl World {
         self.hosts = Some(Box::new(Hosts { slots, of, emulator, suspended: Vec::new() }));
     }
 
-    /// Names of the hosts and their measurements.
+    /// Name and counters of each host.
     pub fn host_sums(&mut self) -> Vec<(String, HostSums)> {
         let now = self.now;
         let slots = self.hosts.iter_mut().flat_map(|hosts| &mut hosts.slots);
         slots.map(|slot| (slot.host.name().to_string(), slot.host.sums(now))).collect()
     }
 
-    /// A packet reaches the host of the end `index`.
+    /// Hand a packet to the host of end `index`.
     #[cold]
     #[inline(never)]
     pub(super) fn reach_host(&mut self, app: &mut impl Application, index: usize, id: PacketId) {
@@ -111,7 +111,7 @@ impl World {
         }
     }
 
-    /// A packet leaves a process on `host`.
+    /// Hand a packet from a process to the network through `host`.
     pub(super) fn leave_host(&mut self, host: u32, packet: Packet) {
         let now = self.now;
         let on = &mut self.hosts_mut().slots[host as usize].host;
@@ -125,7 +125,7 @@ impl World {
         }
     }
 
-    /// The end `index` has left `host`.
+    /// Remove end `index` from `host`.
     pub(super) fn leave(&mut self, host: u32, index: usize) {
         let now = self.now;
         let next = self.hosts_mut().slots[host as usize].host.release(now, index as u32);
@@ -133,7 +133,7 @@ impl World {
         self.arm_slice(host as usize);
     }
 
-    /// The application acted on the end `index`.
+    /// Let the process of end `index` run after a call of its application.
     pub(super) fn wake_process(&mut self, index: usize) {
         let now = self.now;
         let process = self.process(index);
@@ -144,7 +144,7 @@ impl World {
         self.arm(index);
     }
 
-    /// Do a process's work, as far as its host allows.
+    /// Run a process as long as its host permits.
     pub(super) fn run_process(&mut self, app: &mut impl Application, index: usize) {
         let now = self.now;
         loop {
@@ -185,7 +185,7 @@ impl World {
                 }
             }
             let cost = *host.cpu();
-            // If packets cost time, sending or receiving alone could continue for ever: they take turns.
+            // If packets cost time, a process could send or receive without end, so it alternates between the two.
             let takes_in = process.sent && !process.inbox.is_empty();
             if process.sends && !takes_in {
                 let (mut packet, framing_bytes) = (Packet::default(), self.net.framing_bytes);
@@ -235,14 +235,14 @@ impl World {
         }
     }
 
-    /// An end takes a packet in.
+    /// Process a packet at an end.
     fn receive(&mut self, index: usize, packet: &Packet) {
         let end = self.ends[index].as_mut().expect("invariant: open");
         let (captured, gauges) = (&mut self.captured, &mut self.net.gauges);
         end.receive_noted(self.now, index & 1, packet, &mut self.digest, captured, gauges);
     }
 
-    /// Take the next packet out of the inbox, although nothing may be sent.
+    /// Process the next packet of the inbox at a time when the process may not send.
     fn take_in(
         &mut self,
         app: &mut impl Application,
@@ -260,7 +260,7 @@ impl World {
         }
     }
 
-    /// A host has something to do.
+    /// Process an event of a host.
     pub(super) fn host_event(&mut self, app: &mut impl Application, event: usize) {
         let now = self.now;
         let (at, what) = (event / EVENTS, event % EVENTS);
@@ -270,7 +270,7 @@ impl World {
             SLICE => {
                 let slot = &mut self.hosts_mut().slots[at];
                 if slot.armed != now {
-                    return; // superseded
+                    return; // replaced by an earlier event
                 }
                 slot.armed = Time::NEVER;
                 while let Some(next) = self.hosts_mut().slots[at].host.rotate(now) {
@@ -287,7 +287,7 @@ impl World {
                     let packet = self.hosts_mut().slots[at].host.take(Direction::In);
                     let index = 2 * (packet.conn & SLOT_MASK) as usize + packet.forward as usize;
                     let end = self.ends[index].as_mut().filter(|end| end.conn == packet.conn);
-                    let Some(end) = end else { continue }; // closed while it waited
+                    let Some(end) = end else { continue }; // the connection was closed in the meantime
                     end.process.as_mut().expect("invariant: came to its host").inbox.push_back(packet);
                     if packets > 1 {
                         end.transport.suspend_writer(true);
@@ -300,8 +300,8 @@ impl World {
         }
     }
 
-    /// All packets of a poll are processed: writing applications get their turn (in Linux a process runs
-    /// after the softirq).
+    /// Resume the writers that were suspended, after all packets of a poll are processed. (In Linux a process runs
+    /// after the softirq.)
     fn resume_writers(&mut self, app: &mut impl Application) {
         let mut suspended = std::mem::take(&mut self.hosts_mut().suspended);
         for &(index, conn) in &suspended {
@@ -315,7 +315,7 @@ impl World {
         self.hosts_mut().suspended = suspended;
     }
 
-    /// Put the packets waiting in a host's card onto its link.
+    /// Send the packets that are batched in a host's network card.
     fn hand_out(&mut self, at: usize) {
         let now = self.now;
         for _ in 0..self.hosts_mut().slots[at].host.hand_over(now, Direction::Out).0 {
@@ -324,7 +324,7 @@ impl World {
         }
     }
 
-    /// Put a packet into the queue of a host's own device.
+    /// Queue a packet at a host's own device.
     fn hand_down(&mut self, index: usize, at: usize, packet: Packet, due: Time) {
         let now = self.now;
         let end = self.ends[index].as_mut().expect("invariant: it sends");
@@ -339,11 +339,11 @@ impl World {
         self.arm_device(at);
     }
 
-    /// A host's own device has work to do.
+    /// Process an event of a host's own device.
     fn device_event(&mut self, at: usize) {
         let now = self.now;
         if !self.device(at).begin(now) {
-            return; // superseded
+            return; // replaced by another event
         }
         while let Some((start, key, packet)) = self.device(at).take_sent(now) {
             if let Some(captured) = &mut self.captured {
@@ -354,7 +354,7 @@ impl World {
         while let Some(gone) = self.device(at).take_gone() {
             let index = 2 * (gone.conn & SLOT_MASK) as usize + !gone.forward as usize;
             let end = self.ends[index].as_mut().filter(|end| end.conn == gone.conn);
-            let Some(end) = end else { continue }; // closed while it waited
+            let Some(end) = end else { continue }; // the connection was closed in the meantime
             if end.transport.left_queue(gone.payload) {
                 self.wake_process(index);
             }
@@ -373,7 +373,7 @@ impl World {
         self.hosts_mut().slots[at].host.device.as_mut().expect("invariant: asked for hosts with one only")
     }
 
-    /// A process got a core: it continues at this nanosecond.
+    /// Resume a process that was given a core, at the current time.
     fn kick(&mut self, process: Option<u32>) {
         let Some(index) = process else { return };
         let now = self.now;

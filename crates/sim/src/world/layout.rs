@@ -1,18 +1,18 @@
-//! The network of a run as it is laid: links by number, and over which of them the packets of each flow go.
+//! Layout of a run's network: numbered links, and the path of each flow over them.
 
 use ackclock_net::link::LinkConfig;
 
 use crate::world::names::Names;
 
-/// The network of a run: links, and for each flow its way forward and back.
+/// Layout of a run's network: links, and the forward and return path of each flow.
 #[derive(Default)]
 pub struct Layout {
-    /// Configurations of links, without their names: most of many links are equal.
+    /// Distinct configurations of links, without names. In large networks, most links have equal configurations.
     kinds: Vec<LinkConfig>,
-    /// Kinds of the links, in order of their numbers.
+    /// Index in `kinds` for each link, in order of link numbers.
     links: Vec<u32>,
     names: Names,
-    /// Link numbers of each flow, forward and back.
+    /// Link numbers of each flow's forward and return path.
     pub routes: Vec<[Vec<u32>; 2]>,
 }
 
@@ -29,7 +29,7 @@ impl Layout {
         self.links.len() as u32 - 1
     }
 
-    /// Links, in order of their numbers.
+    /// Configurations of all links, with names, in order of link numbers.
     pub fn links(&self) -> impl ExactSizeIterator<Item = LinkConfig> + '_ {
         (0..self.links.len() as u32)
             .map(|link| LinkConfig { name: self.name(link), ..self.kind(link).clone() })
@@ -40,26 +40,26 @@ impl Layout {
         &self.kinds[self.links[link as usize] as usize]
     }
 
-    /// Number in [`Layout::kinds`] of the configuration of each link, in order of the links.
+    /// Index of each link's configuration in [`Layout::kinds`], in order of link numbers.
     pub fn numbers_of_kinds(&self) -> impl Iterator<Item = u32> + '_ {
         self.links.iter().copied()
     }
 
-    /// Configurations of links, each at least once, without names.
+    /// The distinct configurations, without names. Equal ones may occur more than once.
     pub fn kinds(&self) -> impl Iterator<Item = &LinkConfig> {
         self.kinds.iter()
     }
 
-    /// The name of a link.
+    /// Name of a link.
     pub fn name(&self, link: u32) -> String {
         self.names.of(link as usize)
     }
 
-    /// Names of all links, which are not needed here any more.
+    /// Take the names of all links out of the layout.
     pub(crate) fn take_names(&mut self) -> Names {
         std::mem::take(&mut self.names)
     }
 }
 
-/// Number of the newest kinds that are searched for an equal one: a flow has four links of its own, or six.
+/// Number of recent configurations that are compared with a new one. A flow has four or six links of its own.
 const RECENT: usize = 8;

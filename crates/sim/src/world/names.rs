@@ -1,13 +1,13 @@
-//! Names of links. If each flow has its own links, their names differ only in a number. The text around the number is stored once, as
-//! long as it is among the last few patterns; and of flows whose links have the same patterns in the same order, with numbers that
-//! count, only the first one's names are.
+//! Names of links. If each flow has its own links, their names differ only in a number. The text around the number is
+//! stored once if it matches one of the last few patterns. If consecutive flows repeat the same patterns with numbers
+//! that increase by one, only the names of the first flow are stored.
 
 use std::fmt::Write as _;
 
-/// Names, by number of the link.
+/// Names of links, by link number.
 #[derive(Clone, Default)]
 pub struct Names {
-    /// Text before the number and behind it.
+    /// Text before and after the number.
     patterns: Vec<[Box<str>; 2]>,
     names: Vec<Name>,
     runs: Vec<Run>,
@@ -17,22 +17,23 @@ pub struct Names {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Name {
     pattern: u32,
-    /// [`NO_NUMBER`]: the pattern is all of it.
+    /// [`NO_NUMBER`] if the pattern is the whole name.
     number: u32,
 }
 
-/// Names from a link on.
+/// Run of consecutive links whose names are either all stored or repeat with a period.
 #[derive(Clone)]
 struct Run {
     link: u32,
-    /// Position of the first of them.
+    /// Index of the run's first name in `Names::names`.
     at: u32,
-    /// Number of stored names before they repeat, with the next number each time; 0: all are stored.
+    /// Number of stored names after which the names repeat with the number increased by one; 0 if all names are
+    /// stored.
     period: u32,
 }
 
 impl Run {
-    /// Name of the `k`-th link, while it is stored.
+    /// Name of the run's `k`-th link; `None` if it is not stored.
     fn of(&self, names: &[Name], k: u32) -> Option<Name> {
         match self.period {
             0 => names.get((self.at + k) as usize).copied(),
@@ -46,12 +47,11 @@ impl Run {
 
 const NO_NUMBER: u32 = u32::MAX;
 
-/// Number of the newest patterns that are searched for a fitting one: a flow has four links of its own, or
-/// six.
+/// Number of recent patterns that are compared with a new name. A flow has four or six links of its own.
 const RECENT: usize = 8;
 
 impl Names {
-    /// The name of the next link.
+    /// Add the name of the next link.
     pub fn add(&mut self, name: &str) {
         let (before, number, after) = split(name);
         let known = self.patterns.iter().rev().take(RECENT).position(|p| *p[0] == *before && *p[1] == *after);
@@ -92,7 +92,7 @@ impl Names {
         self.names.push(name);
     }
 
-    /// The name of a link.
+    /// Name of a link.
     pub fn of(&self, link: usize) -> String {
         let run = &self.runs[self.runs.partition_point(|run| run.link as usize <= link) - 1];
         let Name { pattern, number } =
@@ -101,7 +101,7 @@ impl Names {
         match number {
             NO_NUMBER => before.to_string(),
             _ => {
-                // allocated exactly: a crowd has many links
+                // exact allocation: there may be very many links
                 let digits = 1 + number.checked_ilog10().unwrap_or(0) as usize;
                 let mut name = String::with_capacity(before.len() + digits + after.len());
                 write!(name, "{before}{number}{after}").expect("invariant: writing to a string never fails");
@@ -111,7 +111,8 @@ impl Names {
     }
 }
 
-/// The first number in a name, if it is written in the usual form, and the text around it.
+/// Split a name at its first number. The whole name is returned with `NO_NUMBER` if there is none, or if it has
+/// leading zeros or is too large.
 fn split(name: &str) -> (&str, u32, &str) {
     let start = name.find(|c: char| c.is_ascii_digit()).unwrap_or(name.len());
     let end = name[start..].find(|c: char| !c.is_ascii_digit()).map_or(name.len(), |length| start + length);
@@ -146,7 +147,7 @@ mod tests {
     }
 
     proptest! {
-        /// Links of flows, some of them left out.
+        /// Names of the links of many flows, with some links missing.
         #[test]
         fn names_that_count_come_back_as_they_were(
             parts in prop::collection::vec((0u32..3, 1usize..5, 0usize..12, any::<bool>()), 0..6),

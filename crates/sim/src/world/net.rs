@@ -1,10 +1,11 @@
-//! Everything between the hosts: links, where packets go behind each, and what they refuse.
+//! Everything between the hosts: links, the next hop behind each link, and dropped packets.
 //!
-//! A packet whose time of leaving a link is known is passed on to the next link at once, without an event, where that
-//! link has no other source and looks at no clock ([`Link::takes_ahead`]): it gets its packets in order, only sooner.
-//! A link never runs ahead of the horizon, the next time at which link counters are read, so that the counters are right at that
-//! time. A queue that holds its packets may also lag behind: it learns which packets left when the next one comes, or before its
-//! state can be seen. So may a link at which ways meet: see `junction`.
+//! If the departure time of a packet from its link is known, the packet is passed on to the next link at once,
+//! without an event. This requires that the next link has no other source and reads no clock ([`Link::takes_ahead`]):
+//! it then gets its packets in order, only earlier. A link never runs beyond the horizon, the next time at which link
+//! counters are read, so the counters are right at that time. A queue that holds its packets may also lag behind: it
+//! computes past departures when the next packet arrives, or before its state can be observed. A link at which paths
+//! merge may lag behind as well: see `junction`.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -32,21 +33,22 @@ use crate::world::shortcuts::Shortcuts;
 use junction::Junction;
 use next::{Hop, Next, Tables};
 
-/// A packet that a link refused.
+/// Record of a dropped packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Dropped {
-    /// Time.
+    /// Time of the drop.
     pub t: Time,
-    /// Place.
+    /// Number of the link.
     pub link: u32,
-    /// Packet.
+    /// The dropped packet.
     pub packet: Packet,
-    /// Why.
+    /// Reason for the drop.
     pub reason: Refused,
 }
 
 impl World {
-    /// Lay the path of the next flow (they count from 0): links forward and back, neither empty, none twice.
+    /// Add the paths of the next flow (flows are numbered from 0): links forward and back, none of them empty, no
+    /// link twice.
     pub(super) fn add_route(&mut self, forward: &[u32], backward: &[u32]) {
         let flow = self.net.origins.len();
         let line = self.net.links[forward[0] as usize].link.rate();
@@ -60,13 +62,13 @@ impl World {
         (self.net.knows_sources, self.net.horizon) = (false, Time::ZERO);
     }
 
-    /// Give links that are shared by hosts the flows' hosts: by flow, numbers of the sending and the
-    /// receiving host.
+    /// Pass the hosts of the flows to the links, whose queues may share the rate between hosts: for each flow, the
+    /// numbers of the sending and the receiving host.
     pub fn tell_hosts(&mut self, hosts: &Rc<[[u32; 2]]>) {
         self.net.links.iter_mut().for_each(|slot| slot.link.learn_hosts(hosts));
     }
 
-    /// Link counters are not read before `at`: the network may run ahead up to that time.
+    /// Declare that link counters are not read before `at`, so the network may run ahead up to that time.
     pub fn look_at_links_next(&mut self, at: Time) {
         self.next_look = at;
         self.set_horizon();
@@ -79,12 +81,12 @@ impl World {
         };
     }
 
-    /// Whether a machine may stop its links.
+    /// Whether a host may freeze the links.
     pub(super) fn links_may_stand(&self) -> bool {
         self.hosts.as_ref().is_some_and(|hosts| hosts.links_may_stand())
     }
 
-    /// Restart the loss models on the way of `flow`, as the `k`-th of their sequences.
+    /// Restart the loss models on both paths of `flow` with the `k`-th seed.
     pub fn restart_losses(&mut self, flow: FlowId, k: u32) {
         let seed = Stream::new(self.seed, &format!("fetch.{k}")).next_u64();
         for direction in [0, 1] {
@@ -102,23 +104,23 @@ impl World {
 #[derive(Clone)]
 pub(super) struct Net {
     pub(super) links: Vec<LinkSlot>,
-    /// Shared by copies.
+    /// Names of the links, shared by copies of the network.
     pub(super) names: Rc<Names>,
     tables: Tables,
-    /// The packets on them.
+    /// Packets in the network.
     pub(super) pool: Pool,
-    /// End of the time that may be computed ahead.
+    /// Time up to which links may run ahead.
     pub(super) horizon: Time,
-    /// [`Net::look_for_sources`] was called since the last way was laid.
+    /// Whether [`Net::look_for_sources`] has run since the last path was added.
     knows_sources: bool,
     pub(super) agenda: Agenda,
     junctions: Vec<Junction>,
-    /// Number of each link's junction, up to the last link that is one.
+    /// Index of each link's junction; ends with the last link that has one.
     junction_of: Vec<u32>,
-    /// Data by flow.
+    /// First links and departures of each flow.
     pub(super) origins: Vec<Origin>,
     pub(super) framing_bytes: u32,
-    /// No trains where packets are captured.
+    /// Shortcuts in use; trains are off if packets are captured.
     pub(super) shortcuts: Shortcuts,
     pub(super) drops: Option<Vec<Dropped>>,
     pub(super) gauges: Option<Box<Gauges>>,
@@ -128,22 +130,23 @@ pub(super) struct Net {
 /// Source of a flow's packets.
 #[derive(Clone)]
 pub(super) struct Origin {
-    /// The first link of its return path and of its forward path.
+    /// First links of the return path and of the forward path.
     pub(super) first: [u32; 2],
     pub(super) departures: Departures,
 }
 
-/// Properties that all packets of a train share on their way.
+/// Properties that all packets of a train share on their path.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Journey {
-    /// First link of the way.
+    /// First link of the path.
     pub(super) first: u32,
     /// See [`way`].
     pub(super) way: usize,
     pub(super) load: Load,
 }
 
-/// A train of this many packets leaves its host; `common` is their shared part.
+/// Record that a train of `length` packets leaves its host, where `packet` is their shared part. Return the
+/// properties of the train.
 #[inline(always)]
 pub(super) fn set_out(origins: &mut [Origin], now: Time, packet: &Packet, length: u32) -> Journey {
     let origin = &mut origins[packet.flow as usize];
@@ -154,7 +157,7 @@ pub(super) fn set_out(origins: &mut [Origin], now: Time, packet: &Packet, length
 }
 
 impl Net {
-    /// Links of this network, on no path yet.
+    /// Create the links of this network, without any paths.
     pub(super) fn new(
         layout: &mut Layout,
         framing_bytes: u32,
@@ -185,12 +188,12 @@ impl Net {
         }
     }
 
-    /// Packets whose departure from their link is known: time, number of the link, and packet.
+    /// Packets whose departure from a link is known: departure time, link number, and packet.
     pub(super) fn packets(&self) -> impl Iterator<Item = (Time, u32, PacketId)> + '_ {
         self.agenda.packets().chain(self.junctions.iter().flat_map(Junction::packets))
     }
 
-    /// Packets of each link whose departure is known and still ahead.
+    /// Per link, the packets in transit whose departure is known.
     fn underway(&self) -> Vec<Underway> {
         let mut underway = vec![Underway::default(); self.links.len()];
         for (_, link, id) in self.packets() {
@@ -201,14 +204,15 @@ impl Net {
         underway
     }
 
-    /// A packet leaves its host.
+    /// Send a packet from its host.
     pub(super) fn send(&mut self, now: Time, packet: &Packet) {
         *self.pool.vacant() = *packet;
         let Journey { first, way, load } = set_out(&mut self.origins, now, packet, 1);
         self.depart(now, first, way, load);
     }
 
-    /// Send a train of packets from one host. `common` is their shared part, `next` turns a copy of it into the next packet.
+    /// Send a train of packets from one host. `common` is their shared part, and `next` turns a copy of it into the
+    /// next packet.
     #[inline(never)]
     pub(super) fn send_train(
         &mut self,
@@ -225,7 +229,7 @@ impl Net {
         }
     }
 
-    /// The packet in the pool's vacant place leaves its host.
+    /// Send the packet in the pool's vacant slot from its host.
     #[inline(never)]
     pub(super) fn depart(&mut self, now: Time, first: u32, way: usize, load: Load) {
         let id = self.pool.take_in();
@@ -240,14 +244,15 @@ impl Net {
         self.offer(now, journey.first, id, journey.way, journey.load);
     }
 
-    /// [`Net::offer`], from one link to the next.
+    /// Offer a packet to the next link; see [`Net::offer`].
     #[inline(never)]
     fn pass_on(&mut self, now: Time, link: u32, id: PacketId) {
         let packet = &self.pool[id];
         self.offer(now, link, id, way(packet), packet.load());
     }
 
-    /// Move a packet that reaches a link at `at`, and those behind it, as far as is known.
+    /// Offer a packet to a link that it reaches at `at`, and pass it on from link to link as far as departure times
+    /// are known.
     #[inline(always)]
     fn offer(&mut self, mut at: Time, mut link: u32, id: PacketId, way: usize, load: Load) {
         let (links, horizon) = (&mut self.links[..], self.horizon);
@@ -267,12 +272,12 @@ impl Net {
                 let since = at.max(std::mem::replace(&mut slot.last, delivery));
                 return self.travel(since, delivery, link, next, (id, way, load));
             }
-            slot.link.put(&mut self.pool, at, id, delivery); // the packet waits for an event
+            slot.link.put(&mut self.pool, at, id, delivery); // the packet waits for the link's event
             return slot.arm(at, link, &mut self.agenda);
         }
     }
 
-    /// A packet is on its way from `link` to `next`, which it reaches at `at`; its event is in the place that it would get if it were
+    /// Put a packet in transit from `link` to `next`, which it reaches at `at`. Its event is ordered as if it were
     /// added at `since`.
     #[inline(always)]
     fn travel(&mut self, since: Time, at: Time, link: u32, next: Hop, packet: (PacketId, usize, Load)) {
@@ -295,7 +300,7 @@ impl Net {
         self.offer(now, self.pool.goes_to(id), id, way(packet), packet.load());
     }
 
-    /// A link holds a packet that reached it at `at`.
+    /// Update the events of a link that has queued a packet at `at`.
     #[inline(never)]
     fn is_held(&mut self, at: Time, link: u32) {
         self.run_ahead(link);
@@ -309,7 +314,7 @@ impl Net {
         if self.drops.is_some() || self.gauges.is_some() || self.freight.held() > 0 {
             self.tell_of_refused(t, link, id, reason);
         }
-        self.pool.release(id); // usually unread, and perhaps no longer in the cache
+        self.pool.release(id); // the packet is usually not read here, and may no longer be in the cache
         self.run_ahead(link);
         let slot = &mut self.links[link as usize];
         slot.arm_at(slot.due(self.horizon), t, link, &mut self.agenda);
@@ -328,7 +333,7 @@ impl Net {
         }
     }
 
-    /// A link has something to do at `now`: the packet that reaches its host, if one does.
+    /// Process a link's event at `now`. Return the packet if it reaches its host.
     #[inline]
     pub(super) fn link_event(&mut self, now: Time, link: u32) -> Option<PacketId> {
         let slot = &mut self.links[link as usize];
@@ -347,7 +352,7 @@ impl Net {
         None
     }
 
-    /// No packet left a link that has work to do: a transmission began, or the entry came too early.
+    /// Process a link's event at which no packet left: a transmission began, or the event fired too early.
     #[inline(never)]
     fn queue_moves_on(&mut self, now: Time, link: u32) {
         self.run_ahead(link);
@@ -355,7 +360,7 @@ impl Net {
         self.tell_head_drops(link);
     }
 
-    /// Pass on the packets on a link's wire, as far as is known.
+    /// Pass on the packets on a link's wire whose departure times are known.
     #[inline]
     fn run_ahead(&mut self, link: u32) {
         let slot = &self.links[link as usize];
@@ -385,7 +390,7 @@ impl Net {
         }
     }
 
-    /// Pass on the copies of packets that a link duplicates.
+    /// Pass on the copies of packets that a link has duplicated.
     fn pass_copies(&mut self, link: u32) {
         while let Some((at, mut copy)) = self.links[link as usize].link.take_copy() {
             self.freight.copy(&mut copy);
@@ -397,7 +402,7 @@ impl Net {
         }
     }
 
-    /// Record the packets that an AQM dropped from the head of its queue.
+    /// Record the packets that an AQM has dropped from the head of its queue, and pass on duplicates.
     #[inline(never)]
     fn write_down_head_drops(&mut self, link: u32) {
         self.pass_copies(link);
@@ -414,12 +419,12 @@ impl Net {
 }
 
 #[derive(Clone)]
-#[repr(C, align(64))] // in two cache lines, with the fields that every packet touches in the first
+#[repr(C, align(64))] // two cache lines; the first has the fields that every packet uses
 pub(super) struct LinkSlot {
     next: Next,
-    /// Departure of the last packet with an event of its own.
+    /// Departure time of the last packet with its own event.
     last: Time,
-    /// The link; it also stores the time of its pending event (`armed`).
+    /// The link, which also stores the time of its pending event (`armed`).
     pub(super) link: Link,
 }
 
@@ -439,13 +444,13 @@ impl LinkSlot {
         LinkSlot { last: Time::ZERO, next, link }
     }
 
-    /// Ensure that the queue has an entry at or before the link's next action.
+    /// Ensure that an event is pending at or before the link's next action.
     #[inline]
     fn arm(&mut self, now: Time, link: u32, agenda: &mut Agenda) {
         self.arm_at(self.link.next_event(), now, link, agenda);
     }
 
-    /// See that an entry at `due` or ahead of it is in the queue.
+    /// Ensure that an event is pending at or before `due`.
     #[inline]
     fn arm_at(&mut self, due: Time, now: Time, link: u32, agenda: &mut Agenda) {
         let due = due.max(now);
@@ -455,8 +460,9 @@ impl LinkSlot {
         }
     }
 
-    /// Time of the link's next event. A packet that left a holding queue is seen only after it has crossed the link, and the next
-    /// arrival can compute the earlier departures: the event may wait until then, unless counters are read sooner.
+    /// Time of the link's next event. A packet that has left a holding queue can be observed only after it has
+    /// crossed the link, and earlier departures can be computed at the next arrival. The event may therefore be later
+    /// than the departure, unless counters are read in between.
     #[inline]
     fn due(&self, horizon: Time) -> Time {
         let next = self.link.next_event();
@@ -469,10 +475,10 @@ impl LinkSlot {
         next
     }
 
-    /// The entry is used up: make the next one.
+    /// Schedule the next event of a link whose event has fired.
     #[inline]
     fn rearm(&mut self, now: Time, link: u32, horizon: Time, pool: &Pool, agenda: &mut Agenda) {
-        let armed = self.due(horizon).max(now); // after a pause of links, packets are overdue
+        let armed = self.due(horizon).max(now); // packets may be overdue after the links were frozen
         self.link.set_armed(armed);
         if armed != Time::NEVER {
             let since = self.link.next_offered(pool).max(now);
@@ -481,11 +487,11 @@ impl LinkSlot {
     }
 }
 
-/// The way that a packet takes.
+/// Index of a packet's path: twice the flow, plus one in the forward direction.
 #[inline]
 fn way(packet: &Packet) -> usize {
     2 * packet.flow as usize + packet.forward as usize
 }
 
-/// Maximum number of links: their number must fit an event id.
+/// Maximum number of links: a link number must fit into an event id.
 pub const MAX_LINKS: usize = 1 << 22;

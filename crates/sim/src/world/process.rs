@@ -1,41 +1,41 @@
-//! An end as a process of its host: its work, and the events for which it waits.
+//! An end as a process of its host: its work, and the events that it waits for.
 
 use std::collections::VecDeque;
 
 use ackclock_core::{Packet, Time};
 
-/// An end on its host.
+/// Process of an end on its host.
 #[derive(Clone)]
 pub(super) struct Process {
     pub host: u32,
-    /// Packets that arrived and have not been processed.
+    /// Packets that have arrived and are not processed yet.
     pub inbox: VecDeque<Packet>,
-    /// End of its present work.
+    /// Time at which the current work ends.
     pub free_at: Time,
     pub state: Blocked,
-    /// Whether there may be something to send.
+    /// Whether there may be packets to send.
     pub sends: bool,
-    /// Whether its last work was to send a packet, which took time.
+    /// Whether the last step sent a packet at a cost in time.
     pub sent: bool,
-    /// Whether the application has to be notified when everything is sent.
+    /// Whether the application must be notified once everything is sent.
     pub tell: bool,
-    /// Whether it waits busily.
+    /// Whether the process busy-waits.
     pub busy: bool,
 }
 
-/// Reason why a process with work waits.
+/// Reason why a process is blocked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Blocked {
-    /// Nothing.
+    /// Not blocked.
     No,
-    /// A time.
+    /// Blocked until this time.
     Until(Time),
-    /// Waits for its turn.
+    /// Blocked until the host gives it a core.
     InTurn,
 }
 
 impl Process {
-    /// Return a process without work.
+    /// Return a process without pending work.
     pub fn new(host: u32, busy: bool) -> Process {
         Process {
             host,
@@ -49,7 +49,7 @@ impl Process {
         }
     }
 
-    /// Time of its next check, if its transport has this deadline.
+    /// Time of the next check, given the deadline of the transport.
     #[inline]
     pub fn deadline(&self, transport: Time) -> Time {
         match self.state {

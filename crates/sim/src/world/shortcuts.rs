@@ -1,45 +1,44 @@
-//! Switches of code that exists for speed alone. Each shortcut has a general form, with which a run is the same: digest, tables and
-//! captures. A test leaves them out, all together and each alone.
+//! Switches for code paths that exist only for speed. Each shortcut has a general form that gives the same run:
+//! digest, tables and captures. A test disables all of them together and each one alone.
 
 use std::rc::Rc;
 
 use crate::error::Error;
 use crate::transport::TransportConfig;
 
-/// The shortcuts that a run takes.
+/// Shortcuts that a run uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shortcuts {
-    /// A packet on a wire has its own event. Otherwise its link has one, for the packet that leaves it next.
+    /// Each packet on a wire has its own event. Otherwise a link has one event, for the packet that leaves it next.
     pub events: bool,
-    /// A packet is passed on to the next link as soon as its arrival there is known.
+    /// A packet is passed to the next link as soon as its arrival time there is known.
     pub ahead: bool,
-    /// A queue that holds its packets learns late which of them left; only if packets are passed on `ahead`.
+    /// A queue that holds its packets computes their departures late. Requires `ahead`.
     pub told_late: bool,
-    /// Packets that several links bring to one are gathered there; only without `events`.
+    /// A link fed by several links gathers their packets. Requires `events`.
     pub junctions: bool,
-    /// A link with only a drop-tail queue, a rate and a delay checks nothing else.
+    /// A link with only a drop-tail queue, a rate and a delay skips the checks for everything else.
     pub links: bool,
-    /// Packets that wait for a link at equal intervals are stored as a run.
+    /// Packets queued at equal intervals are stored as a run.
     pub runs: bool,
-    /// Segments that need no check in between leave as a train.
+    /// Segments that need no checks in between are sent as a train.
     pub trains: bool,
-    /// Full segments that leave one by one as they are written are written at once.
+    /// Full segments that would be sent one by one as they are written are written at once.
     pub fills: bool,
-    /// A receiver processes the next segment in order on a fast path (header prediction).
+    /// A receiver processes the next in-order segment on a fast path (header prediction).
     pub predicts: bool,
-    /// A reader has its turn without an event, where nothing else happens in that nanosecond.
+    /// An application reads without an event if nothing else happens in that nanosecond.
     pub turns: bool,
-    /// An application is notified of an end only from a given number of bytes on, if it sets one, and when
-    /// the peer closes.
+    /// An application is notified only once a number of bytes that it may set has arrived, or the peer has closed.
     pub tells: bool,
-    /// The idle half of a connection takes little memory, and is rebuilt when it is needed.
+    /// The idle half of a connection is stored compactly, and rebuilt when it is needed.
     pub rests: bool,
-    /// In a crowd, data for the next events is prefetched, and junctions take their arrivals more often.
+    /// In runs with many flows, data for upcoming events is prefetched, and junctions take their arrivals more often.
     pub foresees: bool,
 }
 
 impl Shortcuts {
-    /// Every one.
+    /// All shortcuts.
     pub const ALL: Shortcuts = Shortcuts {
         events: true,
         ahead: true,
@@ -56,7 +55,7 @@ impl Shortcuts {
         foresees: true,
     };
 
-    /// The general form of everything.
+    /// No shortcuts: the general form of everything.
     pub const NONE: Shortcuts = Shortcuts {
         events: false,
         ahead: false,
@@ -78,7 +77,7 @@ impl Shortcuts {
         PLACES.iter().map(|(name, _)| *name)
     }
 
-    /// Shortcuts that the text names, separated by commas; or `all`, or `none`. A shortcut that needs another one brings it along.
+    /// Parse shortcuts separated by commas, `all`, or `none`. A shortcut that requires another one enables it.
     pub fn parse(text: &str) -> Result<Shortcuts, Error> {
         let mut shortcuts = Shortcuts::NONE;
         for word in text.split(',').map(str::trim) {
@@ -98,7 +97,7 @@ impl Shortcuts {
         Ok(shortcuts)
     }
 
-    /// Turn off all shortcuts of a flow that are not among these.
+    /// Turn off the shortcuts of a flow that are not set here.
     pub fn apply(self, config: &mut TransportConfig) {
         if let (TransportConfig::Tcp(config), false) = (config, self.predicts && self.rests && self.fills) {
             let config = Rc::make_mut(config);

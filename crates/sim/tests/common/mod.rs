@@ -2,7 +2,7 @@
 
 use ackclock_sim::{parse, Scenario, Table};
 
-/// `flows` bulk flows over a dumbbell of `mbps` and 40 ms, with a queue of one BDP.
+/// A dumbbell with `flows` bulk flows, `mbps` and 40 ms, and a queue of one BDP.
 pub fn dumbbell(mbps: u64, flows: u64, seconds: u64, loss: f64, record: &str) -> Scenario {
     let rate = mbps * 1_000_000;
     let bdp = rate * 40 / 1000 / (8 * 1500);
@@ -20,7 +20,8 @@ pub fn dumbbell(mbps: u64, flows: u64, seconds: u64, loss: f64, record: &str) ->
     parse(&json).expect("a valid scenario")
 }
 
-/// The network of the kernel reference's fetches: 1.2 Mbit/s forward, no rate back, 100 ms, 14 bytes of framing.
+/// Network of the fetches in the kernel reference: 1.2 Mbit/s forward, infinite rate back, 100 ms, 14 bytes of
+/// framing.
 pub fn fetches(workload: &str, seconds: u64, loss: f64, record: &str) -> Scenario {
     let loss = format!(r#""loss": {{"kind": "bernoulli", "p": {loss}}}"#);
     let json = format!(
@@ -35,7 +36,7 @@ pub fn fetches(workload: &str, seconds: u64, loss: f64, record: &str) -> Scenari
     parse(&json).expect("a valid scenario")
 }
 
-/// Every packet that a link accepted is delivered, dropped or still there.
+/// Check that every packet accepted by a link was delivered, was dropped or is still there.
 pub fn assert_conservation(links: &Table) {
     let [arrivals, loss, queue, delivered, held] =
         ["arrivals", "dropped_loss", "dropped_queue", "delivered", "held"].map(|name| links.integers(name));

@@ -1,5 +1,5 @@
-//! Host profiles: named sets of constants. Each value names its source. `profiles.txt` holds the whole configuration of each, and a test
-//! compares the two: a change of one profile shows what it changes in all of them.
+//! Host profiles: named sets of constants. Each value cites its source. `profiles.txt` contains the whole configuration
+//! of each profile, and a test compares the two, so a change of one profile shows its effect in all of them.
 
 use ackclock_cc::controller::Recipe;
 use ackclock_cc::{Rule, SlowStartConfig};
@@ -9,8 +9,8 @@ use super::{
     AccEcnRules, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, Pacing, RtoStyle, Switches, Wheel,
 };
 
-/// Overhead of a packet without offload up to Linux 3.1: `struct sk_buff` (240 bytes; memory), and headers up
-/// to the cache line in which 1448 bytes of payload end. The payload followed them.
+/// Overhead of a packet without offload up to Linux 3.1: `struct sk_buff` (240 bytes; memory), and the
+/// headers up to the cache line in which 1448 bytes of payload end. The payload followed the headers.
 const HEAD_UP_TO_3_1: u32 = 456;
 
 /// Name and one line for each profile.
@@ -33,7 +33,7 @@ pub const PROFILES: &[(&str, &str)] = &[
     ("rfc", "the RFCs: 5681, 6298, 6675, 6928, RFC 9937 for recovery"),
 ];
 
-/// Whether this is the profile of the present kernel, by either of its names.
+/// Whether this is the profile of the current kernel, by either of its names.
 pub fn is_linux_today(profile: &str) -> bool {
     matches!(profile, "linux-6" | "linux-7.3")
 }
@@ -52,8 +52,8 @@ impl Config {
         })
     }
 
-    /// Common start of all profiles, in which features that some profile lacks are off. Values common to
-    /// every TCP come from the RFCs; each family of profiles sets its own.
+    /// Common base of all profiles, with all optional features off. Values common to every TCP come from the
+    /// RFCs; each family of profiles sets its own.
     fn plain() -> Config {
         Config {
             smss: 0,
@@ -67,7 +67,7 @@ impl Config {
             rto_style: RtoStyle::Rfc6298,
             initial_rto: Span::from_secs(1),  // RFC 6298 §2.1
             min_rto: Span::from_secs(1),      // RFC 6298 §2.4
-            max_rto: Span::from_secs(60),     // RFC 6298 §2.5: at least
+            max_rto: Span::from_secs(60),     // RFC 6298 §2.5: a minimum
             fallback_rto: Span::from_secs(3), // RFC 6298 §5.7
             syn_linear_timeouts: 0,
             syn_retries: 6,
@@ -88,7 +88,7 @@ impl Config {
             idle_restart: true, // RFC 5681 §4.1
             cwnd_validation: false,
             initiator_rwnd: 0,
-            initial_rwnd: 65_535, // the maximum of a header without scaling
+            initial_rwnd: 65_535, // maximum of a header without scaling
             first_buffer: 0,
             receive_buffer: 64 << 20,
             receive_memory: 0,
@@ -123,7 +123,7 @@ impl Config {
         }
     }
 
-    /// Settings of every Linux from 2.6 to 7. Settings of one version are in its own recipe, so that no
+    /// Settings of every Linux from 2.6 to 7. Settings of a single version are in its own recipe, so that no
     /// version depends on another.
     fn linux() -> Config {
         Config {
@@ -143,7 +143,7 @@ impl Config {
             idle_restart: true, // tcp_slow_start_after_idle
             cwnd_validation: true,
             receive_buffer: 64 << 20,
-            receive_memory: 64 << 20, // tcp_rmem's greatest, as the kernel was measured with
+            receive_memory: 64 << 20, // maximum of tcp_rmem on the kernel that was measured
             dsack: true,
             hz: 1000,
             controller: built_in("cubic"),
@@ -202,7 +202,7 @@ impl Config {
         }
     }
 
-    /// The senders of the study on large pipes (2004). "Memory" marks what no source at hand confirms.
+    /// Senders of the study on large pipes (2004). "Memory" marks values that no available source confirms.
     fn linux_2_6() -> Config {
         Config {
             iw: 2, // study sheet, ambiguity A12 (memory); RFC 3390 would allow 3
@@ -215,40 +215,40 @@ impl Config {
             initial_rwnd: 5_840,  // four segments of 1460 (memory)
             first_buffer: 65_535, // three quarters of tcp_rmem of 87380 (memory)
             buffer_overhead: HEAD_UP_TO_3_1,
-            wheel: Wheel::Exact,        // timers have slack since 2.6.36 (memory)
+            wheel: Wheel::Exact,        // timers got slack in 2.6.36 (memory)
             rule: rule("rate-halving"), // before 3.2
-            slow_start: Some(SlowStartConfig::CLASSIC), // HyStart came in 2.6.29
+            slow_start: Some(SlowStartConfig::CLASSIC), // HyStart was added in 2.6.29
             ..Config::linux()
         }
     }
 
-    /// The hosts of TCP Westwood in the same study. "Memory" marks what no source at hand confirms.
+    /// Hosts of TCP Westwood in the same study. "Memory" marks values that no available source confirms.
     fn freebsd_4() -> Config {
         Config {
             iw: 2,                            // study sheet, ambiguity A12 (memory)
-            sack: false,                      // study sheet, ambiguity A7 (memory); came with 5.3
+            sack: false,                      // study sheet, ambiguity A7 (memory); added in 5.3
             timestamps: true,                 // net.inet.tcp.rfc1323 = 1 (memory)
             detection: Detection::Dupthresh,  // three duplicate ACKs: tcprexmtthresh (memory)
-            rto_style: RtoStyle::Rfc6298,     // Jacobson's estimator as well
+            rto_style: RtoStyle::Rfc6298,     // Jacobson's estimator is the same
             initial_rto: Span::from_secs(3),  // TCPTV_RTOBASE (memory); RFC 2988
             min_rto: Span::from_secs(1),      // TCPTV_MIN (memory); RFC 2988
             max_rto: Span::from_secs(64),     // TCPTV_REXMTMAX (memory)
-            fallback_rto: Span::from_secs(3), // as for the initial window
+            fallback_rto: Span::from_secs(3), // as for initial_rto
             syn_retries: 12,                  // TCP_MAXRXTSHIFT (memory)
-            data_retries: 12,                 // as above
+            data_retries: 12,                 // TCP_MAXRXTSHIFT (memory)
             delayed_ack: DelayedAck::Rfc,
             delack_timeout: Span::from_ms(100), // net.inet.tcp.delacktime (memory)
             limited_transmit: false,            // net.inet.tcp.rfc3042 = 0 (memory)
-            undo: false,                        // the "bad retransmit" recovery of one RTO is left out
-            count_acks: true,                   // RFC 2581: a segment for each ACK
+            undo: false,                        // the "bad retransmit" recovery of one RTO is not modelled
+            count_acks: true,                   // RFC 2581: one segment per ACK
             idle_restart: true,
             cwnd_validation: false, // memory
             full_ack_ends: true,
-            initial_rwnd: 65_535, // net.inet.tcp.recvspace (memory); with a larger buffer all of it, at once
+            initial_rwnd: 65_535, // net.inet.tcp.recvspace (memory); with a larger buffer all of it at once
             first_buffer: 65_536,
-            whole_window: true,      // study sheet 6.2: 2 MiB stay 2 MiB
+            whole_window: true,      // study sheet 6.2: the whole 2 MiB are offered
             hz: 100,                 // HZ of the i386 kernels (memory)
-            rule: rule("freebsd-4"), // tcp_newreno_partial_ack and the full ACK of tcp_input
+            rule: rule("freebsd-4"), // tcp_newreno_partial_ack, and the full ACK in tcp_input
             controller: built_in("reno"),
             slow_start: Some(SlowStartConfig::CLASSIC),
             ..Config::plain()
@@ -284,12 +284,12 @@ impl Config {
     }
 }
 
-/// The recovery rule of a profile.
+/// Return the recovery rule of this name.
 fn rule(name: &str) -> Rule {
     Rule::by_name(name).expect("invariant: a rule of the registry")
 }
 
-/// The controller of a profile.
+/// Return the controller of this name.
 fn built_in(name: &str) -> Recipe {
     Recipe::by_name(name).expect("invariant: a controller of the registry")
 }
@@ -301,7 +301,7 @@ mod tests {
 
     use super::*;
 
-    /// Return each field and its value, by its path.
+    /// Return the value of each field, keyed by its path.
     fn flat(of: &impl Debug) -> BTreeMap<String, String> {
         let (mut path, mut found) = (Vec::new(), BTreeMap::new());
         for line in format!("{of:#?}").lines().map(str::trim) {
@@ -329,7 +329,7 @@ mod tests {
         found
     }
 
-    /// Return a line for each field: its value in all profiles, or in each profile that differs.
+    /// List the fields with their common value, or with the value in each profile, and compare with `profiles.txt`.
     #[test]
     fn each_profile_is_the_one_that_was_frozen() {
         let names: Vec<&str> = PROFILES.iter().map(|(name, _)| *name).collect();

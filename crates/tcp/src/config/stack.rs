@@ -1,5 +1,5 @@
-//! Switches of a TCP stack: the settings of a host's profile that a scenario may change, one entry each, in
-//! the order in which they are applied.
+//! Settings of a TCP stack that a scenario may change, one entry each, in the order in which they are applied
+//! to the host's profile.
 
 use ackclock_cc::{SlowStartConfig, Window};
 use ackclock_core::schema::{Rules, Takes, DURATION, FLAG, RATE, SIZE};
@@ -10,9 +10,9 @@ use super::{
 };
 use crate::memory::PacketMemory;
 
-/// `/// About. key: type = takes, default;` A mechanism reads the key as a field of [`Switches`], with this default in every profile.
-/// `/// About. key: type = takes => change;` The key changes a part of [`Config`] that profiles set; keys without such a part are
-/// requested by name.
+/// Form of an entry. `/// About. key: type = takes, default;`: a mechanism reads the key as a field of
+/// [`Switches`], whose default is the same in every profile. `/// About. key: type = takes => change;`: the
+/// key changes a field of [`Config`] that profiles set. Keys with neither are requested by name.
 macro_rules! stack {
     ($($(#[doc = $about:literal])+ $key:ident: $type:ty = $takes:expr $(, $default:expr)? $(=> $apply:expr)?;)*) => {
         /// Settings that are equal in every profile unless a scenario changes them.
@@ -22,7 +22,7 @@ macro_rules! stack {
         }
 
         impl Switches {
-            /// Values of a scenario without settings of its own.
+            /// Values for a scenario that sets no key.
             pub(crate) const USUAL: Switches = Switches { $($($key: $default,)?)* };
         }
 
@@ -35,7 +35,7 @@ macro_rules! stack {
         }
 
         impl Stack {
-            /// Make the changes that are given.
+            /// Apply the keys that are set to `config`.
             pub fn apply(&self, config: &mut Config) {
                 $($(if let Some(value) = self.$key.clone() {
                     let apply: fn(&mut Config, $type) = $apply;
@@ -205,7 +205,7 @@ stack! {
 }
 
 impl Stack {
-    /// One receive buffer; FACK and RACK need SACK.
+    /// Check the combination of keys: at most one receive buffer, and SACK with FACK and RACK.
     fn judge_keys(&self, rules: &mut Rules) {
         if self.socket_buffer.is_some() && self.receive_buffer.is_some() {
             let found = format!("{} beside receive_buffer", rules.shown("socket_buffer"));

@@ -1,17 +1,17 @@
-//! Which ECN both ends agree on: none, that of RFC 3168, or accurate ECN (RFC 9768 §3.1; Linux `tcp_ecn.h`), with every way
-//! down from one to the other.
+//! Negotiation of ECN: none, that of RFC 3168, or accurate ECN (RFC 9768 §3.1; Linux `tcp_ecn.h`), including
+//! all fallbacks.
 //!
-//! | end | sees | then |
+//! | end | event | effect |
 //! |---|---|---|
-//! | client | its SYN is lost once | it asks again; from the second loss on with no flag at all, and the first SYN-ACK decides |
-//! | client | SYN-ACK 001; 000 or 111; another | RFC 3168, or none if the controller needs accurate ECN; none; accurate |
-//! | server | SYN 000; 011; another | none; RFC 3168; accurate |
-//! | server | its SYN-ACK is lost once | the option is left out; from the second loss on every flag is |
-//! | server | a SYN without flags again | its packets carry no ECT, its ACKs still count |
-//! | either | its SYN or SYN-ACK arrived with a mark that it cannot have got on the way | no ECT |
-//! | server | the handshake's last ACK has ACE 000 | no ECT, no trust in the option |
+//! | client | its SYN is lost once | it requests accurate ECN again; from the second loss on it sends no ECN flags, and the first SYN-ACK decides |
+//! | client | SYN-ACK with ACE 001; 000 or 111; another value | RFC 3168, or none if the controller needs accurate ECN; none; accurate |
+//! | server | SYN with ACE 000; 011; another value | none; RFC 3168; accurate |
+//! | server | its SYN-ACK is lost once | it omits the option; from the second loss on it sends no ECN flags |
+//! | server | another SYN, without ECN flags | its packets carry no ECT; its ACKs still report marks |
+//! | either | its SYN or SYN-ACK arrived with a mark that no path causes | its packets carry no ECT |
+//! | server | the last ACK of the handshake has ACE 000 | its packets carry no ECT; it ignores the option |
 //!
-//! Differs: SYNs that cross are not modelled.
+//! Differs: simultaneous SYNs are not modelled.
 
 use ackclock_core::accecn::{handshake_code, handshake_mark};
 use ackclock_core::packet::Ecn;
@@ -22,33 +22,33 @@ use crate::config::DelayedAck;
 use crate::receiver::{first_option, Receiver};
 use crate::sender::Sender;
 
-/// Kind of ECN, asked for or agreed on.
+/// Kind of ECN, requested or agreed on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mode {
     Off,
-    /// RFC 3168.
+    /// ECN of RFC 3168.
     Classic,
-    /// Accurate ECN was asked for.
+    /// Accurate ECN was requested.
     Pending,
-    /// RFC 9768.
+    /// Accurate ECN (RFC 9768).
     Accurate,
 }
 
-/// Findings of the handshake of accurate ECN.
+/// Results of the accurate ECN handshake.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Marks {
-    /// Mark with which our SYN or SYN-ACK left, and the peer's arrived.
+    /// Marks with which our SYN or SYN-ACK was sent, and with which the peer's arrived.
     sent: Ecn,
     heard: Ecn,
-    /// The path changes marks or flags: packets carry no ECT. Linux's TCP_ACCECN_ACE_FAIL_SEND and _RECV.
+    /// The path changes marks or flags, so packets carry no ECT. Linux's TCP_ACCECN_ACE_FAIL_SEND and _RECV.
     pub(super) fails_out: bool,
     pub(super) fails_in: bool,
 }
 
 impl Connection {
-    /// ECN field of the IP packet that carries this segment. RFC 3168 §6.1: new data only. A controller that needs exact marks
-    /// sends all data and SYNs as capable (RFC 8257 §3.5), in Linux every packet (TCP_CONG_NEEDS_ECN). RFC 9768: every
-    /// packet; SYNs only of such a controller, as in Linux.
+    /// ECN field of the IP packet that carries this segment. RFC 3168 §6.1: ECT on new data only. With a
+    /// controller that needs exact marks: ECT on all data and on SYNs (RFC 8257 §3.5), in Linux on every packet
+    /// (TCP_CONG_NEEDS_ECN). RFC 9768: ECT on every packet, but on SYNs only with such a controller, as in Linux.
     #[inline]
     pub fn mark_of(&self, seg: &Segment) -> Ecn {
         match self.ecn {
@@ -90,7 +90,7 @@ impl Connection {
         }
     }
 
-    /// Process a SYN: return what the answer agrees on.
+    /// Process a SYN: choose the kind of ECN that the SYN-ACK agrees to.
     pub(super) fn on_syn_marks(&mut self, seg: &Segment, ecn: Ecn) {
         let use_of = self.config.ecn;
         self.marks.heard = ecn;
@@ -104,7 +104,7 @@ impl Connection {
         };
     }
 
-    /// Process a repeated SYN: the answer reports the latest mark.
+    /// Process a repeated SYN. The SYN-ACK reports the latest mark.
     pub(super) fn on_syn_marks_again(&mut self, seg: &Segment, ecn: Ecn) {
         if self.ecn == Mode::Accurate {
             self.marks.heard = ecn;
@@ -113,7 +113,7 @@ impl Connection {
         }
     }
 
-    /// Flags of our own SYN or SYN-ACK.
+    /// Set the ECN flags of our own SYN or SYN-ACK.
     pub(super) fn mark_syn(&mut self, responds: bool, seg: &mut Segment) {
         let retransmitted = self.syn_tries > 1;
         match (self.ecn, responds) {
@@ -135,7 +135,7 @@ impl Connection {
         }
     }
 
-    /// Let the SYN-ACK decide the client's behaviour (Linux `tcp_ecn_rcv_synack`).
+    /// Process a SYN-ACK, which determines the client's kind of ECN (Linux `tcp_ecn_rcv_synack`).
     pub(super) fn on_synack_marks(&mut self, seg: &Segment, ecn: Ecn) {
         let ace = seg.flags.ace();
         self.ecn = match (self.ecn, ace) {
@@ -153,14 +153,14 @@ impl Connection {
         self.receiver.awake().count_marks(&self.config, Ecn::NotEct, 0);
         self.sender.awake().hear_accurately(&seg.accecn);
         self.receiver.awake().reflect(ecn, if seg.accecn.is_some() { 2 } else { 0 });
-        // Linux examines our SYN's mark only if the SYN-ACK arrived CE
+        // Linux checks the reported mark of our SYN only if the SYN-ACK arrived CE-marked.
         let looks = ecn == Ecn::Ce || self.config.delayed_ack != DelayedAck::Linux;
         if looks && (ace == 0b101 || self.is_plausible(ace)) && ecn == Ecn::Ce {
             self.receiver.awake().count_marked_synack();
         }
     }
 
-    /// The handshake's last ACK, or the first packet after one that was lost (Linux `tcp_accecn_third_ack`).
+    /// Process the last ACK of the handshake, or the first packet after it if it was lost (Linux `tcp_accecn_third_ack`).
     pub(super) fn on_third_ack_marks(&mut self, seg: &Segment, ecn: Ecn) {
         if self.ecn != Mode::Accurate {
             return;
@@ -183,7 +183,7 @@ impl Connection {
         self.receiver.awake().on_accurate_marks(ecn, seg);
     }
 
-    /// Process a SYN on an established connection: the challenge ACK reports its mark.
+    /// Process a SYN on an established connection. The challenge ACK reports its mark.
     pub(super) fn on_late_syn_marks(&mut self, seg: &Segment, ecn: Ecn) {
         if self.ecn == Mode::Accurate {
             self.marks.heard = ecn;
@@ -192,12 +192,12 @@ impl Connection {
         }
     }
 
-    /// Use this rule for the option of accurate ECN from now on ([`crate::AccEcnRules::option`]).
+    /// Set the rule for sending the AccECN option ([`crate::AccEcnRules::option`]).
     pub fn set_accecn_option(&mut self, rule: u8) {
         self.receiver.awake().set_option_rule(rule);
     }
 
-    /// A segment on a connection that uses ECN.
+    /// Process the marks of a segment on a connection that uses ECN.
     #[cold]
     pub(super) fn on_marks(&mut self, seg: &Segment, ecn: Ecn) {
         if self.ecn == Mode::Accurate {
@@ -211,15 +211,14 @@ impl Connection {
         self.receiver.awake().on_marks(seg, ecn);
     }
 
-    /// Return the room for data, which the option of accurate ECN and SACK blocks reduce (Linux
-    /// `tcp_current_mss`).
+    /// Adapt the payload of data segments to the AccECN option and the SACK blocks (Linux `tcp_current_mss`).
     pub(super) fn fit_payload(&mut self, now: Time) {
         let sends = self.sender.now().is_some_and(Sender::may_send_new);
         let accurate = self.hears_accurately();
         if !sends && !accurate {
             return;
         }
-        let blocks = self.receiver.now().map_or(0, Receiver::room_of_blocks); // a resting receiver has none
+        let blocks = self.receiver.now().map_or(0, Receiver::room_of_blocks); // a resting receiver has no blocks
         self.cramped = blocks > 0;
         let mut room = blocks;
         if accurate {
@@ -229,12 +228,12 @@ impl Connection {
         self.sender.awake().make_option_room(room);
     }
 
-    /// The header of a segment with ACE and option.
+    /// Write the header of a segment with ACE field and AccECN option.
     #[cold]
     pub(super) fn stamp_accurately(&mut self, now: Time, seg: &mut Segment) {
         let reports = self.receiver.awake().reported_duplicate();
         self.receiver.stamp(seg);
-        // The last ACK of a closed connection comes from Linux's TIME-WAIT state, which does not know ACE.
+        // The last ACK of a closed connection comes from Linux's TIME-WAIT state, which does not support ACE.
         let over = seg.seq_len() == 0 && self.sender.fin_acked() && self.receiver.fin_received();
         if over && self.config.delayed_ack == DelayedAck::Linux {
             return;
@@ -243,8 +242,8 @@ impl Connection {
         self.receiver.awake().stamp_marks(now, self.sender.rtt().0, agreed, reports, seg);
     }
 
-    /// Whether the peer's report of our SYN's mark is possible on a path: a mark does not appear out of
-    /// nothing, nor vanish, and CE stays (§3.2.2.3).
+    /// Whether the mark of our SYN or SYN-ACK as reported by the peer is possible: a path neither adds nor
+    /// removes ECT, and never changes CE (§3.2.2.3).
     fn is_plausible(&mut self, code: u8) -> bool {
         let (sent, arrived) = (self.marks.sent, handshake_mark(code));
         let valid = sent == arrived

@@ -1,4 +1,4 @@
-//! Start and abort of a connection: SYN, SYN-ACK, the options that both ends agree on; RST.
+//! Start and abort of a connection: SYN, SYN-ACK, the options that both ends agree on, and RST.
 
 use ackclock_core::packet::{Ecn, SynOptions};
 use ackclock_core::{Flags, Segment, Span, Time};
@@ -40,7 +40,7 @@ impl Connection {
                 self.arm_syn(now);
             }
             State::SynReceived if syn => {
-                // The SYN-ACK was lost: answer again (Linux `tcp_check_req`).
+                // The SYN-ACK was lost: send it again (Linux `tcp_check_req`).
                 self.on_syn_marks_again(seg, ecn);
                 self.syn_due = true;
                 self.syn_again = true;
@@ -72,8 +72,8 @@ impl Connection {
         }
     }
 
-    /// RFC 9293 §3.10.7.4, RFC 5961 §3.2: only the exact next number resets; any other number in the window
-    /// is challenged.
+    /// Process an RST (RFC 9293 §3.10.7.4, RFC 5961 §3.2). Only the exact next sequence number resets the
+    /// connection; any other one in the window triggers a challenge ACK.
     fn on_reset(&mut self, now: Time, seg: &Segment) {
         let state = self.state;
         match state {
@@ -112,8 +112,8 @@ impl Connection {
             let ms = self.config.timestamp(now).saturating_sub(seg.ts_ecr) as u64;
             rtt = Some(Span::from_ms(ms.max(1)));
         }
-        // Linux `tcp_init_transfer`: more than one retransmission, one of them by the timer, unless the
-        // echoed timestamp shows that the first SYN or SYN-ACK had arrived (`tcp_try_undo_spurious_syn`).
+        // Linux `tcp_init_transfer`: start from one segment after more than one retransmission, at least one of them by the
+        // timer, unless the echoed timestamp shows that the first SYN or SYN-ACK had arrived (`tcp_try_undo_spurious_syn`).
         let spurious = self.has_ts && seg.ts_ecr == self.config.timestamp(self.syn_sent_at);
         let from_one = self.syn_tries > 2 && self.syn_timeouts > 0 && !spurious;
         let sender = self.sender.awake();
@@ -121,7 +121,7 @@ impl Connection {
             sender.start_from_one();
         }
         sender.agree_on_ecn(self.ecn != Mode::Off);
-        // Options that were not agreed on leave their room to the payload.
+        // Bytes of options that were not agreed on are available to the payload.
         let own = self.config.payload() + 12 * (self.config.timestamps && !self.has_ts) as u32;
         let options = 12 * self.has_ts as u32;
         let own = own.min(self.config.path_mss.saturating_sub(options));
@@ -132,7 +132,7 @@ impl Connection {
     }
 
     pub(super) fn arm_syn(&mut self, now: Time) {
-        // Only the SYN keeps its pace; the SYN-ACK backs off from the start.
+        // Only the SYN has timeouts at a constant interval; the SYN-ACK backs off from the start.
         let linear = if self.state == State::SynSent { self.config.syn_linear_timeouts as u16 } else { 0 };
         let doublings = self.syn_timeouts.saturating_sub(linear).min(16);
         let rto = (self.config.initial_rto * (1 << doublings)).min(self.config.max_rto);
@@ -147,7 +147,7 @@ impl Connection {
         }
         if self.state == State::Done && self.receiver.ack_due() {
             let ack = self.pure_ack(now);
-            self.write_header(now, ack, seg); // the peer repeats its FIN: our last ACK was lost
+            self.write_header(now, ack, seg); // the peer repeated its FIN, so our last ACK was lost
             return true;
         }
         if !self.syn_due {
@@ -162,7 +162,7 @@ impl Connection {
         let again = std::mem::take(&mut self.syn_again);
         if again {
             self.syn_retransmissions = self.syn_retransmissions.saturating_add(1);
-            // A path that drops ECN setup packets passes this one (Linux `tcp_ecn_fallback`).
+            // A path that drops SYNs with ECN flags lets this one pass (Linux `tcp_ecn_fallback`).
             if self.ecn == Mode::Classic && self.state == State::SynSent {
                 self.ecn = Mode::Off;
             }

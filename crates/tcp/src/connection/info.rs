@@ -1,4 +1,4 @@
-//! Report of an endpoint on itself: a snapshot in the spirit of TCP_INFO.
+//! Snapshot of an endpoint, modelled on TCP_INFO.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
@@ -9,7 +9,7 @@ use crate::receiver::Receiver;
 use crate::sender::Sender;
 use crate::stats::Times;
 
-/// A snapshot in the spirit of TCP_INFO; windows in segments.
+/// Snapshot modelled on TCP_INFO. Windows are in segments.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "the fields of Linux's `struct tcp_info`, by name")]
 pub struct Info {
@@ -24,7 +24,7 @@ pub struct Info {
     pub rto: Span,
     pub min_rtt: Span,
     pub in_flight: u32,
-    /// packets_out.
+    /// Outstanding segments (packets_out).
     pub unacked: u32,
     pub sacked: u32,
     pub lost: u32,
@@ -36,27 +36,27 @@ pub struct Info {
     pub snd_wnd: u32,
     pub smss: u32,
     pub backoff: u8,
-    /// Timeouts in a row.
+    /// Consecutive retransmission timeouts.
     pub retransmits: u32,
-    /// Window probes in a row.
+    /// Consecutive window probes.
     pub probes: u8,
-    /// Segments.
+    /// Segments delivered.
     pub delivered: u64,
     /// Bytes written and not yet sent.
     pub unsent: u64,
-    /// Pacing rate and its bound, bytes/s; `u64::MAX` = unlimited.
+    /// Pacing rate and its upper bound, bytes/s; `u64::MAX`: unlimited.
     pub pacing_rate: u64,
     pub max_pacing_rate: u64,
-    /// Delay of ACKs.
+    /// Timeout of delayed ACKs (ATO).
     pub ato: Span,
-    /// The receiver's own RTT estimate, and the bytes that the application drained in one RTT.
+    /// The receiver's own RTT estimate, and the bytes that the application read in one RTT.
     pub rcv_rtt: Span,
     pub rcv_space: u64,
-    /// Number of the kernel's state (`tcpi_state`).
+    /// Number of the state in the kernel (`tcpi_state`).
     pub tcp_state: u8,
 }
 
-/// Numbers of the kernel's states (Linux `tcp_states.h`).
+/// Numbers of the states in the kernel (Linux `tcp_states.h`).
 mod tcp_state {
     pub const ESTABLISHED: u8 = 1;
     pub const SYN_SENT: u8 = 2;
@@ -72,7 +72,7 @@ mod tcp_state {
 }
 
 impl Connection {
-    /// Snapshot.
+    /// Return a snapshot of the connection.
     pub fn info(&self) -> Info {
         self.sender.ask(|sender| self.info_of(sender))
     }
@@ -114,13 +114,13 @@ impl Connection {
         }
     }
 
-    /// Time by cause that limited the sender so far, if it sends from buffers; zero otherwise.
+    /// Time spent so far by cause that limits the sender, if it sends from buffers; zero otherwise.
     pub fn times(&self, now: Time) -> Times {
         let (busy, rwnd_limited, sndbuf_limited) = self.sender.ask(|sender| sender.limits(now));
         Times { busy, rwnd_limited, sndbuf_limited }
     }
 
-    /// The books, if they are kept.
+    /// Ledger of the connection; `None` if it is not kept.
     pub fn ledger(&self) -> Option<&Ledger> {
         self.ledger.as_deref()
     }

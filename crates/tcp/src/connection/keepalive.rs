@@ -1,5 +1,5 @@
-//! Probes of a peer that has been silent for long (RFC 9293 §3.8.4; Linux `tcp_keepalive_timer`):
-//! SO_KEEPALIVE, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT. Off unless the application enables them.
+//! Probes of a silent peer (RFC 9293 §3.8.4; Linux `tcp_keepalive_timer`): SO_KEEPALIVE, TCP_KEEPIDLE,
+//! TCP_KEEPINTVL, TCP_KEEPCNT. Off unless the application enables them.
 
 use ackclock_core::{Span, Time};
 
@@ -7,18 +7,18 @@ use super::{Connection, State};
 use crate::sender::{Leaving, Sender};
 use crate::ticks::Ticks;
 
-/// Settings of one connection.
+/// Keep-alive settings of one connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeepAlive {
-    /// Silence before the first probe (TCP_KEEPIDLE).
+    /// Time without any segment from the peer before the first probe (TCP_KEEPIDLE).
     pub idle: Span,
-    /// Interval of probes (TCP_KEEPINTVL).
+    /// Interval between probes (TCP_KEEPINTVL).
     pub interval: Span,
-    /// Probes without an answer (TCP_KEEPCNT).
+    /// Number of unanswered probes after which the connection is reset (TCP_KEEPCNT).
     pub probes: u8,
 }
 
-/// State of keep-alive.
+/// Keep-alive state of one connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Keeper {
     settings: KeepAlive,
@@ -29,7 +29,7 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// A segment of the peer arrived.
+    /// Record that a segment of the peer arrived.
     pub(crate) fn heard(&mut self, now: Time) {
         self.last_heard = now;
         self.unanswered = 0;
@@ -37,7 +37,7 @@ impl Keeper {
 }
 
 impl Connection {
-    /// SO_KEEPALIVE and its settings; none: off.
+    /// Set SO_KEEPALIVE and its settings; `None`: off.
     pub fn set_keepalive(&mut self, now: Time, settings: Option<KeepAlive>) {
         let (last_heard, unanswered) =
             self.keeper.as_ref().map_or((now, 0), |k| (k.last_heard, k.unanswered));
@@ -49,12 +49,12 @@ impl Connection {
         });
     }
 
-    /// Probes in a row that the peer did not answer.
+    /// Number of consecutive probes without an answer.
     pub fn keepalive_probes(&self) -> u8 {
         self.keeper.as_ref().map_or(0, |k| k.unanswered)
     }
 
-    /// Check the timer: probe, wait on, or give up with an RST.
+    /// Process an expired timer: send a probe, keep waiting, or give up with an RST.
     pub(crate) fn on_keepalive_timer(&mut self, now: Time) {
         let busy = !self.sender.ask(Sender::is_idle);
         let Some(k) = &mut self.keeper else { return };
@@ -77,7 +77,7 @@ impl Connection {
         }
     }
 
-    /// A probe that is due: a number the peer has acknowledged, so that it answers.
+    /// Return the probe that is to be sent, if any. Its sequence number is already acknowledged, which makes the peer reply.
     #[inline]
     pub(crate) fn keepalive_probe(&mut self, now: Time) -> Option<Leaving> {
         let k = self.keeper.as_mut()?;

@@ -6,13 +6,13 @@ use super::Connection;
 use crate::sender::Sender;
 
 impl Connection {
-    /// Packets of several segments leave as segments: the card cuts them up.
+    /// Let the NIC split packets, so that segments are sent one by one.
     pub fn cut_packets(&mut self) {
         self.cuts = true;
     }
 
-    /// With TSO several segments leave as one packet: add to `packet`, the last one polled, the segments that
-    /// belong to it. Returns their number.
+    /// Append to `packet`, the last segment polled, the segments sent in the same packet (TSO). Returns the
+    /// number of appended segments.
     #[inline]
     pub fn complete_packet(&mut self, now: Time, packet: &mut Segment) -> u16 {
         match self.continues() {
@@ -39,8 +39,8 @@ impl Connection {
         more
     }
 
-    /// Whether the last polled segment and the next one belong to one packet for the device (TSO); only known
-    /// for data sent from buffers.
+    /// Whether the last polled segment and the next one belong to one packet for the device (TSO). Only for
+    /// data sent from buffers.
     pub fn continues(&self) -> bool {
         self.sender.now().is_some_and(Sender::continues)
     }

@@ -1,4 +1,4 @@
-//! Questions to a connection; the snapshot in the spirit of TCP_INFO is in `info.rs`.
+//! Queries of a connection; the snapshot modelled on TCP_INFO is in `info.rs`.
 
 use ackclock_core::prefetch::prefetch_all;
 use ackclock_core::trace::RecoverySummary;
@@ -8,22 +8,38 @@ use super::{Connection, State};
 use crate::receiver::Receiver;
 use crate::sender::{Held, Record, Sender, VarsTrace};
 use crate::stats::{Stats, Times};
+use crate::ticks::{Armed, Ticks};
 
-/// Packets and payload bytes with marks as in TCP_INFO, if accurate ECN was agreed on.
+/// Packet and byte counters of accurate ECN, as in TCP_INFO.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AccurateMarks {
-    /// Packets of ours that arrived CE, as the peer reports.
+    /// Packets sent that arrived CE-marked, as reported by the peer.
     pub delivered_ce: u32,
-    /// Packets that arrived here CE.
+    /// Packets received with a CE mark.
     pub received_ce: u32,
-    /// Payload bytes of ours that arrived ECT(1), ECT(0), CE, as the peer reports.
+    /// Payload bytes sent that arrived as ECT(1), ECT(0) and CE, as reported by the peer.
     pub delivered_bytes: [u32; 3],
-    /// Payload bytes that arrived here ECT(1), ECT(0), CE.
+    /// Payload bytes received as ECT(1), ECT(0) and CE.
     pub received_bytes: [u32; 3],
 }
 
 impl Connection {
-    /// A segment will arrive that concerns the sending half most, or the receiving one.
+    /// How the timer that expires at `deadline` is armed; `None` if it is not on the timer wheel: the clocks of pacing and
+    /// of compressed ACKs are not.
+    pub fn on_wheel(&self, now: Time, deadline: Time) -> Option<Armed> {
+        let fresh = |level| Armed { level, since: now };
+        if matches!(self.state, State::SynSent | State::SynReceived) {
+            return Ticks::of(&self.config).level(deadline - now).map(fresh);
+        }
+        let sender = self.sender.now();
+        let of_data = sender.and_then(|sender| sender.on_wheel(deadline));
+        of_data.or_else(|| {
+            let delays = self.receiver.now()?.delays_until(deadline);
+            Ticks::of(&self.config).level(deadline - now).filter(|_| delays).map(fresh)
+        })
+    }
+
+    /// Prefetch the half that an expected segment needs most: the sending one if `sends`.
     #[inline]
     pub fn prefetch(&self, sends: bool) {
         match sends {
@@ -35,7 +51,7 @@ impl Connection {
         }
     }
 
-    /// Prefetch the lists of that half into the cache, because they are elsewhere in memory.
+    /// Prefetch the lists of one half (the sending one if `sends`), which are stored elsewhere in memory.
     #[inline]
     pub fn prefetch_lists(&self, sends: bool) {
         match sends {
@@ -49,7 +65,7 @@ impl Connection {
         self.sender.ask(|sender| sender.smss)
     }
 
-    /// Counts of accurate ECN, if it was agreed on.
+    /// Counters of accurate ECN; `None` unless it was agreed on.
     pub fn accurate_marks(&self) -> Option<AccurateMarks> {
         let (out, back) =
             (self.sender.now()?.feedback.as_ref()?, self.receiver.now()?.marks.accurate.as_ref()?);
@@ -74,21 +90,21 @@ impl Connection {
     pub fn received(&self) -> u64 {
         self.receiver.received()
     }
-    /// Received payload bytes, including those behind a gap.
+    /// Payload bytes received, including out-of-order data.
     pub fn arrived(&self) -> u64 {
         let behind = self.receiver.now().map_or(0, Receiver::behind_gaps);
         self.received() - self.concealed() + behind
     }
-    /// Acknowledged bytes that a cheating receiver never had.
+    /// Acknowledged bytes that a cheating receiver never received.
     pub fn concealed(&self) -> u64 {
         self.receiver.now().map_or(0, Receiver::concealed)
     }
-    /// Whether the peer's data arrived in order up to `offset`, or its FIN did, or the connection is closed.
+    /// Whether the peer's data arrived in order up to `offset`, or its FIN arrived, or the connection is closed.
     #[inline(always)]
     pub fn has_come_to(&self, offset: u64) -> bool {
         self.receiver.next() >= offset || self.is_done() || self.peer_closed()
     }
-    /// The peer's FIN arrived in order.
+    /// Whether the peer's FIN arrived in order.
     pub fn peer_closed(&self) -> bool {
         self.receiver.fin_received()
     }
@@ -106,40 +122,40 @@ impl Connection {
     pub fn written(&self) -> u64 {
         self.sender.written()
     }
-    /// Payload bytes of ours cumulatively acknowledged.
+    /// Payload bytes sent and cumulatively acknowledged.
     #[inline]
     pub fn acked(&self) -> u64 {
         self.sender.now().map_or(0, Sender::acked)
     }
-    /// Whether it may be dropped: closed on both sides, or failed.
+    /// Whether the connection can be dropped: closed on both sides, or failed.
     pub fn is_done(&self) -> bool {
         matches!(self.state, State::Done | State::Failed)
     }
-    /// Gave up, or was reset.
+    /// Whether the connection was given up or reset.
     pub fn has_failed(&self) -> bool {
         self.state == State::Failed
     }
 
-    /// Running sums.
+    /// Counters of the sending half.
     pub fn stats(&self) -> &Stats {
         self.sender.stats()
     }
-    /// Minimum RTT that this end sampled, or the maximum span.
+    /// Minimum RTT sample of this end; [`Span::MAX`] if there is none.
     pub fn min_rtt(&self) -> Span {
         self.sender.now().map_or(Span::MAX, |sender| sender.rtt.min_rtt())
     }
-    /// SYNs or SYN-ACKs that this end retransmitted.
+    /// Number of SYNs or SYN-ACKs that this end retransmitted.
     pub fn syn_retransmissions(&self) -> u64 {
         self.syn_retransmissions as u64
     }
 
-    /// Position of the receiving half: next offset expected, bound of the offered window, size of the peer's
-    /// segments.
+    /// State of the receiving half: next offset expected, current limit of the offered window, and the peer's
+    /// segment size.
     pub fn receiving(&self) -> (u64, u64, u32) {
         self.receiver.ask(|receiver| (receiver.rcv_nxt, receiver.offered(), receiver.rcv_mss()))
     }
 
-    /// Position of the sending half: first unacknowledged offset, next offset to send.
+    /// State of the sending half: first unacknowledged offset, and next offset to send.
     pub fn sending(&self) -> (u64, u64) {
         self.sender.standing()
     }
@@ -150,21 +166,21 @@ impl Connection {
             self.sender.awake().set_trace(on);
         }
     }
-    /// Write the controller's variables down, at most one row in `interval`.
+    /// Record the controller's variables, at most one row per `interval`.
     pub fn trace_controller(&mut self, interval: Span) {
         self.sender.awake().trace_vars(interval);
     }
-    /// Record the causes that limit the sender; called at the start of the connection.
+    /// Record the causes that limit the sender. Called at the start of the connection.
     pub fn keep_limits(&mut self, now: Time) {
         self.sender.awake().keep_limits(now);
     }
-    /// The clock stops: later time does not count.
+    /// Stop recording the causes that limit the sender.
     pub fn end_limits(&mut self, now: Time) {
         if let Some(sender) = self.sender.now_mut() {
             sender.end_limits(now);
         }
     }
-    /// Times by cause of waiting, and the kernel's stop watches.
+    /// Time by cause that limits the sender, and the kernel's stopwatches; `None` if not recorded.
     pub fn held(&self, now: Time) -> Option<(Held, Times)> {
         self.sender.now().and_then(|sender| sender.held(now))
     }
@@ -172,23 +188,23 @@ impl Connection {
     pub fn take_controller_trace(&mut self) -> Option<Box<VarsTrace>> {
         self.sender.now_mut()?.trace.vars.take()
     }
-    /// Reason why there is no copy of the controller, if there is none.
+    /// Reason why the controller cannot be copied; `None` if it can.
     pub fn cannot_copy(&self) -> Option<String> {
         self.sender.now().and_then(Sender::cannot_copy)
     }
-    /// The seed of the controller's random numbers.
+    /// Seed the controller's random numbers.
     pub fn seed_controller(&mut self, seed: u64) {
         self.sender.awake().seed(seed);
     }
-    /// Drain the trace.
+    /// Take the records of the trace.
     pub fn take_records(&mut self) -> Vec<Record> {
         self.sender.now_mut().map(|sender| sender.trace.take_records()).unwrap_or_default()
     }
-    /// Drain the finished episodes of recovery.
+    /// Take the finished episodes of recovery.
     pub fn take_recoveries(&mut self) -> Vec<RecoverySummary> {
         self.sender.now_mut().map(|sender| sender.trace.take_recoveries()).unwrap_or_default()
     }
-    /// End the run: an ongoing recovery episode gets its line, too.
+    /// Close a current recovery episode at the end of the run.
     pub fn finish(&mut self, now: Time) {
         if let Some(sender) = self.sender.now_mut() {
             sender.finish(now);

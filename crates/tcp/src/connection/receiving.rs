@@ -1,5 +1,5 @@
-//! The receiving half of a connection, or its ingredients before anything has arrived: of many bulk flows every second end
-//! never receives anything.
+//! The receiving half of a connection, in compact form until data arrives. In a scenario with many bulk
+//! flows, half of all ends never receive data.
 
 use std::rc::Rc;
 
@@ -8,17 +8,17 @@ use ackclock_core::{Segment, Span, Time};
 use crate::config::Config;
 use crate::receiver::{Receiver, Resting};
 
-/// The receiving half.
+/// Receiving half, full or compact.
 #[derive(Clone)]
 pub(crate) enum Receiving {
     /// Full receiver.
     Awake(Box<Receiver>),
-    /// Nothing has arrived except the handshake and ACKs.
+    /// Compact form: nothing has arrived except the handshake and ACKs.
     Resting(Resting),
 }
 
 impl Receiving {
-    /// Let the receiver rest, unless a setting or data keeps it awake.
+    /// Replace the receiver by its compact form, unless a setting or data prevents it.
     pub fn rest(&mut self, config: &Rc<Config>, responder: bool) {
         if let Receiving::Awake(receiver) = self {
             if let Some(resting) = receiver.rest(config, responder) {
@@ -27,7 +27,7 @@ impl Receiving {
         }
     }
 
-    /// The receiver itself, woken if need be.
+    /// Return the receiver, after waking it if necessary.
     #[inline]
     pub fn awake(&mut self) -> &mut Receiver {
         match self {
@@ -48,7 +48,7 @@ impl Receiving {
         }
     }
 
-    /// The receiver, if it is awake: a resting one has received nothing and has no timer.
+    /// Return the receiver if it is awake. A resting one has received no data and has no timer.
     #[inline]
     pub fn now(&self) -> Option<&Receiver> {
         match self {
@@ -57,7 +57,7 @@ impl Receiving {
         }
     }
 
-    /// Answer of the receiver to a rare question.
+    /// Answer a rare query, from a woken copy if the receiver rests.
     pub fn ask<T>(&self, question: impl FnOnce(&Receiver) -> T) -> T {
         match self {
             Receiving::Awake(receiver) => question(receiver),
@@ -65,7 +65,7 @@ impl Receiving {
         }
     }
 
-    /// The peer's SYN.
+    /// Process the peer's SYN.
     pub fn on_syn(&mut self, seg: &Segment) {
         match self {
             Receiving::Awake(receiver) => {
@@ -77,7 +77,7 @@ impl Receiving {
         }
     }
 
-    /// The handshake is complete.
+    /// Start at the end of the handshake.
     pub fn begin(&mut self, now: Time) {
         match self {
             Receiving::Awake(receiver) => receiver.begin(now),
@@ -94,7 +94,7 @@ impl Receiving {
         }
     }
 
-    /// Content of a segment without data.
+    /// Process a segment without data.
     #[inline(always)]
     pub fn on_pure_ack(&mut self, seg: &Segment) {
         match self {
@@ -119,12 +119,12 @@ impl Receiving {
         }
     }
 
-    /// An ACK that acknowledges nothing new.
+    /// Request an ACK that acknowledges nothing new.
     pub fn answer(&mut self) {
         self.awake().answer();
     }
 
-    /// The latest timestamp, which ACKs echo.
+    /// Latest timestamp of the peer, which ACKs echo.
     #[inline(always)]
     pub fn latest_stamp(&self) -> u32 {
         match self {
@@ -133,7 +133,7 @@ impl Receiving {
         }
     }
 
-    /// Whether the latest timestamp is newer than that of a segment, by more than `window`, or its first byte
+    /// Whether the segment's timestamp is older than the latest one by more than `window`, or its first byte
     /// was already received.
     #[inline(always)]
     pub fn has_passed(&self, seg: &Segment, window: i32) -> bool {
@@ -165,7 +165,7 @@ impl Receiving {
         }
     }
 
-    /// The application sent data.
+    /// Record that the application sent data.
     #[inline(always)]
     pub fn on_data_sent(&mut self, now: Time) {
         if let Receiving::Awake(receiver) = self {
@@ -187,11 +187,6 @@ impl Receiving {
     #[inline]
     pub fn deadline(&self) -> Time {
         self.now().map_or(Time::NEVER, Receiver::deadline)
-    }
-
-    #[inline]
-    pub fn releases(&self, now: Time) -> bool {
-        self.now().is_some_and(|receiver| receiver.releases(now))
     }
 
     #[inline]
@@ -219,7 +214,7 @@ impl Receiving {
         self.now().map_or(0, Receiver::received)
     }
 
-    /// The application closed.
+    /// Record that the application has closed.
     pub fn close(&mut self) {
         match self {
             Receiving::Awake(receiver) => receiver.acks.closing = true,

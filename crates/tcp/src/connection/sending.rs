@@ -1,5 +1,5 @@
-//! The sending half of a connection, or a compact form of it before the handshake and at an end that only
-//! receives, which takes few bytes. With many bulk flows every second end is of this kind.
+//! The sending half of a connection, in compact form before the handshake and at an end that only receives.
+//! In a scenario with many bulk flows, half of all ends only receive.
 
 use std::rc::Rc;
 
@@ -11,57 +11,57 @@ use crate::config::{Config, RtoStyle};
 use crate::sender::{Leaving, Sender};
 use crate::stats::Stats;
 
-/// The sending half.
+/// Sending half, full or compact.
 #[derive(Clone)]
 pub(crate) enum Sending {
     /// Full sender.
     Awake(Box<Sender>),
-    /// Sender without data, or without permission to send yet.
+    /// Compact form: no data to send, or no handshake yet.
     Resting(Box<Resting>),
 }
 
-/// Inputs of a sender that has not sent anything: waking it replays them.
+/// Inputs of a sender that has not sent anything. Waking it replays them.
 #[derive(Clone)]
 pub(crate) struct Resting {
     flow: FlowId,
     responder: bool,
-    /// The writer waits for its turn.
+    /// The writer is suspended (see [`Sender::suspend_writer`]).
     suspended: bool,
     config: Rc<Config>,
     past: Past,
-    /// RTT estimates from the handshake: smoothed, and the RTO.
+    /// Smoothed RTT after the handshake, and RTO.
     srtt: Span,
     rto: Span,
-    /// The peer's present window, and the largest so far.
+    /// Current window of the peer, and the largest so far, bytes.
     snd_wnd: u32,
     greatest_wnd: u32,
-    /// SEG.SEQ of the segment that offered the window last (RFC 9293 SND.WL1).
+    /// SND.WL1 (RFC 9293): sequence number of the segment that last updated the window.
     snd_wl1: u64,
 }
 
-/// History of the sender.
+/// Events so far.
 #[derive(Clone)]
 enum Past {
-    /// Calls of the application before the peer's SYN arrived, which are replayed after the handshake.
+    /// Calls of the application before the peer's SYN arrived.
     Calls(Vec<Call>),
-    /// Established, while the application has done nothing.
+    /// Result of the handshake, with no call of the application.
     Handshake(Established),
 }
 
-/// Results of the handshake, for [`Sender::established`].
+/// Result of the handshake, for [`Sender::established`].
 #[derive(Clone, Copy)]
 pub(crate) struct Established {
     pub at: Time,
-    /// See [`Sender::start_from_one`].
+    /// Start from a cwnd of one segment (see [`Sender::start_from_one`]).
     pub from_one: bool,
     pub wnd: u32,
     pub sack: bool,
-    /// Payload of a segment and room for its options, bytes.
+    /// Bytes of payload and of options in a segment.
     pub room: (u32, u32),
     pub rtt: Option<Span>,
 }
 
-/// Calls that applications make on every connection.
+/// Calls that every application makes.
 #[derive(Clone, Copy)]
 pub(crate) enum Call {
     Write(Time, u64),
@@ -79,7 +79,7 @@ impl Call {
     }
 }
 
-/// Calls that are noted; one more wakes the sender.
+/// Maximum number of recorded calls; one more wakes the sender.
 const MOST_CALLS: usize = 4;
 
 impl Resting {
@@ -99,10 +99,10 @@ impl Resting {
         }
     }
 
-    /// Record the peer's window; false: this is no plain ACK for a sender that has sent nothing.
+    /// Record the peer's window. False: the ACK is not a plain one for a sender that has sent nothing.
     #[inline]
     fn hear(&mut self, seg: &Segment) -> bool {
-        // as in Sender::hears_window, for an ACK of nothing new
+        // Same rule as in Sender::hears_window, for an ACK of no new data.
         let wider = seg.wnd > self.snd_wnd || seg.wnd == 0 || self.config.rto_style == RtoStyle::Rfc6298;
         if seg.seq > self.snd_wl1 || seg.seq == self.snd_wl1 && wider {
             (self.snd_wnd, self.snd_wl1) = (seg.wnd, seg.seq);
@@ -111,7 +111,7 @@ impl Resting {
         seg.ack == 1 && seg.sack.is_empty()
     }
 
-    /// Record a call of the application; false: it came too late, or there are too many.
+    /// Record a call of the application. False: the SYN has arrived already, or too many calls are recorded.
     fn notes(&mut self, call: Call) -> bool {
         match &mut self.past {
             Past::Calls(calls) if self.snd_wnd == 0 && calls.len() < MOST_CALLS => {
@@ -123,7 +123,7 @@ impl Resting {
         }
     }
 
-    /// Whether the application has done something.
+    /// Whether the application has made a call.
     fn has_calls(&self) -> bool {
         matches!(&self.past, Past::Calls(calls) if !calls.is_empty())
     }
@@ -158,7 +158,7 @@ impl Resting {
 }
 
 impl Sending {
-    /// Expect an ACK.
+    /// Prefetch the state that an ACK needs.
     #[inline]
     pub fn prefetch_resting(&self) {
         if let Sending::Resting(resting) = self {
@@ -166,7 +166,7 @@ impl Sending {
         }
     }
 
-    /// The sender itself, woken if need be.
+    /// Return the sender, after waking it if necessary.
     #[inline]
     pub fn awake(&mut self) -> &mut Sender {
         if let Sending::Resting(resting) = self {
@@ -178,7 +178,7 @@ impl Sending {
         }
     }
 
-    /// Answer of the sender to a rare question.
+    /// Answer a rare query, from a woken copy if the sender rests.
     pub fn ask<T>(&self, question: impl FnOnce(&Sender) -> T) -> T {
         match self {
             Sending::Awake(sender) => question(sender),
@@ -186,7 +186,7 @@ impl Sending {
         }
     }
 
-    /// The application does something.
+    /// Record or apply a call of the application.
     pub fn call(&mut self, call: Call) {
         if let Sending::Resting(resting) = self {
             if resting.notes(call) {
@@ -204,7 +204,7 @@ impl Sending {
         }
     }
 
-    /// The peer's SYN offers this window.
+    /// Record the window of the peer's SYN.
     pub fn on_syn(&mut self, wnd: u32) {
         match self {
             Sending::Awake(sender) => sender.set_snd_wnd(wnd),
@@ -212,7 +212,7 @@ impl Sending {
         }
     }
 
-    /// An ACK.
+    /// Process an ACK.
     #[inline(always)]
     pub fn hear(&mut self, now: Time, seg: &Segment) {
         match self {
@@ -225,7 +225,7 @@ impl Sending {
         }
     }
 
-    /// Whether it has nothing to send, as far as a quick check shows.
+    /// Whether there is nothing to send, as far as a quick check can tell.
     #[inline(always)]
     pub fn has_nothing(&mut self) -> bool {
         match self {
@@ -234,7 +234,7 @@ impl Sending {
         }
     }
 
-    /// Segment to send.
+    /// Return the next segment to send, if any.
     #[inline(always)]
     pub fn poll(&mut self, now: Time) -> Option<Leaving> {
         match self {
@@ -258,7 +258,7 @@ impl Sending {
         }
     }
 
-    /// The peer's window, bytes.
+    /// Receive window of the peer, bytes.
     #[inline]
     pub fn window(&self) -> u64 {
         match self {
@@ -267,7 +267,7 @@ impl Sending {
         }
     }
 
-    /// First offset not acknowledged, and the next one to send.
+    /// First unacknowledged offset, and next offset to send.
     #[inline]
     pub fn standing(&self) -> (u64, u64) {
         match self {
@@ -276,7 +276,7 @@ impl Sending {
         }
     }
 
-    /// The sender, if it is awake: one that rests has no timer, has sent no FIN and has no part in ECN.
+    /// Return the sender if it is awake. A resting one has no timer, has sent no FIN and does not use ECN.
     #[inline]
     pub fn now(&self) -> Option<&Sender> {
         match self {
@@ -302,7 +302,7 @@ impl Sending {
         }
     }
 
-    /// The application has closed this end.
+    /// Whether the application has closed this end.
     #[inline]
     pub fn is_closing(&self) -> bool {
         match self {
@@ -319,8 +319,8 @@ impl Sending {
 }
 
 impl Connection {
-    /// Declare that data will probably flow one way only: both halves then take little memory until they are
-    /// needed. Called before the peer's SYN arrives, by applications that set no socket options.
+    /// Declare that data will probably flow in one direction only, so that both halves use compact forms until
+    /// they are needed. Called before the peer's SYN arrives, by applications that set no socket options.
     pub fn rest(&mut self) {
         self.rests = matches!(self.state, State::Closed | State::Listen | State::SynSent);
         self.rests &= self.config.rests;
@@ -334,7 +334,7 @@ impl Connection {
         self.receiver.rest(&self.config, self.state == State::Listen);
     }
 
-    /// The handshake is complete.
+    /// Return to the compact form at the end of the handshake, if possible.
     pub(super) fn rest_on(&mut self, established: Established) {
         let Sending::Awake(sender) = &self.sender else { return };
         if self.rests && self.ecn == Mode::Off && sender.is_untouched() {

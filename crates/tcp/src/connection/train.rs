@@ -1,18 +1,18 @@
-//! A train of segments (see `sender/train.rs`), with one header for all of them.
+//! Train of segments (see `sender/train.rs`) that share one header.
 
 use ackclock_core::{Flags, Segment, Time};
 
 use super::{Connection, State};
 
 impl Connection {
-    /// Segments of new data that may leave now one after the other without further checks; 0: use
-    /// [`Connection::transmit_into`] for each, as for what follows a train.
+    /// Number of segments of new data that may be sent back to back without further checks. 0: use
+    /// [`Connection::transmit_into`] for each segment, as after a train.
     #[inline(always)]
     pub fn train_length(&self, now: Time) -> u32 {
         let Some(sender) = self.sender.now() else { return 0 };
         match sender.train_length(now) {
             0 => 0,
-            // after SACK blocks that took room, payload returns to its full size before the next segment
+            // after SACK blocks, the payload returns to its full size before the next segment
             _ if self.cramped
                 || !self.plain && self.state != State::Established
                 || !self.receiver.stamps_alike() =>
@@ -26,7 +26,7 @@ impl Connection {
         }
     }
 
-    /// Write the common part of a train's segments into `seg`.
+    /// Write the fields that all segments of a train share into `seg`.
     #[inline(always)]
     pub fn begin_train(&mut self, now: Time, length: u32, seg: &mut Segment) {
         if let Some(sender) = self.sender.now_mut() {
@@ -36,7 +36,7 @@ impl Connection {
         }
     }
 
-    /// The next segment of the train, written over the one before it or over the common header.
+    /// Write the next segment of the train over the previous one or over the common header.
     #[inline(always)]
     pub fn next_of_train(&mut self, seg: &mut Segment) {
         if let Some(sender) = self.sender.now_mut() {
@@ -48,7 +48,7 @@ impl Connection {
         }
     }
 
-    /// Record the departure of a train; return whether nothing more leaves now.
+    /// Record the end of a train. Returns whether nothing more is to be sent now.
     #[inline(always)]
     pub fn ends_with_train(&mut self, now: Time) -> bool {
         let ends = self.sender.now_mut().is_some_and(|sender| sender.ends_with_train(now));

@@ -1,5 +1,5 @@
-//! Checks whether the peer may have sent an arriving segment: RFC 9293 §3.10.7.4, RFC 5961, PAWS (RFC 7323
-//! §5). Optional except for PAWS, because the peers of a simulation send nothing else. (Linux
+//! Checks whether an arriving segment can have been sent by the peer: RFC 9293 §3.10.7.4, RFC 5961, PAWS (RFC
+//! 7323 §5). Optional except for PAWS, because simulated peers send valid segments only. (Linux
 //! `tcp_validate_incoming`, `tcp_sequence`, `tcp_ack`.)
 
 use ackclock_core::{Flags, Segment, Span, Time};
@@ -8,17 +8,17 @@ use super::Connection;
 use crate::config::RtoStyle;
 use crate::ticks::Ticks;
 
-/// Linux `tcp_invalid_ratelimit`.
+/// Minimum interval between answers to invalid segments (Linux `tcp_invalid_ratelimit`).
 const ANSWER_INTERVAL: Span = Span::from_ms(500);
 
-/// State of the check for one connection.
+/// State of the checks for one connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Validity {
     max_window: u64,
 }
 
 impl Connection {
-    /// Return whether the segment is processed any further. A rejected one may be answered with an ACK.
+    /// Whether the segment passes the checks. A rejected one may be answered with an ACK.
     #[cold]
     pub(crate) fn is_valid(&mut self, now: Time, seg: &Segment) -> bool {
         let (una, nxt) = self.sending();
@@ -42,7 +42,8 @@ impl Connection {
         true
     }
 
-    /// Ignore a segment for which [`Receiving::has_passed`](super::receiving::Receiving::has_passed) holds.
+    /// Whether a segment for which [`Receiving::has_passed`](super::receiving::Receiving::has_passed) holds is
+    /// ignored. It may be answered with an ACK.
     #[cold]
     pub(crate) fn is_stale(&mut self, now: Time, seg: &Segment) -> bool {
         let age = self.receiver.latest_stamp().wrapping_sub(seg.ts_val) as i32;
@@ -51,15 +52,15 @@ impl Connection {
             || (seg.seq < self.receiver.next() && self.is_repeated(now, seg))
     }
 
-    /// PAWS (RFC 7323 §5.3 R1): the timestamp is older than the latest one, as if the segment's own retransmission had overtaken it.
-    /// A segment that repeats only the known ACK and window passes (Linux `tcp_disordered_ack_check`); data that was received before
-    /// is not answered.
+    /// PAWS (RFC 7323 §5.3 R1): whether a segment with an older timestamp than the latest one is dropped, as when a
+    /// retransmission overtook its original. A segment that only repeats the known ACK number and window passes (Linux
+    /// `tcp_disordered_ack_check`). A segment without data before the next expected offset is dropped without an answer.
     fn is_overtaken(&mut self, now: Time, seg: &Segment) -> bool {
         let rcv_nxt = self.receiver.next();
         let plain = seg.seq_len() == 0;
         let known = seg.seq == rcv_nxt && seg.ack == self.sending().0;
         if plain && known && !self.sender.ask(|sender| sender.hears_window(seg)) {
-            return false; // Differs: Linux asks too that the timestamp is no older than 1.2 times the RTO
+            return false; // Differs: Linux also requires a timestamp no older than 1.2 times the RTO
         }
         if !(plain && seg.seq < rcv_nxt) {
             self.answer_outside(now, seg);
@@ -67,8 +68,8 @@ impl Connection {
         true
     }
 
-    /// Answer a segment that lies entirely before the last ACK, and ignore its content (RFC 9293 §3.10.7.4;
-    /// Linux `tcp_sequence`). Other hosts process its ACK.
+    /// Whether a segment that lies entirely before the last ACK is answered and its content ignored (RFC 9293
+    /// §3.10.7.4; Linux `tcp_sequence`). Other hosts process its ACK.
     fn is_repeated(&mut self, now: Time, seg: &Segment) -> bool {
         let old = seg.seq + seg.seq_len() < self.receiver.last_ack();
         if old && self.config.rto_style == RtoStyle::Linux {
@@ -78,7 +79,7 @@ impl Connection {
         false
     }
 
-    /// An ACK for what is not acceptable (Linux `tcp_send_dupack`).
+    /// Answer an unacceptable segment with an ACK (Linux `tcp_send_dupack`).
     fn answer_outside(&mut self, now: Time, seg: &Segment) {
         if seg.seq_len() > 0 {
             self.receiver.awake().on_outside(seg);
@@ -87,11 +88,11 @@ impl Connection {
         }
     }
 
-    /// Answer a segment without payload, unless there was an answer a moment ago (Linux
+    /// Whether a segment without payload may be answered now. False if the last answer was too recent (Linux
     /// `tcp_oow_rate_limited`, `tcp_invalid_ratelimit`).
     fn answers(&mut self, now: Time) -> bool {
         let interval = self.config.validate.unwrap_or(ANSWER_INTERVAL);
-        let ticks = Ticks::of(&self.config); // Linux counts ticks
+        let ticks = Ticks::of(&self.config); // Linux measures in ticks
         let last = self.last_answer;
         let held = last != Time::NEVER && ticks.between(last, now) < interval;
         if !held {
@@ -100,7 +101,7 @@ impl Connection {
         !held
     }
 
-    /// Send a challenge (RFC 5961), unless the last one was too recent.
+    /// Whether a challenge ACK (RFC 5961) may be sent now. False if the last one was too recent.
     pub(crate) fn may_challenge(&mut self, now: Time) -> bool {
         self.validity.is_none() || self.answers(now)
     }
@@ -112,7 +113,7 @@ mod tests {
     use crate::config::Config;
     use ackclock_core::packet::{Ecn, SynOptions};
 
-    /// Return a server after its handshake that received segment 0 and then segment 1, `ts` later.
+    /// Return a server after the handshake that received segment 0 and then segment 1, whose timestamp is larger by `ts`.
     fn server(ts: u32) -> (Connection, Segment) {
         let mut conn = Connection::responder(0, &Config::profile("linux-6").expect("a profile"));
         let stamped = Segment { has_ts: true, ts_val: 100, ts_ecr: 1, ..Segment::default() };

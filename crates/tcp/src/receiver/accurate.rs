@@ -1,12 +1,12 @@
-//! Accurate ECN at the receiver (RFC 9768 §2.2, §3.2): how many packets arrived CE, how many payload bytes with each mark,
-//! when that is worth an ACK, and what the option of a segment says.
+//! Accurate ECN at the receiver (RFC 9768 §2.2, §3.2): counters of CE-marked packets and of payload bytes by
+//! mark, the ACKs that marks trigger, and the contents of the option.
 //!
 //! | rule | Linux | RFC 9768 §3.2.2.5 |
 //! |---|---|---|
-//! | an ACK at once | any change of the mark, told by the next segment with data | data that arrives CE after a packet that did not |
-//! | an ACK for marks that gather | six, seen when an ACK arrives | two with data unacknowledged, three without |
-//! | order of the option | 1, ECT(1) first | either |
-//! | the option does not fit | leave out fields at the end that did not change, then a third SACK block, then the option | the same |
+//! | immediate ACK | any change of the mark, sent on the next data segment | CE-marked data after a packet without CE |
+//! | ACK for accumulated marks | six, checked when an ACK arrives | two with unacknowledged data, three without |
+//! | field order of the option | 1, ECT(1) first | either |
+//! | option too long for the header | drop unchanged fields at the end, then a third SACK block, then the option | the same |
 
 use ackclock_core::accecn::{handshake_code, padded, CEP_START};
 use ackclock_core::packet::Ecn;
@@ -15,52 +15,53 @@ use ackclock_core::{AccEcnOption, Segment, Span, Time};
 use super::Receiver;
 use crate::config::{AccEcnRules, Config, DelayedAck};
 
-/// Counters of CE, ECT(0) and ECT(1) start at 0, 1 and 1, so that one that was zeroed on the way is noticed (§3.2.1).
+/// Initial values of the counters of ECT(1), ECT(0) and CE. A counter that was zeroed on the path can be detected
+/// where the initial value is 1 (§3.2.1).
 const BYTES_START: [u32; 3] = [1, 1, 0];
 /// Fields in the order of the option: ECT(1), CE, ECT(0), as indices of `bytes`.
 const ORDER_1: [usize; 3] = [0, 2, 1];
-/// A counter that passes a multiple of this is reported even if nothing else requires it (§3.2.3.3).
+/// A counter that crosses a multiple of this many bytes is reported even without another reason (§3.2.3.3).
 const TOLD_EVERY: u32 = 1 << 22;
-/// Marks since the last segment left that are worth an ACK (Linux TCP_ACCECN_ACE_MAX_DELTA).
+/// Number of marks since the last segment was sent that triggers an ACK (Linux TCP_ACCECN_ACE_MAX_DELTA).
 const MANY: u32 = 6;
-/// Room of options in a header, bytes.
+/// Maximum length of all options in a header, bytes.
 const ROOM: u32 = 40;
 
-/// Counters of a receiver for its peer.
+/// Counters that the receiver reports to its peer.
 #[derive(Clone, Debug)]
 pub(crate) struct Accurate {
     rules: AccEcnRules,
     linux: bool,
-    /// Packets that arrived CE (r.cep - 5), and those since the last segment left.
+    /// CE-marked packets received in total (r.cep - 5), and since the last segment was sent.
     pub(crate) ce: u32,
     waiting: u32,
-    /// Payload bytes that arrived ECT(1), ECT(0), CE.
+    /// Payload bytes that arrived as ECT(1), ECT(0) and CE.
     pub(crate) bytes: [u32; 3],
-    /// Fields that the next option must have: changed ones are not left out.
+    /// Number of fields that the next option must contain: those up to the last changed one.
     needed: usize,
-    /// Segments that should carry the option.
+    /// Number of segments yet to be sent that should carry the option.
     demand: u8,
-    /// Mark of the packet before.
+    /// Mark of the previous packet.
     last: Ecn,
-    /// A packet has arrived with a mark.
+    /// A packet with ECT or CE has arrived.
     seen: bool,
-    /// The next segment with data is acknowledged at once (Linux ICSK_ACK_NOW).
+    /// The next data segment is acknowledged at once (Linux ICSK_ACK_NOW).
     hurry: bool,
-    /// Time when the option last left.
+    /// Time at which the option was last sent.
     told_at: Time,
-    /// Duplicate that the last option was sent with. If the same data arrives again, the segment with the option was lost, and the path may drop such
-    /// segments.
+    /// Start of the duplicate that was reported together with the last option. If the same data arrives
+    /// again, the segment with the option was lost, and the path may drop such segments.
     told_beside: Option<u64>,
-    /// The path drops segments with the option.
+    /// The path seems to drop segments with the option.
     pub(crate) dropped: bool,
-    /// The next segment reports how the peer's SYN or SYN-ACK arrived.
+    /// Mark of the peer's SYN or SYN-ACK, to be reported by the next segment.
     reflect: Option<Ecn>,
 }
 
 impl Receiver {
-    /// The handshake agreed on accurate ECN. `before`: the mark that the next one is compared with.
+    /// Set up the counters after the handshake agreed on accurate ECN. `before`: mark with which the next one is compared.
     pub(crate) fn count_marks(&mut self, config: &Config, before: Ecn, demand: u8) {
-        // Linux's DCTCP still acknowledges the waiting data when the mark changes
+        // Linux's DCTCP also acknowledges pending data when the mark changes.
         let needs = config.controller.needs();
         if config.delayed_ack != DelayedAck::Linux || needs.l4s {
             self.marks.exact = None;
@@ -83,7 +84,7 @@ impl Receiver {
         }));
     }
 
-    /// A packet arrived with this mark, `segments` in one (Linux `tcp_ecn_received_counters`, `tcp_data_ecn_check`).
+    /// Count a packet with this mark, which may contain several segments (Linux `tcp_ecn_received_counters`, `tcp_data_ecn_check`).
     pub(crate) fn on_accurate_marks(&mut self, ecn: Ecn, seg: &Segment) {
         let ecn = if self.marks.hides_marks && ecn == Ecn::Ce { Ecn::Ect0 } else { ecn };
         let segments = seg.len.div_ceil(self.sizes.most.max(1)).max(1);
@@ -120,7 +121,7 @@ impl Receiver {
         };
         a.last = ecn;
         let retransmitted = a.linux && ecn == Ecn::NotEct && a.seen && seg.len > 0;
-        // the reported duplicate arrives again: the report was lost, together with the option
+        // The duplicate reported last arrives again, so the report was lost together with the option.
         if a.told_beside == Some(seg.seq) && seg.len > 0 && seg.seq + seg.len as u64 <= self.rcv_nxt {
             a.dropped = true;
         }
@@ -133,12 +134,12 @@ impl Receiver {
         }
     }
 
-    /// Use another rule for the option.
+    /// Set the rule for sending the option.
     pub(crate) fn set_option_rule(&mut self, rule: u8) {
         self.marks.accurate.iter_mut().for_each(|a| a.rules.option = rule);
     }
 
-    /// The SYN-ACK arrived CE.
+    /// Count the SYN-ACK, which arrived CE-marked.
     pub(crate) fn count_marked_synack(&mut self) {
         if let Some(a) = &mut self.marks.accurate {
             a.ce += 1;
@@ -146,18 +147,18 @@ impl Receiver {
         }
     }
 
-    /// PAWS: its timestamp is newer than the latest that counts.
+    /// Whether the segment's timestamp is newer than the latest accepted one (PAWS).
     pub(crate) fn is_newer_stamp(&self, seg: &Segment) -> bool {
         seg.seq <= self.acks.rcv_wup && seg.ts_val.wrapping_sub(self.stamps.recent) as i32 > 0
     }
 
-    /// Start of the duplicate that the next segment reports.
+    /// Start offset of the duplicate that the next segment reports.
     pub(crate) fn reported_duplicate(&self) -> Option<u64> {
         self.assembly.dsack.map(|(start, _)| start)
     }
 
-    /// The sending half has processed an ACK's marks: if many wait, the next segment reports them (Linux
-    /// `__tcp_accecn_process`).
+    /// Check after the sending half processed the marks of an ACK: if many marks have accumulated, the next
+    /// segment reports them (Linux `__tcp_accecn_process`).
     pub(crate) fn look_at_waiting(&mut self, data: bool) {
         let Some(a) = &mut self.marks.accurate else { return };
         a.hurry |= a.linux && a.waiting >= MANY;
@@ -166,7 +167,7 @@ impl Receiver {
         }
     }
 
-    /// Let the next segment report the mark with which the peer's SYN or SYN-ACK arrived.
+    /// Report the mark of the peer's SYN or SYN-ACK in the next segment.
     pub(crate) fn reflect(&mut self, arrived: Ecn, demand: u8) {
         if let Some(a) = &mut self.marks.accurate {
             a.reflect = Some(arrived);
@@ -174,7 +175,7 @@ impl Receiver {
         }
     }
 
-    /// Whether a segment that leaves now carries the option, if it fits.
+    /// Whether a segment sent now should carry the option.
     fn tells(&self, now: Time, srtt: Span, agreed: bool) -> bool {
         self.marks.accurate.as_ref().is_some_and(|a| {
             let beacon = || {
@@ -187,7 +188,7 @@ impl Receiver {
         })
     }
 
-    /// Bytes that the option takes from the payload of a segment with data.
+    /// Payload bytes that the option displaces in a data segment.
     pub(crate) fn option_room(&self, now: Time, srtt: Span, agreed: bool) -> u32 {
         if self.tells(now, srtt, agreed) {
             padded(AccEcnOption::new(true, &[0; 3]).bytes(), false)
@@ -196,7 +197,7 @@ impl Receiver {
         }
     }
 
-    /// ACE and the option, on a segment that is complete otherwise. `reports`: the duplicate that it reports.
+    /// Write the ACE field and the option into an otherwise complete segment. `reports`: start of the duplicate that the segment reports.
     pub(crate) fn stamp_marks(
         &mut self,
         now: Time,
@@ -230,13 +231,13 @@ impl Receiver {
     }
 }
 
-/// The option of a SYN-ACK: nothing was counted yet.
+/// Option of a SYN-ACK: all counters have their initial values.
 pub(crate) fn first_option() -> AccEcnOption {
     AccEcnOption::new(true, &ORDER_1.map(|i| BYTES_START[i]))
 }
 
-/// Fields of the option and SACK blocks that fit beside the other options, with at least `needed` fields (Linux
-/// `tcp_options_fit_accecn`): fields go first, then blocks beyond the second, and then there is no option.
+/// Number of option fields and SACK blocks that fit beside the other options, with at least `needed` fields
+/// (Linux `tcp_options_fit_accecn`). Fields are dropped first, then blocks beyond the second; `None`: no option.
 fn fit(seg: &Segment, needed: usize) -> Option<(usize, usize)> {
     let blocks = seg.sack.len();
     let fewest = if needed > 0 { blocks.min(2) } else { blocks };
@@ -260,7 +261,7 @@ mod tests {
             (0..blocks).for_each(|_| seg.sack.push(SackBlock { start: 1, end: 2 }));
             seg
         };
-        // Linux's scripts tcp_accecn_sack_space_grab: with timestamps one block leaves room for three fields, two for two
+        // Linux's script tcp_accecn_sack_space_grab: with timestamps three fields fit beside one block, two beside two
         for (has_ts, blocks, needed, want) in [
             (true, 0, 3, Some((3, 0))),
             (true, 1, 3, Some((3, 1))),

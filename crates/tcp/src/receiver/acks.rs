@@ -21,70 +21,70 @@ const COMPRESS_SLACK: Span = Span::from_us(10);
 /// Linux TCP_DELACK_MAX.
 const DELACK_MAX: Span = Span::from_ms(200);
 
-/// Data to be acknowledged, and when.
+/// Pending acknowledgments and the timing of the next ACK.
 #[derive(Clone, Debug)]
 pub(crate) struct Acknowledging {
     pub(super) mode: DelayedAck,
     pub(super) delack_timeout: Span,
     delack_max: Span,
     ticks: Ticks,
-    /// rcv_nxt when the last ACK left.
+    /// rcv_nxt when the last ACK was sent.
     pub(super) rcv_wup: u64,
-    /// Blocks and window of a delayed ACK that leaves before the block of the latest arrival becomes its
-    /// first.
+    /// SACK blocks and window of a delayed ACK that is sent before the block of the latest arrival moves to
+    /// the front.
     pub(super) early: Option<Box<(SackList, u32)>>,
-    /// The application closed: a FIN is answered at once.
+    /// The application has closed: a FIN is acknowledged at once.
     pub(crate) closing: bool,
-    /// A pushed or short segment waits for its reader, or two (Linux ICSK_ACK_PUSHED, ICSK_ACK_PUSHED2).
+    /// The ACK of a pushed or short segment, or of two, is left to the reader (Linux ICSK_ACK_PUSHED, ICSK_ACK_PUSHED2).
     pub(super) pushed: bool,
     pub(super) pushed_twice: bool,
     pub(super) ato: Span,
-    /// The ATO that segments in quick succession leave as it is.
+    /// ATO that segments in quick succession no longer change.
     steady_ato: Span,
     pub(super) last_data: Time,
     pub(super) quick: u32,
     pub(super) pingpong: bool,
-    /// The application sets TCP_QUICKACK each time it has read.
+    /// The application sets TCP_QUICKACK after each read.
     pub(super) quickacks: bool,
     pub(super) pending: bool,
-    /// An ACK must leave with this input's output.
+    /// An ACK must be sent in response to the current input.
     pub(super) now: bool,
     timer: Delay,
     pub(super) compression: Compression,
 }
 
-/// The timer of delayed ACKs.
+/// Timer of delayed ACKs.
 #[derive(Clone, Debug)]
 struct Delay {
     at: Time,
-    /// Deadline before the wheel rounded it.
+    /// Expiry before rounding by the timer wheel.
     set: Time,
-    /// End of its run: an ACK that left before does not stop it (Linux keeps the `timer_list`).
+    /// Expiry of the running timer, which an earlier ACK does not stop (Linux keeps the `timer_list`).
     runs: Time,
 }
 
-/// Duplicate ACKs that are delayed.
+/// Compression of duplicate ACKs.
 #[derive(Clone, Debug)]
 pub(super) struct Compression {
     on: bool,
     /// Number of delayed duplicate ACKs.
     pub held: u8,
-    /// Number of duplicate ACKs that left at once at the present in-order offset.
+    /// Number of duplicate ACKs sent at once for the current in-order offset.
     dup_acks: u8,
     rcv_nxt: u64,
     until: Time,
 }
 
-/// Size of the peer's segments, and of those requested.
+/// Segment sizes: those of the peer, and those that were announced to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Sizes {
     /// Estimate of the peer's segment size.
     pub(super) rcv_mss: u32,
-    /// Size of the last segment, if it was shorter than that.
+    /// Size of the last segment if it was shorter than `rcv_mss`, else 0.
     pub(super) short: u32,
-    /// Payload of the requested segments.
+    /// Payload of the segment size that was announced to the peer (MSS), bytes.
     pub(super) advmss: u32,
-    /// Size of the greatest segment in one packet, if a device puts several into one.
+    /// Largest segment in one packet, if a device merges several segments into one packet, bytes.
     pub(crate) most: u32,
 }
 
@@ -148,7 +148,7 @@ impl Acknowledging {
         self.quick = self.quick.max(quick);
     }
 
-    /// Linux `tcp_dec_quickack_mode`; a window that is tight ends it (`__tcp_select_window`).
+    /// Use up one quick ACK (Linux `tcp_dec_quickack_mode`). A tight window ends the mode (`__tcp_select_window`).
     #[inline]
     pub(super) fn decrement_quickack(&mut self, window: &ReceiveWindow) {
         if window.is_tight() {
@@ -169,7 +169,7 @@ impl Acknowledging {
         }
     }
 
-    /// Send two ACKs at once.
+    /// Send the next two ACKs at once.
     pub(super) fn acknowledge_two(&mut self) {
         self.quick = self.quick.max(2);
         self.pingpong = false;
@@ -199,7 +199,7 @@ impl Acknowledging {
         timer.runs = timer.at;
     }
 
-    /// Process an arrival; `rtt` is the receiver's own estimate.
+    /// Send or delay a duplicate ACK. `rtt`: the receiver's own estimate.
     fn compress(&mut self, now: Time, srtt: Span, rtt: Span, rcv_nxt: u64) {
         let held = &mut self.compression;
         if !held.on || held.held >= COMPRESSED_MAX {
@@ -218,16 +218,16 @@ impl Acknowledging {
         held.held += 1;
         if held.until == Time::NEVER {
             let rtt = if srtt > Span::ZERO { rtt.min(srtt) } else { rtt };
-            // A soft timer (HRTIMER_MODE_REL_PINNED_SOFT) uses all of its slack: an arrival in between does
-            // not check it.
+            // A soft timer (HRTIMER_MODE_REL_PINNED_SOFT) always uses up its slack, because arrivals do not
+            // check it.
             held.until = now + Span(rtt.0 * COMPRESS_PERCENT / 100).min(COMPRESS_DELAY) + COMPRESS_SLACK;
             if self.timer.runs <= now {
-                self.timer.runs = Time::NEVER; // the timer fired and found nothing
+                self.timer.runs = Time::NEVER; // the timer expired with nothing to send
             }
         }
     }
 
-    /// Departure of a compressed or delayed ACK.
+    /// Time at which a compressed or delayed ACK is sent.
     #[inline]
     fn due_at(&self) -> Time {
         let held_back = self.compression.until != Time::NEVER;
@@ -235,7 +235,7 @@ impl Acknowledging {
         self.timer.at.min(self.compression.until).min(runs)
     }
 
-    /// Timers that are due make an ACK due.
+    /// Process expired timers, which may request an ACK.
     fn on_timer(&mut self, now: Time, rto: Span) {
         if self.timer.runs <= now {
             self.timer.runs = Time::NEVER;
@@ -258,7 +258,7 @@ impl Acknowledging {
         }
     }
 
-    /// An ACK leaves: nothing is due or delayed any more.
+    /// Clear all pending acknowledgments after an ACK.
     #[inline]
     pub(super) fn acknowledged(&mut self) {
         (self.pending, self.now) = (false, false);
@@ -268,20 +268,20 @@ impl Acknowledging {
         self.compression.until = Time::NEVER;
     }
 
-    /// The application sent data: an exchange of requests and answers delays its ACKs (Linux pingpong mode).
+    /// Enter pingpong mode, in which ACKs are delayed, if the application answers within the ATO.
     fn on_data_sent(&mut self, now: Time) {
         if self.ato > Span::ZERO && now.since(self.last_data) < self.ato {
             self.pingpong = true;
         }
     }
 
-    /// A pushed segment has been read, and no answer is on its way with which its ACK could leave.
+    /// Whether a read triggers the ACK of a pushed segment: no answer is expected that could carry it.
     #[inline]
     pub(super) fn is_pushed(&self) -> bool {
         self.pushed_twice || (self.pushed && !self.pingpong)
     }
 
-    /// Make an ACK due (handshake, challenge).
+    /// Request an immediate ACK (handshake, challenge).
     #[inline]
     pub(super) fn ack_now(&mut self) {
         self.pending = true;
@@ -289,8 +289,8 @@ impl Acknowledging {
     }
 }
 
-/// Return the longest delay of an ACK: the peer's retransmission timer is assumed to be no shorter than our
-/// own minimum, and the ACK arrives a tick earlier (Linux `tcp_delack_max`). Kernels before RACK:
+/// Return the maximum delay of an ACK. The peer's retransmission timer is assumed to be at least our own
+/// minimum RTO, and the ACK is sent a tick before it (Linux `tcp_delack_max`). Kernels before RACK:
 /// `TCP_DELACK_MAX`.
 pub(super) fn delack_max(config: &Config) -> Span {
     let tick = config.tick();
@@ -300,7 +300,7 @@ pub(super) fn delack_max(config: &Config) -> Span {
     }
 }
 
-/// Limit of [`Acknowledging::adapt_delay`] for steady data.
+/// Fixed point of [`Acknowledging::adapt_delay`] for data in quick succession.
 fn steady_ato(delack_timeout: Span, ticks: Ticks) -> Span {
     let mut ato = delack_timeout;
     loop {
@@ -322,8 +322,8 @@ impl Receiver {
         self.acks.enter_quickack(&self.window, self.sizes.rcv_mss);
     }
 
-    /// Measure the peer's segment size from a segment with payload, and whether its ACK can wait for a reader
-    /// (Linux `tcp_measure_rcv_mss`): a full one if it is pushed, a short one always.
+    /// Update the estimate of the peer's segment size from a segment with payload, and note whether the ACK is left
+    /// to the reader (Linux `tcp_measure_rcv_mss`): for a full segment if it carries PSH, for a short one always.
     #[inline]
     pub(super) fn measure_mss<const PLAIN: bool>(&mut self, seg: &Segment) {
         let pushes = seg.flags.has(ackclock_core::Flags::PSH);
@@ -354,7 +354,7 @@ impl Receiver {
         self.acks.pushed = true;
     }
 
-    /// Linux `__tcp_ack_snd_check`, or the RFC's rules.
+    /// Send or delay the ACK of an arrival (Linux `__tcp_ack_snd_check`, or the rules of the RFCs).
     #[inline(always)]
     pub(super) fn decide<const PLAIN: bool>(&mut self, now: Time, srtt: Span) {
         let gap = !PLAIN && !self.assembly.out_of_order.is_empty();
@@ -382,7 +382,7 @@ impl Receiver {
         if full_frames && self.window.is_tight() {
             self.acks.quick = 0;
         }
-        // A smaller window is not reported before the application has read.
+        // An ACK that would shrink the window is left to the reader.
         self.acks.now |= full_frames && self.window.keeps() || (self.acks.quick > 0 && !self.acks.pingpong);
         if self.acks.now {
             return;
@@ -396,19 +396,24 @@ impl Receiver {
         }
     }
 
-    /// Earliest deadline of this half.
+    /// Earliest deadline of the receiving half.
     #[inline]
     pub fn deadline(&self) -> Time {
         self.acks.due_at().min(self.reader.turn_at)
     }
 
-    /// Whether a compressed or delayed ACK leaves at `now`.
-    #[inline]
+    /// Whether the timer of delayed ACKs expires at `deadline`.
+    pub fn delays_until(&self, deadline: Time) -> bool {
+        self.acks.timer.at == deadline
+    }
+
+    /// Whether a compressed or delayed ACK is due at `now`.
+    #[cfg(test)]
     pub fn releases(&self, now: Time) -> bool {
         self.acks.due_at() <= now
     }
 
-    /// Timers that are due make an ACK due.
+    /// Process expired timers, which may request an ACK.
     pub fn on_timer(&mut self, now: Time, rto: Span) {
         self.acks.on_timer(now, rto);
         if self.reader.turn_at <= now {
@@ -416,7 +421,7 @@ impl Receiver {
         }
     }
 
-    /// Whether a pure ACK must leave now.
+    /// Whether a pure ACK must be sent now.
     #[inline]
     pub fn ack_due(&self) -> bool {
         self.acks.now
@@ -424,12 +429,12 @@ impl Receiver {
             || self.marks.exact.as_ref().is_some_and(|e| e.before.is_some())
     }
 
-    /// Make an ACK due now (handshake, challenge).
+    /// Request an immediate ACK (handshake, challenge).
     pub fn ack_now(&mut self) {
         self.acks.ack_now();
     }
 
-    /// Make an ACK due that acknowledges nothing new.
+    /// Request an ACK that acknowledges nothing new.
     pub fn answer(&mut self) {
         self.acks.now = true;
     }

@@ -1,19 +1,19 @@
-//! Receivers that cheat, so that the sender goes faster than it should (Savage, Cardwell, Wetherall and Anderson, "TCP Congestion
-//! Control with a Misbehaving Receiver", CCR 29(5), 1999). RFC 9743 §7.6 asks what becomes of a controller beside one.
+//! Receivers that cheat to make the sender send faster than it should (Savage, Cardwell, Wetherall and Anderson, "TCP Congestion
+//! Control with a Misbehaving Receiver", CCR 29(5), 1999). RFC 9743 §7.6 asks how a controller behaves with such a receiver.
 //!
-//! Split ACKs: a segment is acknowledged in k pieces. Who counts every ACK grows k times as fast. Our sender does not: like
-//! Linux it counts an ACK only if a whole segment is acknowledged. Hidden marks: CE is never echoed. Optimistic ACKs: what is
-//! on its way is acknowledged before it comes, and what is missing as if it had come. The sender sees no loss and a shorter RTT,
-//! and the receiver does without the data.
+//! Split ACKs: a segment is acknowledged in k pieces, so that a sender that counts ACKs grows k times as
+//! fast. This sender does not: like Linux it counts only ACKs of whole segments. Hidden marks: CE is never
+//! echoed. Optimistic ACKs: data in flight is acknowledged before it arrives, and missing data as if it had
+//! arrived. The sender sees no loss and a shorter RTT, and the receiver forgoes the missing data.
 
 use crate::config::Config;
 
-/// State of a receiver that cheats.
+/// State of a cheating receiver.
 #[derive(Clone, Debug)]
 pub(super) struct Cheats {
-    /// ACKs in pieces.
+    /// Splitting of ACKs; `None` if ACKs are not split.
     pub split: Option<Box<Split>>,
-    /// Acknowledgement of data that has not arrived.
+    /// Optimistic ACKs; `None` if only received data is acknowledged.
     pub optimist: Option<Box<Optimist>>,
 }
 
@@ -26,7 +26,7 @@ impl Cheats {
     }
 }
 
-/// Position of the acknowledgements within a segment, in pieces.
+/// Progress of split ACKs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Split {
     pieces: u32,
@@ -34,14 +34,14 @@ pub(super) struct Split {
 }
 
 impl Split {
-    /// `None` for an honest receiver.
+    /// Return the state for ACKs split into this many pieces; `None` for an honest receiver.
     pub(super) fn new(pieces: u32) -> Option<Split> {
         (pieces > 1).then_some(Split { pieces, told: 0 })
     }
 
-    /// The number of an ACK that leaves ahead of the whole one. `None`: that one is next.
+    /// Number of the next partial ACK; `None` if the full ACK is next.
     ///
-    /// `from` is the last ACK's number, `to` the next one's.
+    /// `from`: number of the last full ACK; `to`: number of the next one.
     pub(super) fn next(&mut self, from: u64, to: u64, mss: u32) -> Option<u64> {
         let next = self.told.max(from) + u64::from((mss / self.pieces).max(1));
         self.told = next.min(to);
@@ -49,24 +49,24 @@ impl Split {
     }
 }
 
-/// Receiver that acknowledges data before it arrives.
+/// State of optimistic ACKs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Optimist {
-    /// Share of the data of a round trip that is acknowledged ahead, in 65536ths.
+    /// Share of a round trip's data that is acknowledged ahead of its arrival, in units of 1/65536.
     share: u64,
-    /// Bytes that it acknowledged and never had. Data that arrives late is included.
+    /// Bytes acknowledged but missing at the time, including those that arrived later.
     concealed: u64,
-    /// The next ACK is honest: the sender is repeating data, so it ignores ACKs beyond.
+    /// The next ACK is honest: the sender is retransmitting data, so it would ignore ACKs of later data.
     honest: bool,
 }
 
 impl Optimist {
-    /// `None` for an honest receiver.
+    /// Return the state for this share; `None` for an honest receiver.
     pub(super) fn new(share: Option<u32>) -> Option<Optimist> {
         share.map(|share| Optimist { share: u64::from(share), concealed: 0, honest: false })
     }
 
-    /// Data from `start` on arrived when `next` was expected: return what is expected afterwards.
+    /// Process the arrival of data from `start` to `end` while `next` is expected. Returns the offset expected afterwards, with any gap skipped.
     pub(super) fn skip(&mut self, next: u64, start: u64, end: u64) -> u64 {
         self.honest = end <= next;
         let missing = start.saturating_sub(next);
@@ -74,13 +74,13 @@ impl Optimist {
         next + missing
     }
 
-    /// Bytes to acknowledge ahead, for this many arriving in a round trip and a window of this size.
+    /// Number of bytes to acknowledge ahead. `in_a_round`: bytes received in a round trip; the result is at most `window`.
     pub(super) fn ahead(&mut self, in_a_round: u64, window: u32) -> u32 {
         let told = if std::mem::take(&mut self.honest) { 0 } else { (in_a_round * self.share) >> 16 };
         told.min(u64::from(window)) as u32
     }
 
-    /// Bytes that the receiver acknowledges without having them.
+    /// Bytes that the receiver acknowledged without having received them.
     pub(super) fn concealed(&self) -> u64 {
         self.concealed
     }

@@ -1,4 +1,4 @@
-//! Echo of marks by the receiver: RFC 3168 §6.1.3, or each one exactly (RFC 8257 §3.2).
+//! Echo of ECN marks by the receiver: until CWR (RFC 3168 §6.1.3), or exactly (RFC 8257 §3.2).
 
 use ackclock_core::packet::Ecn;
 use ackclock_core::{Flags, Segment};
@@ -6,26 +6,26 @@ use ackclock_core::{Flags, Segment};
 use super::{Accurate, Receiver};
 use crate::config::{Config, DelayedAck};
 
-/// Exact echo of marks: each ACK reports the mark of the data that it acknowledges (RFC 8257 §3.2).
+/// Exact echo: each ACK reports the mark of the data that it acknowledges (RFC 8257 §3.2).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ExactEcho {
     /// DCTCP.CE: whether the last data segment was marked.
     pub(super) ce: bool,
-    /// ACK that must leave first: number, and the mark of the data that it acknowledges.
+    /// ACK to be sent first: its number, and the mark of the data that it acknowledges.
     pub(super) before: Option<(u64, bool)>,
 }
 
-/// Marks that arrived, and those still to be echoed.
+/// ECN state of the receiver.
 #[derive(Clone, Debug)]
 pub(crate) struct Marks {
-    /// ECT has been seen: later data without it is a retransmission (RFC 3168 §6.1.5).
+    /// ECT has been seen, so data without ECT is a retransmission (RFC 3168 §6.1.5).
     saw_ect: bool,
     /// Every ACK carries ECE until the peer answers with CWR (RFC 3168 §6.1.3).
     pub(super) echo_marks: bool,
     pub(super) exact: Option<Box<ExactEcho>>,
-    /// Counts marks, where accurate ECN was agreed on.
+    /// Counters of accurate ECN; `None` unless it was agreed on.
     pub(crate) accurate: Option<Box<Accurate>>,
-    /// A cheat: marks are not echoed.
+    /// The receiver cheats: marks are not echoed.
     pub(super) hides_marks: bool,
 }
 
@@ -42,7 +42,7 @@ impl Marks {
 }
 
 impl Receiver {
-    /// A segment's mark of congestion, and the peer's word that it reduced (Linux `tcp_data_ecn_check`, `tcp_ecn_accept_cwr`).
+    /// Process the ECN mark and the CWR flag of a segment (Linux `tcp_data_ecn_check`, `tcp_ecn_accept_cwr`).
     pub fn on_marks(&mut self, seg: &Segment, ecn: Ecn) {
         let (cwr, data) = (seg.flags.has(Flags::CWR), seg.seq_len() > 0);
         let brings =
@@ -57,7 +57,7 @@ impl Receiver {
         }
         if self.marks.exact.is_some() {
             self.note_kind(ce, data);
-            // after a reduction there may be no window for a second segment (Linux `tcp_ecn_accept_cwr`)
+            // after a reduction the sender's window may not allow a second segment (Linux `tcp_ecn_accept_cwr`)
             self.acks.now |= cwr && data;
             return;
         }
@@ -74,8 +74,8 @@ impl Receiver {
         }
     }
 
-    /// Process arriving data, marked or not. If the mark changes, waiting data is acknowledged with its own
-    /// mark (RFC 8257 §3.2).
+    /// Process the mark of arriving data. If it differs from the previous one, pending data is acknowledged
+    /// first, with its own mark (RFC 8257 §3.2).
     pub(super) fn note_kind(&mut self, ce: bool, data: bool) {
         if let Some(exact) = &mut self.marks.exact {
             if data && exact.ce != ce {
@@ -94,8 +94,8 @@ mod tests {
     use ackclock_cc::controller::Recipe;
     use ackclock_core::{Flags, Segment, Span, Time};
 
-    /// RFC 8257 §3.2: an ACK covers segments of one kind only; waiting ones are acknowledged when the kind
-    /// changes.
+    /// RFC 8257 §3.2: an ACK covers either marked or unmarked segments; pending ones are acknowledged when
+    /// the mark changes.
     #[test]
     fn exact_echo_never_mixes_marked_and_unmarked() {
         let config = Config {
@@ -125,11 +125,11 @@ mod tests {
                 acks.push((ack.ack / smss, ack.flags.has(Flags::ECE)));
             }
         }
-        // in pairs while the mark stays, at once when it changes; the tenth waits for its timer
+        // every second segment while the mark is the same, at once when it changes; the tenth waits for the timer
         let want = [(2, false), (3, false), (4, true), (6, true), (7, true), (8, false), (9, true)];
         assert_eq!(acks, want);
     }
-    /// A segment that reports a reduction is acknowledged at once, even if the mark stays the same.
+    /// A segment with CWR is acknowledged at once, even if the mark does not change.
     #[test]
     fn exact_echo_does_not_hold_back_the_ack_of_a_reduction() {
         let config = Config {

@@ -1,4 +1,4 @@
-//! Fields that the receiver writes into each header, and those that it takes from a header without data.
+//! Header fields that the receiver writes, and those that it reads from segments without data.
 
 use ackclock_core::{Flags, Segment};
 
@@ -9,14 +9,14 @@ use super::Receiver;
 pub(crate) struct Stamps {
     /// Whether timestamps are in use.
     pub(super) on: bool,
-    /// Timestamp to echo.
+    /// Latest timestamp of the peer, which is echoed (TS.Recent).
     pub(crate) recent: u32,
-    /// Our own clock when the latest segment arrived.
+    /// Value of the host's timestamp clock when the latest segment arrived.
     pub(super) now: u32,
 }
 
 impl Receiver {
-    /// Fill in ACK number, window, SACK blocks and timestamp echo; the segment acknowledges, so nothing is due.
+    /// Write ACK number, window, SACK blocks and timestamp echo into a header, and clear all pending acknowledgments.
     #[inline(always)]
     pub fn stamp(&mut self, seg: &mut Segment) {
         if self.acks.early.is_some() || self.stamps_otherwise {
@@ -44,7 +44,7 @@ impl Receiver {
         self.assembly.sack & (!self.assembly.sacks.is_empty() | self.assembly.dsack.is_some())
     }
 
-    /// Bytes of these blocks in the header.
+    /// Length of the SACK blocks in the next header, bytes.
     pub fn room_of_blocks(&self) -> u32 {
         match self.has_blocks() {
             true => 4 + 8 * self.assembly.sack_list(self.rcv_nxt, self.stamps.on).as_slice().len() as u32,
@@ -52,7 +52,7 @@ impl Receiver {
         }
     }
 
-    /// Whether headers that leave now, one after the other, all get equal fields from [`Receiver::stamp`].
+    /// Whether [`Receiver::stamp`] would write equal fields into successive headers sent now.
     #[inline(always)]
     pub fn stamps_alike(&self) -> bool {
         let plain = self.assembly.sacks.is_empty()
@@ -62,7 +62,7 @@ impl Receiver {
         plain & !self.stamps_otherwise & self.window.repeats()
     }
 
-    /// Echo of marks, and the timestamp.
+    /// Write the echo of ECN marks and of the timestamp.
     #[inline(always)]
     fn echo(&self, seg: &mut Segment) {
         if self.marks.echo_marks {
@@ -73,8 +73,8 @@ impl Receiver {
         }
     }
 
-    /// ACK number and window where an ACK was held back, memory ran out, marks are echoed exactly, or the receiver cheats. True: that
-    /// is the whole header, and what is due for the latest arrival is still due.
+    /// Write the header for a held-back ACK, after an allocation failure, for exact echo of marks, or for a
+    /// cheating receiver. True: the header is complete, and the ACK of the latest arrival is still pending.
     #[cold]
     fn stamp_otherwise(&mut self, seg: &mut Segment) -> bool {
         seg.ack = self.rcv_nxt;
@@ -120,7 +120,7 @@ impl Receiver {
         false
     }
 
-    /// Remember the timestamp of a pure ACK or of data.
+    /// Store the timestamp of a pure ACK or of data.
     #[inline]
     pub fn remember_stamp(&mut self, seg: &Segment) {
         let newer = self.stamps.recent.wrapping_sub(seg.ts_val) as i32 <= 0;
@@ -129,15 +129,15 @@ impl Receiver {
         }
     }
 
-    /// A segment without data. The time that it echoes gives no sample of the RTT later, either (Linux
-    /// `rcv_rtt_last_tsecr`): a response behind an ACK of the request tells nothing of the way.
+    /// Process a segment without data. Its echoed timestamp gives no RTT sample later either (Linux
+    /// `rcv_rtt_last_tsecr`), because the time between the ACK of a request and the response is not path delay.
     #[inline(always)]
     pub fn on_pure_ack(&mut self, seg: &Segment) {
         self.remember_stamp(seg);
         self.window.has_echoed(seg.ts_ecr);
     }
 
-    /// Forget the timestamp that the handshake echoed.
+    /// Discard the timestamp that the handshake echoed.
     pub fn forget_echo(&mut self) {
         self.window.has_echoed(0);
     }

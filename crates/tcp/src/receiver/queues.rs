@@ -1,9 +1,9 @@
-//! The memory of what waits, in order for the application or out of order for what is missing, and what happens when there is
-//! no more: the buffer grows while it may, badly filled packets are copied together, what lies furthest ahead is thrown away,
-//! and at last what arrives (Linux `tcp_try_rmem_schedule`, `tcp_prune_queue`, `tcp_collapse`, `tcp_prune_ofo_queue`).
+//! Memory of received data, waiting for the application or out of order, and the steps taken when the memory is full: the
+//! buffer grows while it may, badly filled packets are copied together, the highest out-of-order data is dropped, and
+//! finally the arriving packet (Linux `tcp_try_rmem_schedule`, `tcp_prune_queue`, `tcp_collapse`, `tcp_prune_ofo_queue`).
 //!
-//! Differs: packets out of order that follow one another are taken to be of one size; and Linux's fast path, which asks for no
-//! memory while some of a page is left, is not here.
+//! Differs: contiguous out-of-order packets are assumed to be of one size. Linux's fast path, which needs no
+//! new memory while part of a page is free, is not modelled.
 
 use std::collections::VecDeque;
 
@@ -13,17 +13,17 @@ use super::Receiver;
 use crate::config::DelayedAck;
 use crate::memory::{self, Share};
 
-/// Successive packets that arrived out of order, or a single one, see [`Receiver::lies_alone`].
+/// Contiguous packets that arrived out of order, or a single one (see [`Receiver::lies_alone`]).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub start: u64,
     pub end: u64,
-    /// Memory of these buffers.
+    /// Memory of the packets, bytes.
     pub memory: u64,
     pub packets: u32,
-    /// Bytes that still fit behind the last buffer.
+    /// Bytes that can still be copied into the last packet.
     pub room: u32,
-    /// Pieces of the last one that are the sender's memory; more may join it, up to [`memory::MOST_PIECES`].
+    /// Fragments of the last packet that are the sender's memory. More can be appended, up to [`memory::MOST_PIECES`].
     pub pieces: u32,
 }
 
@@ -32,20 +32,20 @@ impl Run {
         self.end - self.start
     }
 
-    /// Length and memory of one of its packets.
+    /// Length and memory of one packet of the run.
     fn packet(&self) -> (u64, u64) {
         let packets = self.packets.max(1) as u64;
         (self.bytes().div_ceil(packets), self.memory / packets)
     }
 }
 
-/// A packet in order.
+/// Packet received in order.
 #[derive(Clone, Copy, Debug)]
 struct Packet {
     start: u64,
     end: u64,
     memory: u64,
-    /// Bytes that still fit behind the buffer's own.
+    /// Bytes that can still be copied into the packet.
     room: u32,
 }
 
@@ -55,17 +55,17 @@ impl Packet {
     }
 }
 
-/// Data that the application has not read: the queue of a receiver whose reads are calls.
+/// Data in order that the application has not read yet. Used only if the application reads by calls.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waiting {
     packets: VecDeque<Packet>,
-    /// Memory of these buffers.
+    /// Memory of the packets, bytes.
     pub memory: u64,
 }
 
 impl Waiting {
-    /// Add the bytes up to `end` to the queue in a packet of this memory; a few go into the last packet if
-    /// that has `room` (Linux `tcp_try_coalesce`).
+    /// Append the bytes from `start` to `end` to the queue as a packet of this memory, or copy them into the
+    /// last packet if it has `room` (Linux `tcp_try_coalesce`).
     fn push(&mut self, start: u64, end: u64, memory: u64, room: u32) {
         if let Some(last) = self.packets.back_mut() {
             if end - start <= last.room as u64 {
@@ -78,7 +78,7 @@ impl Waiting {
         self.packets.push_back(Packet { start, end, memory, room });
     }
 
-    /// The application has read up to `read`.
+    /// Free the packets that the application has read up to `read`.
     pub fn release(&mut self, read: u64) {
         while let Some(first) = self.packets.front().filter(|p| p.end <= read) {
             self.memory -= first.memory;
@@ -86,7 +86,7 @@ impl Waiting {
         }
     }
 
-    /// Copy everything together from the first packet on that is badly filled or partly read (Linux
+    /// Copy all packets together, from the first one that is badly filled or partly read (Linux
     /// `tcp_collapse`).
     fn collapse(&mut self, share: Share, read: u64) {
         let from = self.packets.iter().position(|p| p.start < read || p.is_bloated(share));
@@ -108,7 +108,7 @@ impl Waiting {
 }
 
 impl Receiver {
-    /// The segment is next in order and waits for a read.
+    /// Queue a segment that is next in order until the application reads it.
     #[cold]
     pub(super) fn enqueue(&mut self, seg: &Segment) {
         let end = seg.seq + seg.len as u64;
@@ -118,8 +118,8 @@ impl Receiver {
         }
     }
 
-    /// Whether window and memory allow a segment with new data (Linux `tcp_data_queue`). Data outside the present window is
-    /// answered, and so is data in order without memory, with a window of zero; data out of order without memory is not answered.
+    /// Whether window and memory allow a segment with new data (Linux `tcp_data_queue`). Data outside the current window is
+    /// answered. So is data in order without memory, with a zero window. Out-of-order data without memory is not answered.
     #[cold]
     pub(super) fn is_taken(&mut self, seg: &Segment) -> bool {
         let window = self.window.right_edge().saturating_sub(self.rcv_nxt);
@@ -141,12 +141,12 @@ impl Receiver {
         if in_order {
             (self.reader.no_memory, self.stamps_otherwise) = (true, true);
             (self.acks.pending, self.acks.now) = (true, true);
-            return waiting == 0 || seg.len == 0; // with nothing to read, the reader waits for this
+            return waiting == 0 || seg.len == 0; // accepted if the queue is empty, since the reader waits for this data
         }
         false
     }
 
-    /// Queue a range that waited out of order, is in order from `start` on, and waits for a read.
+    /// Queue a run that was out of order and is now in order from `start` on, until the application reads it.
     #[cold]
     pub(super) fn enqueue_run(&mut self, run: Run, mut start: u64) {
         let (len, memory) = run.packet();
@@ -158,8 +158,8 @@ impl Receiver {
         }
     }
 
-    /// Check a packet arriving at `seq` while `waiting` bytes in order and others are kept, and make room for
-    /// it if necessary.
+    /// Whether there is memory for a packet at `seq`, given `waiting` bytes in order and the out-of-order
+    /// data. Frees memory if necessary.
     fn make_room(&mut self, seq: u64, waiting: u64) -> bool {
         if !self.window.overflows(self.memory(waiting)) {
             return true;
@@ -202,7 +202,7 @@ impl Receiver {
         }
     }
 
-    /// Join all successive bytes, whichever packets hold them.
+    /// Join contiguous runs into one.
     fn join_runs(&mut self) {
         let mut joined: VecDeque<Run> = VecDeque::with_capacity(self.assembly.out_of_order.len());
         for run in self.assembly.out_of_order.drain(..) {
@@ -217,8 +217,8 @@ impl Receiver {
         self.assembly.out_of_order = joined;
     }
 
-    /// Drop the highest packets, an eighth of the buffer at a time, until there is room, but none before the
-    /// arriving one. SACK no longer reports the dropped data (Linux `tcp_prune_ofo_queue`).
+    /// Drop the highest packets, an eighth of the buffer at a time, until the rest fits, but no packet below
+    /// the arriving one. SACK no longer reports the dropped data (Linux `tcp_prune_ofo_queue`).
     fn throw_away(&mut self, seq: u64, waiting: u64) {
         let mut goal = self.window.eighth() as i64;
         let mut pruned = false;

@@ -1,10 +1,10 @@
-//! The application takes what came in order: by calls, or at once, after the ACK if one is due. Either may send an ACK.
+//! Reads of the application: by explicit calls, or automatically on arrival, after the pending ACK is sent. Both may trigger an ACK.
 //!
-//! A reader is a process, which runs when the kernel has taken in all packets that are there (in Linux behind the softirq). Of packets
-//! that arrive in one nanosecond the second finds the memory of the first taken: the window opens less, an ACK of two full segments
-//! would offer less than the last one did and is left to the reader (`__tcp_ack_snd_check`), and the reader sends one for all of them.
-//! So the reader has a turn behind everything else of that nanosecond, but only where it would be noticed: where reading calls for an
-//! ACK, or is measured. Else it reads at once, and what it has read is put back if another packet comes in the same nanosecond.
+//! A reader is a process, which runs after the kernel has processed all available packets (in Linux after the softirq). If several packets
+//! arrive in one nanosecond, the memory of the first is still in use when the second is processed: the window opens less, and an ACK of
+//! two full segments that would offer less than the last one is left to the reader (`__tcp_ack_snd_check`), who sends one ACK for all
+//! packets. The reader therefore runs after all other events of that nanosecond, but only if this can be noticed: if the read triggers an
+//! ACK or is measured. Otherwise it reads at once, and the memory is charged again if another packet arrives in the same nanosecond.
 
 use ackclock_core::Time;
 
@@ -12,26 +12,26 @@ use super::queues::Waiting;
 use super::Receiver;
 use crate::config::{Config, DelayedAck};
 
-/// Data that the application has read, and data that it has yet to read.
+/// State of the application's reads.
 #[derive(Clone, Debug)]
 pub(super) struct Reader {
     /// Whether the application reads by explicit calls.
     pub explicit: bool,
-    /// End of the data read by explicit calls.
+    /// Number of bytes read by explicit calls.
     pub read: u64,
-    /// In-order data not read yet, if reads are explicit.
+    /// Data in order that was not read yet; `None` until there is some, or if reads are automatic.
     pub waiting: Option<Box<Waiting>>,
-    /// Whether the application runs only after all packets of an instant.
+    /// The application runs after all packets of the same instant were processed.
     pub waits: bool,
-    /// Time of its next turn, or never.
+    /// Time at which the application runs next; NEVER if it is not waiting.
     pub turn_at: Time,
-    /// Memory of the data that it reads in that turn.
+    /// Memory of the data that it will read then, bytes.
     pub unread: u64,
-    /// End of the first unread buffer.
+    /// End offset of the first unread buffer.
     pub first_unread: u64,
-    /// An in-order packet found no receive memory; the next ACK reports it.
+    /// There was no memory for a packet in order; the next ACK offers a zero window.
     pub no_memory: bool,
-    /// The application reads the data in order, after the ACK if one is due: since when, and the end of the
+    /// The application reads after the pending ACK was sent: arrival time of the data, and end offset of the
     /// first buffer.
     pub drains: Option<(Time, u64)>,
 }
@@ -51,14 +51,14 @@ impl Reader {
         }
     }
 
-    /// Memory of data that waits for a read.
+    /// Memory of data in order that was not read yet, bytes.
     pub fn unread_memory(&self) -> u64 {
         self.waiting.as_ref().map_or(0, |waiting| waiting.memory)
     }
 }
 
 impl Receiver {
-    /// Let the application take up to `bytes`; returns how many it got. A read may send an ACK (Linux
+    /// Read up to `bytes` bytes. Returns the number of bytes read. A read may trigger an ACK (Linux
     /// `tcp_cleanup_rbuf`).
     pub fn read(&mut self, now: Time, bytes: u64) -> u64 {
         let taken = bytes.min(self.received() - self.reader.read);
@@ -86,25 +86,25 @@ impl Receiver {
         taken
     }
 
-    /// Payload bytes taken by the application.
+    /// Number of payload bytes that the application has read by calls.
     pub fn taken(&self) -> u64 {
         self.reader.read
     }
 
-    /// The application reads, but an ACK that is due leaves first.
+    /// Let the application read data up to `reads`, after the pending ACK was sent if there is one.
     #[inline(always)]
     pub(super) fn read_at_once<const PLAIN: bool>(&mut self, now: Time, reads: Option<u64>) {
         if let Some(end) = reads {
             match self.acks.now {
-                true if !PLAIN && self.reader.drains.is_some() => {} // an earlier buffer of this instant comes first
+                true if !PLAIN && self.reader.drains.is_some() => {} // an earlier buffer of this instant is read first
                 true => self.reader.drains = Some((now, end)),
                 false => self.read_up_to::<PLAIN>(now, end),
             }
         }
     }
 
-    /// Let the application read everything, after the ACK if one is due. A window that opens far is worth an
-    /// ACK, and so are two full segments or a pushed one (Linux `tcp_cleanup_rbuf`).
+    /// Let the application read everything after the pending ACK was sent. A large increase of the window
+    /// triggers an ACK, and so do two full segments or a pushed one (Linux `tcp_cleanup_rbuf`).
     #[inline]
     pub(super) fn drain(&mut self) {
         if let Some((now, end)) = self.reader.drains.take() {
@@ -112,7 +112,7 @@ impl Receiver {
         }
     }
 
-    /// Drain if the turn was before `now`: nothing else was in its way.
+    /// Let the application read data of earlier instants, or all data if it need not wait for the kernel.
     #[inline]
     pub(super) fn drain_before(&mut self, now: Time) {
         if self.reader.drains.is_some_and(|(at, _)| at < now || !self.reader.waits) {
@@ -120,15 +120,15 @@ impl Receiver {
         }
     }
 
-    /// Note that the ACK has left.
+    /// Out-of-line form of [`Receiver::read_up_to`].
     #[inline(never)]
     fn read_late(&mut self, now: Time, end: u64) {
         self.read_up_to::<false>(now, end);
     }
 
-    /// The application reads, first the buffer that ends at `end`. If the application waits for its turn, only the effects that the
-    /// kernel sees wait with it: the measured data of an RTT, and the ACK. Memory is taken again if more data arrives before the
-    /// turn.
+    /// Let the application read everything, starting with the buffer that ends at `end`. If the application
+    /// runs later, only the effects visible to the kernel are postponed: the measurement of data per RTT, and
+    /// the ACK. The memory is charged again if more data arrives before that.
     #[inline(always)]
     pub(super) fn read_up_to<const PLAIN: bool>(&mut self, now: Time, end: u64) {
         let gap = !PLAIN && !self.assembly.out_of_order.is_empty();
@@ -151,8 +151,8 @@ impl Receiver {
         }
     }
 
-    /// Measure the bytes read in an RTT (Linux `tcp_rcv_space_adjust`), buffer by buffer: first the buffer that came first in this instant, or closed a
-    /// gap first. True: at the application's turn.
+    /// Measure the bytes read in an RTT (Linux `tcp_rcv_space_adjust`), starting with the buffer that arrived,
+    /// or closed a gap, first in this instant. True: the measurement is postponed until the application runs.
     #[inline(never)]
     fn measure_read(&mut self, now: Time, end: u64) -> bool {
         if self.reader.waits {
@@ -163,8 +163,8 @@ impl Receiver {
         false
     }
 
-    /// A packet measured the RTT while earlier data of this instant still waits: with a shorter RTT the
-    /// reader's measurement may be due, although this packet brings nothing to read.
+    /// Schedule the reader if its measurement has become due. A packet may shorten the measured RTT while
+    /// earlier data of this instant is unread, even if it brings no new data.
     #[inline]
     pub(super) fn measure_later(&mut self, now: Time) {
         if self.reader.waits && self.reader.unread > 0 && self.window.is_measure_due(now) {
@@ -172,7 +172,7 @@ impl Receiver {
         }
     }
 
-    /// The reader sends an ACK, when it has its turn.
+    /// Send an ACK for the reader, now or when the application runs.
     #[inline(never)]
     fn ack_read(&mut self, now: Time) {
         match self.reader.waits {
@@ -181,12 +181,12 @@ impl Receiver {
         }
     }
 
-    /// Whether the application waits for its turn.
+    /// Whether the application has a scheduled read.
     pub fn awaits_turn(&self) -> bool {
         self.reader.turn_at != Time::NEVER
     }
 
-    /// All packets of this instant are processed: the application reads them.
+    /// Run the application after all packets of this instant were processed: it reads them.
     #[cold]
     pub(super) fn on_turn(&mut self, now: Time) {
         self.reader.turn_at = Time::NEVER;
@@ -197,7 +197,7 @@ impl Receiver {
         self.reader.waits = waits;
     }
 
-    /// Whether bytes in order wait for the application.
+    /// Whether data in order waits for the application.
     pub(super) fn keeps_waiting(&self) -> bool {
         match self.reader.explicit {
             true => self.reader.read < self.received(),
@@ -205,7 +205,7 @@ impl Receiver {
         }
     }
 
-    /// Bytes in order that the application has, or will have before anything else happens.
+    /// Number of bytes in order that the application has read or will read at once.
     pub(super) fn taken_at_once(&self) -> u64 {
         if self.reader.explicit {
             self.reader.read

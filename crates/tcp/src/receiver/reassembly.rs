@@ -1,4 +1,4 @@
-//! Data that arrived out of order, and their report: SACK blocks (RFC 2018), the block of the latest arrival first.
+//! Out-of-order data and the SACK blocks that report it (RFC 2018), with the block of the latest arrival first.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
@@ -12,31 +12,31 @@ use crate::config::{Config, DelayedAck};
 use crate::memory::MOST_PIECES;
 use crate::ranges::put_for;
 
-/// Linux TCP_NUM_SACKS: blocks remembered; with timestamps one fewer fits the header.
+/// Linux TCP_NUM_SACKS: number of blocks stored. With timestamps, one fewer fits into the header.
 const NUM_SACKS: usize = 4;
 
-/// Linux TCP_SACK_BLOCKS_EXPECTED: blocks that reach the sender even if the ACK after this one is lost.
+/// Linux TCP_SACK_BLOCKS_EXPECTED: number of blocks that reach the sender even if the next ACK is lost.
 const SACK_BLOCKS_EXPECTED: usize = 2;
 
-/// Capacity for this many ranges remains when nothing waits out of order: most of many flows never need more.
+/// Capacity, in ranges, that is kept when no data is out of order. Most flows never need more.
 const MOST_KEPT: usize = 2;
 
-/// Data that waits out of order, and the blocks that report it.
+/// Out-of-order data and the blocks that report it.
 #[derive(Clone, Debug)]
 pub(super) struct Reassembly {
-    /// Received out of order: ascending, disjoint runs.
+    /// Out-of-order data as ascending, disjoint runs.
     pub out_of_order: VecDeque<Run>,
-    /// Memory of them.
+    /// Memory of this data, bytes.
     pub gathered: u64,
-    /// Selective acknowledgements are in use.
+    /// SACK is in use.
     pub sack: bool,
-    /// Duplicates are reported (RFC 2883), where they are.
+    /// Duplicates are reported if SACK is in use (RFC 2883).
     report_duplicates: bool,
-    /// Blocks to report, latest first, at most [`NUM_SACKS`]: one or two, as a rule.
+    /// Blocks to report, latest first, at most [`NUM_SACKS`]; usually one or two.
     pub sacks: SmallVec<[(u64, u64); 2]>,
-    /// The duplicate to report.
+    /// Duplicate to report, if any.
     pub dsack: Option<(u64, u64)>,
-    /// Offset of the peer's FIN.
+    /// Offset of the peer's FIN; `None` until it arrives.
     pub fin_at: Option<NonZeroU64>,
 }
 
@@ -58,17 +58,17 @@ impl Reassembly {
         self.sack && self.report_duplicates
     }
 
-    /// Bytes from `rcv_nxt` to the end of the data that arrived out of order.
+    /// Bytes from `rcv_nxt` to the end of the out-of-order data.
     pub fn beyond(&self, rcv_nxt: u64) -> u64 {
         self.out_of_order.back().map_or(0, |r| r.end - rcv_nxt)
     }
 
-    /// Bytes of it.
+    /// Number of out-of-order bytes.
     pub fn bytes(&self) -> u64 {
         self.out_of_order.iter().map(|run| run.end - run.start).sum()
     }
 
-    /// The blocks of the next header; with timestamps there is room for one fewer.
+    /// Return the blocks of the next header. With timestamps, one fewer fits.
     pub fn sack_list(&self, rcv_nxt: u64, timestamps: bool) -> SackList {
         let most = if timestamps { 3 } else { 4 };
         let base = rcv_nxt as i64;
@@ -83,11 +83,11 @@ impl Reassembly {
 }
 
 impl Receiver {
-    /// Recount the data out of order, for tests and fuzzing.
+    /// Check the out-of-order data and its counters, for tests and fuzzing.
     ///
     /// # Panics
     ///
-    /// If ranges meet, or are not those that the bytes were counted for, or the next segment is taken for plain and is not.
+    /// If ranges touch, do not match the counted memory, or the fast path is enabled although it does not suffice.
     pub fn recount(&self) {
         let held = &self.assembly.out_of_order;
         assert!(
@@ -103,9 +103,9 @@ impl Receiver {
         assert!(!(self.is_plain && kept), "more is to be thought of than the next segment");
     }
 
-    /// Take the data that waited behind `seg`, which just arrived and closes the gap: where the first buffer of the application's queue ends, and the memory
-    /// of the data that waited. A packet whose pieces all find room in the last buffer joins that, and its own head goes (Linux
-    /// `tcp_ofo_queue`, `skb_try_coalesce`).
+    /// Move the out-of-order data that became contiguous with `seg`, the segment that closed the gap, to the data in order.
+    /// Returns the end of the first buffer in the application's queue, and the memory of the moved data. A packet whose fragments
+    /// all fit into the last buffer is merged into it, and its head is freed (Linux `tcp_ofo_queue`, `skb_try_coalesce`).
     pub(super) fn close_gaps(&mut self, seg: &Segment) -> (u64, u64) {
         let arrived = self.rcv_nxt;
         let (mut first, mut memory) = (arrived, 0);
@@ -116,7 +116,7 @@ impl Receiver {
                 break;
             }
             if start < arrived && self.assembly.dsack.is_none() && self.assembly.reports() {
-                self.assembly.dsack = Some((start, end.min(arrived))); // the bytes came a second time (Linux `tcp_ofo_queue`)
+                self.assembly.dsack = Some((start, end.min(arrived))); // duplicate bytes (Linux `tcp_ofo_queue`)
             }
             if self.reader.explicit {
                 self.enqueue_run(run, self.rcv_nxt);
@@ -139,37 +139,37 @@ impl Receiver {
             if self.assembly.out_of_order.capacity() > MOST_KEPT {
                 self.assembly.out_of_order = VecDeque::new();
             }
-            self.acks.now = true; // RFC 5681 §4.2: at once when a gap is filled
+            self.acks.now = true; // RFC 5681 §4.2: immediate ACK when a gap is filled
         }
         (first, memory)
     }
 
-    /// Range of an arrival: part of the range that it directly follows, or a range of its own.
+    /// Return the run for an arrival, either as an extension of the run that it directly follows or as a new one.
     #[inline]
     fn stored(&self, behind: Option<&Run>, start: u64, end: u64) -> Run {
         let len = (end - start) as u32;
         let own = self.window.pieces(start, len);
         let (memory, packets, room, pieces) = match behind {
-            Some(run) if len <= run.room => (0, 0, run.room - len, run.pieces), // copied behind the last packet
+            Some(run) if len <= run.room => (0, 0, run.room - len, run.pieces), // copied into the last packet
             Some(run) if own > 0 && run.pieces + own <= MOST_PIECES => (len as u64, 0, 0, run.pieces + own),
             _ => (self.window.packet_memory(len), 1, self.window.room_behind(len), own),
         };
         Run { start, end, memory, packets, room, pieces }
     }
 
-    /// Whether a packet is a range of its own although it directly follows one: its pieces found no room
-    /// there, and may find some when the gap closes (Linux knows packets only).
+    /// Whether a packet is a separate run although it directly follows another one: its fragments did not fit
+    /// there, and may fit when the gap closes (Linux stores packets, not runs).
     #[inline]
     fn lies_alone(&self, run: &Run) -> bool {
         run.pieces > 0 && run.packets > 0 && self.acks.mode == DelayedAck::Linux
     }
 
-    /// `None` if all data was there already. Otherwise the memory of out-of-order data when the window opens for it: a packet that
-    /// joined another counts by then, a separate one does not yet (Linux `tcp_data_queue_ofo`: `tcp_grow_window`, then
-    /// `skb_set_owner_r`).
+    /// Insert out-of-order data. Returns `None` if all of it was received before, otherwise the memory of
+    /// out-of-order data at the time when the window opens for it: a packet that was merged counts then, a
+    /// separate one does not yet (Linux `tcp_data_queue_ofo`: `tcp_grow_window`, then `skb_set_owner_r`).
     pub(super) fn insert(&mut self, start: u64, end: u64) -> Option<u64> {
         let before = self.assembly.gathered;
-        // Usually the last range grows, and it was the last to grow.
+        // Fast path: the data extends the last run.
         if let Some(last) = self.assembly.out_of_order.back().filter(|last| last.end == start) {
             let new = self.stored(Some(last), start, end);
             let run = (last.start, end);
@@ -183,7 +183,7 @@ impl Receiver {
             }
             self.assembly.gathered += new.memory;
             match self.assembly.sacks.first_mut() {
-                Some(latest) if latest.1 == start => latest.1 = end, // no other block is near
+                Some(latest) if latest.1 == start => latest.1 = end, // no other block is affected
                 _ => self.report(start, end, run),
             }
             return Some(if new.packets == 0 { self.assembly.gathered } else { before });
@@ -197,7 +197,7 @@ impl Receiver {
         let mut j = i;
         let mut kept = true;
         let mut run = new;
-        // Merge it with ranges that it touches; if packets are separate, only its overlapping bytes.
+        // Merge the run with those that it touches, or, if packets are separate, with those that it overlaps.
         let meets = |r: &Run| r.start < end || (r.start == end && !apart);
         while let Some(known) = self.assembly.out_of_order.get(j).copied().filter(meets) {
             if known.start <= start && end <= known.end {
@@ -205,7 +205,7 @@ impl Receiver {
                 self.acks.now |= self.acks.mode != DelayedAck::Linux;
                 kept = false;
             }
-            // Only one copy is kept of bytes that arrived twice.
+            // Bytes received twice are stored once.
             let twice = known.end.min(end).saturating_sub(known.start.max(start));
             if twice > 0 {
                 run.memory = run.memory.saturating_sub(new.memory * twice / len);
@@ -226,7 +226,7 @@ impl Receiver {
         kept.then_some(if new.packets == 0 { self.assembly.gathered } else { before })
     }
 
-    /// RFC 2018 §4: the block of the latest arrival, `start` to `end` in the range `run`, goes first.
+    /// Move the block of the latest arrival to the front (RFC 2018 §4). The arrival is `start` to `end`, within `run`.
     fn report(&mut self, start: u64, end: u64, run: (u64, u64)) {
         if self.acks.mode == DelayedAck::Linux {
             return self.report_as_linux(start, end);
@@ -236,10 +236,10 @@ impl Receiver {
         self.assembly.sacks.insert(0, run);
     }
 
-    /// Linux knows only the blocks in its list: of a range that has left the list, the segment alone is reported, where RFC
-    /// 2018 §4 wants all of it. While ACKs are held back, a block that opens or grows behind the second one would be told too
-    /// late, so what is held back leaves now, and answers this arrival too (`tcp_sack_new_ofo_skb`,
-    /// `tcp_sack_maybe_coalesce`).
+    /// Report an arrival as Linux does. Linux knows only the blocks in its list: for a range that has dropped out
+    /// of it, only the segment is reported, whereas RFC 2018 §4 requires the whole range. While ACKs are
+    /// compressed, a block that is new or grows after the second position would be reported too late, so the
+    /// held-back ACK is sent now and covers this arrival too (`tcp_sack_new_ofo_skb`, `tcp_sack_maybe_coalesce`).
     fn report_as_linux(&mut self, start: u64, end: u64) {
         let touched = self.assembly.sacks.iter().position(|b| start <= b.1 && b.0 <= end);
         if self.acks.compression.held > 0

@@ -1,4 +1,4 @@
-//! A receiver that has received only the handshake and ACKs, in few bytes.
+//! Compact form of a receiver that has received only the handshake and ACKs.
 
 use std::rc::Rc;
 
@@ -8,31 +8,31 @@ use super::Receiver;
 use crate::config::Config;
 use crate::rwnd::Edges;
 
-/// Inputs from which a resting receiver is rebuilt: waking it replays them.
+/// Inputs of a resting receiver. Waking it replays them.
 #[derive(Clone, Debug)]
 pub(crate) struct Resting {
     config: Rc<Config>,
     edges: Edges,
     begun: Time,
     ts_recent: u32,
-    /// Timestamp that the last ACK echoed.
+    /// Timestamp echoed by the last ACK received.
     echoed: u32,
-    /// Window of the last header.
+    /// Window in the last header sent.
     wnd: u32,
     responder: bool,
-    /// The peer's SYN arrived, with these permissions.
+    /// The peer's SYN arrived, with the options that follow.
     has_syn: bool,
     sack: bool,
     timestamps: bool,
-    /// The next header has the window of the last one.
+    /// The next header has the same window as the last one.
     is_settled: bool,
-    /// An ACK must leave.
+    /// An ACK must be sent.
     due: bool,
     closing: bool,
 }
 
 impl Receiver {
-    /// Inputs from which it is rebuilt before the peer's SYN, if no option was set.
+    /// Return the compact form of a receiver, before the peer's SYN arrives. `None` if an option was set.
     pub(crate) fn rest(&self, config: &Rc<Config>, responder: bool) -> Option<Resting> {
         let parts =
             self.marks.exact.is_some() || self.marks.accurate.is_some() || self.cheats.split.is_some();
@@ -108,7 +108,7 @@ impl Resting {
         self.echoed = 0;
     }
 
-    /// Timestamp to echo.
+    /// Timestamp to be echoed.
     #[inline]
     pub fn latest_stamp(&self) -> u32 {
         self.ts_recent
@@ -137,7 +137,7 @@ impl Resting {
         let mut receiver = self.wake();
         receiver.stamp(seg);
         let edges = receiver.window.edges();
-        self.is_settled = edges == self.edges; // the window follows from them
+        self.is_settled = edges == self.edges; // equal edges give equal windows
         (self.edges, self.wnd, self.due) = (edges, seg.wnd, false);
     }
 

@@ -14,17 +14,17 @@ const SMSS: u64 = 1448;
 struct Peer {
     receiver: Receiver,
     now: Time,
-    /// Timestamp that its segments echo.
+    /// Timestamp echoed by its segments.
     echo: u32,
 }
 
 impl Peer {
-    /// A receiver that has acknowledged `segments`, with a grown window and no quick ACKs left.
+    /// Return a receiver that has acknowledged `segments`, with a large window and no quick ACKs left.
     fn after(segments: u64) -> Peer {
         Peer::with(false, segments)
     }
 
-    /// As above, with an application that does or does not wait for its turn.
+    /// Return a receiver as `after` does, with an application that runs later than the kernel if `application_waits`.
     fn with(application_waits: bool, segments: u64) -> Peer {
         let config = Config { application_waits, ..Config::profile("linux-6").expect("a profile") };
         let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.wheel));
@@ -32,7 +32,7 @@ impl Peer {
         receiver.on_syn();
         receiver.begin(Time(1));
         let mut peer = Peer { receiver, now: Time(1), echo: 1 };
-        // the last two swapped, so that the window becomes as wide as it gets
+        // the last two are swapped, so that the window reaches its maximum
         for n in (0..segments - 2).chain([segments - 1, segments - 2]) {
             peer.now += Span::from_us(100);
             peer.segment(n, false);
@@ -45,13 +45,13 @@ impl Peer {
         peer
     }
 
-    /// Segment `n` arrives; the ACKs that leave at once: number and SACK blocks in segments.
+    /// Deliver segment `n`. Returns the ACKs sent at once: number and SACK blocks, in segments.
     fn segment(&mut self, n: u64, pushed: bool) -> Vec<(u64, Vec<(u64, u64)>)> {
         let flags = if pushed { Flags::ACK | Flags::PSH } else { Flags::ACK };
         self.arrives(1 + n * SMSS, SMSS as u32, flags)
     }
 
-    /// The peer closes after `n` segments and `len` bytes, which arrive with its FIN.
+    /// Deliver a FIN after `n` segments, with `len` bytes in the same segment.
     fn fin(&mut self, n: u64, len: u32) -> Vec<(u64, Vec<(u64, u64)>)> {
         self.arrives(1 + n * SMSS, len, Flags::ACK | Flags::PSH | Flags::FIN)
     }
@@ -90,7 +90,7 @@ impl Peer {
     }
 }
 
-/// RFC 9768 §3.2.2: packets are counted, pure ACKs among them; what was merged on the way in is as many packets as it was. Bytes are payload.
+/// RFC 9768 §3.2.2: packets are counted, including pure ACKs. Packets merged on arrival count as many times as they were sent. Bytes are payload.
 #[test]
 fn packets_that_arrived_with_a_mark_are_counted_as_they_were_sent() {
     let config = Config::profile("linux-6").expect("a profile");
@@ -141,7 +141,7 @@ fn a_block_behind_the_second_releases_what_is_held_back_and_is_not_answered_itse
     peer.receiver.acks.quick = 0;
     assert!(peer.segment(45, false).is_empty(), "held back");
     peer.receiver.acks.quick = 0;
-    // a third block: the delayed ACK leaves without it, and it starts no timer
+    // a third block: the delayed ACK is sent without it, and no timer is started
     assert_eq!(peer.segment(47, false), [(40, vec![(43, 46), (41, 42)])]);
     assert_eq!(peer.receiver.deadline(), Time::NEVER);
 }
@@ -242,7 +242,7 @@ fn an_arrival_within_the_slack_releases_nothing() {
     assert_eq!(peer.acks(), [(40, vec![(41, 46)])]);
 }
 
-/// A receiver of a connection without timestamps.
+/// Return the receiver of a connection without timestamps.
 fn without_stamps() -> Receiver {
     let config = Config { timestamps: false, ..Config::profile("linux-6").expect("a profile") };
     let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.wheel));
@@ -252,7 +252,7 @@ fn without_stamps() -> Receiver {
     receiver
 }
 
-/// Segment `n` of 1460 bytes arrives, and due ACKs leave.
+/// Deliver segment `n` of 1460 bytes, and send pending ACKs.
 fn arrives(receiver: &mut Receiver, now: Time, n: u64) {
     let seg = Segment { seq: 1 + n * 1460, len: 1460, flags: Flags::ACK, ..Segment::default() };
     receiver.on_data(now, &seg, Span::ZERO, Span::from_ms(300), 1);
@@ -367,8 +367,8 @@ fn a_reader_behind_its_turn_has_read_everything() {
     assert_eq!(offered(&peer), before);
 }
 
-/// Two packets that nobody has read leave less of the buffer than was offered last: the kernel leaves their ACK to the reader (Linux
-/// `__tcp_ack_snd_check`), who runs behind the softirq, when all of them are there. The first two are hidden by the header's unit.
+/// Two unread packets leave less of the buffer than the window offered last. The kernel leaves their ACK to the reader (Linux `__tcp_ack_snd_check`),
+/// which runs after the softirq has processed all packets. For the first two packets, the unit of the header's window hides the difference.
 #[test]
 fn packets_of_one_nanosecond_have_one_ack_where_the_reader_waits_for_its_turn() {
     let acks = |application_waits: bool| {
@@ -385,8 +385,8 @@ fn packets_of_one_nanosecond_have_one_ack_where_the_reader_waits_for_its_turn() 
     assert_eq!(acks(false).0[..3], [42, 44, 46]);
 }
 
-/// A receiver whose next segment is 40, with segments 41 to 40 + `waiting` out of order, which arrived one after another or the last
-/// one first. Returns the result of closing the gap: the end of the first buffer in segments, and the waiting memory.
+/// Return the result of closing a gap: the end of the first buffer, in segments, and the memory of the out-of-order data. The next
+/// expected segment is 40, and segments 41 to 40 + `waiting` arrived out of order, in ascending order or with the last one first.
 fn gap_closed(packet_memory: PacketMemory, waiting: u64, last_first: bool) -> (u64, u64) {
     let mut config = Config::profile("linux-6").expect("a profile");
     config.switches.packet_memory = packet_memory;
@@ -415,18 +415,18 @@ fn gap_closed(packet_memory: PacketMemory, waiting: u64, last_first: bool) -> (u
     ((first - 1) / SMSS, memory)
 }
 
-/// The reader measures the data of an RTT after each buffer, so the end of the first buffer matters (Linux `tcp_ofo_queue`,
-/// `tcp_rcv_space_adjust`).
+/// The reader measures the data of an RTT after each buffer, so the end of the first buffer matters (Linux
+/// `tcp_ofo_queue`, `tcp_rcv_space_adjust`).
 #[test]
 fn what_waited_joins_the_segment_that_closes_the_gap_while_a_packet_has_room_for_its_pieces() {
     use PacketMemory::{Copied, HandedOn};
     assert_eq!(gap_closed(HandedOn, 1, false), (42, SMSS), "its own head goes");
     assert_eq!(gap_closed(HandedOn, 3, false), (44, 3 * SMSS));
-    // sixteen segments, one of which lies in two pages, and the first: eighteen pieces
+    // sixteen segments, one of them in two pages, and the first: eighteen fragments
     assert_eq!(gap_closed(HandedOn, 16, false), (41, 832 + 16 * SMSS), "no room: a buffer of its own");
     assert_eq!(gap_closed(Copied, 2, false), (41, 2 * 2304), "a device's memory joins nothing");
     assert_eq!(gap_closed(Copied, 2, true), (41, 2 * 2304));
-    // each lies before the earlier ones, so none joined another; now they do, one by one
+    // each arrived before the one below it, so none was merged; closing the gap merges them one by one
     assert_eq!(gap_closed(HandedOn, 3, true), (44, 3 * SMSS));
     assert_eq!(
         gap_closed(HandedOn, 20, true),
@@ -435,8 +435,8 @@ fn what_waited_joins_the_segment_that_closes_the_gap_while_a_packet_has_room_for
     );
 }
 
-/// An ACK of what came behind a gap ends the quick ones and sets the ATO, so the first data in order is not the first of all; it is late
-/// only by what passed since the handshake (Linux `tcp_dec_quickack_mode`, `tcp_finish_connect`).
+/// An ACK of out-of-order data ends the quick ACKs and sets the ATO, so the first data in order does not count as the
+/// first data at all. Its gap is measured from the handshake (Linux `tcp_dec_quickack_mode`, `tcp_finish_connect`).
 #[test]
 fn the_pace_of_data_is_measured_from_the_handshake() {
     for (late, left) in [(Span::from_ms(250), 0), (Span::from_ms(400), 16)] {
@@ -454,7 +454,7 @@ fn the_pace_of_data_is_measured_from_the_handshake() {
     }
 }
 
-/// Of the arrivals of one instant the application reads the first buffer first, while all others wait (Linux
+/// The application reads the first buffer of an instant while all others are still queued (Linux
 /// `tcp_rcv_space_adjust`).
 #[test]
 fn what_is_read_in_a_round_trip_is_measured_at_the_first_buffer_of_an_instant() {
@@ -469,13 +469,13 @@ fn what_is_read_in_a_round_trip_is_measured_at_the_first_buffer_of_an_instant() 
     assert_eq!((drained(1), drained(20)), (41 * SMSS, 22 * SMSS), "19 wait still");
 }
 
-/// The kernel has taken in every packet of an instant, and measured its RTT, before the application has its turn (Linux
-/// `tcp_rcv_rtt_measure_ts`, `tcp_rcv_space_adjust`): one that brings nothing to read may make the measure due.
+/// The kernel has processed every packet of an instant, and measured its RTT, before the application runs (Linux
+/// `tcp_rcv_rtt_measure_ts`, `tcp_rcv_space_adjust`). A packet without new data may therefore make the measurement due.
 #[test]
 fn every_packet_of_an_instant_measures_the_round_trip_before_the_application_reads() {
     for (echo, due) in [(2, false), (100, true)] {
         let mut peer = Peer::with(true, 40);
-        peer.now += Span::from_ms(10); // the RTT is 100 ms so far
+        peer.now += Span::from_ms(10); // the measured RTT is 100 ms at this point
         (40..42).for_each(|n| _ = peer.segment(n, false));
         assert!(!peer.receiver.awaits_turn());
         peer.echo = echo;

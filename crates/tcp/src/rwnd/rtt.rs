@@ -1,19 +1,19 @@
-//! The receiver's own RTT estimate, from timestamps and from the time in which a window arrives.
+//! The receiver's own RTT estimate, from timestamps and from the time in which a window of data arrives.
 
 use ackclock_core::{Segment, Time};
 
 use super::ReceiveWindow;
 
 impl ReceiveWindow {
-    /// An ACK without data echoed this timestamp.
+    /// Record the timestamp that a segment without data echoed.
     #[inline(always)]
     pub fn has_echoed(&mut self, stamp: u32) {
         self.last_ts_ecr = stamp;
     }
 
-    /// The receiver's own view of the RTT: a full segment that echoes a new timestamp, older than a tick of its clock (Linux
-    /// `tcp_rcv_rtt_measure_ts`, `tcp_rcv_rtt_update`): gain 1/8 upwards, unless data waits for the application; at
-    /// once downwards.
+    /// Take an RTT sample from a full segment that echoes a new timestamp, at least one tick of the timestamp
+    /// clock old (Linux `tcp_rcv_rtt_measure_ts`, `tcp_rcv_rtt_update`). A larger sample has a gain of 1/8
+    /// and is ignored if data waits for the application; a smaller one is adopted at once.
     #[inline]
     pub fn measure_rtt(&mut self, seg: &Segment, ts_now: u32, rcv_mss: u32, waits: bool) {
         if seg.ts_ecr == self.last_ts_ecr || !seg.has_ts || seg.ts_ecr == 0 {
@@ -31,8 +31,8 @@ impl ReceiveWindow {
         }
     }
 
-    /// Data arrived up to `rcv_nxt`: the time that one window takes is at least an RTT, and the only measure without timestamps
-    /// (Linux `tcp_rcv_rtt_measure`; Fisk and Feng 2001). The minimum counts.
+    /// Take an RTT sample from the time in which a window of data arrives, which is at least an RTT. `rcv_nxt`: end of the data in
+    /// order. This is the only measurement without timestamps (Linux `tcp_rcv_rtt_measure`; Fisk and Feng 2001). The minimum is kept.
     #[inline]
     pub fn measure_window(&mut self, now: Time, rcv_nxt: u64) {
         if rcv_nxt >= self.window_ends {

@@ -1,12 +1,12 @@
-//! The buffers that outstanding segments are in, where each was sent as one: SACKed ones side by side share one (Linux
-//! `tcp_shift_skb_data`), which frees what the others' heads take. Kept as the exceptions: SACKed segments that did not join the
-//! one before them.
+//! Buffers of Linux's send queue that contain the outstanding segments, if each was sent in a buffer of its own.
+//! Adjacent SACKed segments are merged into one buffer (Linux `tcp_shift_skb_data`), which frees the heads of all
+//! but the first. Only the exceptions are stored: SACKed segments that were not merged with the one before them.
 //!
-//! A segment joins the buffer before it when it is SACKed, if that is SACKed, both are of one length and neither was sent again
-//! without being taken for lost; then what is SACKed behind it joins, too. What fills the last of a hole from behind joins nothing,
-//! and Linux tries again only when a block comes that the ACK before did not report (`recv_sack_cache`). A buffer takes less than
-//! 8 x 65535 bytes (`tcp_skb_shift`). A DSACK of what waits at the receiver cuts the buffer (`tcp_match_skb_to_sack`): as a rule behind
-//! what came twice, which joins again what is before it.
+//! A newly SACKed segment is merged into the buffer before it if that is SACKed, both have the same length, and neither was
+//! retransmitted without being marked lost; SACKed segments after it are then merged too. A segment that fills the last
+//! part of a hole from behind is not merged, and Linux tries again only for a block that the previous ACK did not report
+//! (`recv_sack_cache`). A buffer contains less than 8 x 65535 bytes (`tcp_skb_shift`). A DSACK of out-of-order data splits
+//! the buffer (`tcp_match_skb_to_sack`), usually after the duplicate, which is merged again with the data before it.
 
 use std::ops::Range;
 
@@ -15,37 +15,37 @@ use smallvec::SmallVec;
 
 use super::{Outstanding, Scoreboard, EVER_RETRANS, RETRANS, SACKED};
 
-/// Blocks of SACKed segments, by their numbers (low 32 bits).
+/// Blocks of SACKed segments, by segment number (low 32 bits).
 pub type Reported = SmallVec<[(u32, u32); 4]>;
 
-/// Knowledge that decides which of an ACK's blocks are processed.
+/// Earlier reports, which decide which segments of a SACK block are processed.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
-    /// Blocks that the ACK before reported.
+    /// Blocks reported by the previous ACK.
     pub before: Reported,
-    /// Segments that wait at the receiver and arrived twice; empty if there are none.
+    /// Out-of-order segments that arrived twice; empty if there are none.
     pub twice: Range<u64>,
-    /// End of the walk along this ACK's blocks, which are ascending: a block within another one is not looked at again.
+    /// End of the walk along the blocks of this ACK, in ascending order. A block within another one is not processed again.
     pub past: u64,
 }
 
 impl Known {
-    /// Segment `n` was reported by the ACK before.
+    /// Whether the previous ACK reported segment `n`.
     pub fn holds(&self, n: u64) -> bool {
         self.before.iter().any(|&(a, b)| (n as u32).wrapping_sub(a) < b.wrapping_sub(a))
     }
 
-    /// Skip segment `n`.
+    /// Whether the walk skips segment `n`.
     fn passes(&self, n: u64) -> bool {
         n < self.past || self.holds(n)
     }
 }
 
-/// A buffer holds less (Linux `tcp_skb_shift`: 65535 segments of at least TCP_MIN_GSO_SIZE bytes).
+/// Limit of the bytes in a buffer (Linux `tcp_skb_shift`: 65535 segments of at least TCP_MIN_GSO_SIZE bytes).
 const MOST_BYTES: u64 = 65_535 * 8;
 
 impl Scoreboard {
-    /// Buffers that the outstanding segments are in.
+    /// Number of buffers that contain the outstanding segments.
     #[inline]
     pub fn buffers(&self) -> u32 {
         match self.sacked.len() as u32 {
@@ -54,15 +54,16 @@ impl Scoreboard {
         }
     }
 
-    /// Difference between packets and buffers where several segments may leave as one packet. `sent` tells the number of packets between two offsets.
+    /// Number of packets of SACKed segments less the number of their buffers, if several segments may be sent as
+    /// one packet. `sent` returns the number of packets between two offsets.
     pub fn shared(&self, sent: impl Fn(u64, u64) -> u64) -> u64 {
         let packets: u64 =
             self.sacked.iter().map(|&(a, b)| sent(self.get(a).start(), self.get(b - 1).end)).sum();
         packets.saturating_sub((self.sacked.len() + self.breaks.len()) as u64)
     }
 
-    /// Join buffers after segments [from, to) were SACKed. `before` and `behind` are the SACKed ranges next to them; the
-    /// latter is considered if the block `reached` it. Returns the end of the joined range.
+    /// Merge buffers after segments [from, to) were SACKed. `before` and `behind` are the adjacent SACKed
+    /// ranges; `behind` is considered only if the block `reached` it. Returns the end of the merged range.
     pub(super) fn join_new(
         &mut self,
         from: u64,
@@ -97,8 +98,8 @@ impl Scoreboard {
         to
     }
 
-    /// The block [a, b) reports SACKed segments of a `range` again: what the ACK before did not report is looked at. Buffers may join
-    /// that did not, and what the block holds of the last one is cut off.
+    /// Process a block [a, b) that reports SACKed segments of a `range` again. Segments that the previous ACK did not
+    /// report are examined: buffers may be merged now, and the part of the last buffer beyond the block is split off.
     #[inline]
     pub(super) fn join_again(&mut self, range: (u64, u64), a: u64, b: u64, known: &Known) {
         if (!self.breaks.is_empty() || b < range.1) && a.max(range.0) < b {
@@ -122,14 +123,14 @@ impl Scoreboard {
         }
     }
 
-    /// Whether all of [a, b) is SACKed.
+    /// Whether all segments in [a, b) are SACKed.
     pub fn is_sacked(&self, a: u64, b: u64) -> bool {
         let range = self.sacked.get(self.sacked.partition_point(|r| r.1 <= a));
         range.is_some_and(|range| range.0 <= a && b <= range.1)
     }
 
-    /// Process a block in which [a, b) arrived twice: that begins a buffer (Linux `tcp_sacktag_walk` with
-    /// `next_dup`).
+    /// Start a buffer at `a`, the first segment of a range that arrived twice and lies within a block (Linux
+    /// `tcp_sacktag_walk` with `next_dup`).
     #[cold]
     pub fn cut_at_twice(&mut self, a: u64) {
         let inside = a > self.first && self.is_sacked(a - 1, a + 1);
@@ -138,8 +139,8 @@ impl Scoreboard {
         }
     }
 
-    /// SACKed segments [a, b) arrived twice, and their block is processed alone: they join the buffer before them, and the rest of their
-    /// own buffer stays separate (Linux `tcp_sacktag_walk` with `dup_sack`).
+    /// Process a separate block of SACKed segments [a, b) that arrived twice. They are merged into the buffer
+    /// before them, and the rest of their own buffer stays separate (Linux `tcp_sacktag_walk` with `dup_sack`).
     #[cold]
     pub fn look_at_twice(&mut self, a: u64, b: u64) {
         let Some(&range) = self.sacked.get(self.sacked.partition_point(|r| r.1 <= a)) else { return };
@@ -168,34 +169,34 @@ impl Scoreboard {
         }
     }
 
-    /// Whether the buffer from `head` on takes the range from `n` to `end`.
+    /// Whether the buffer that starts at `head` can be merged with segments [n, end).
     fn joins(&self, head: u64, n: u64, end: u64) -> bool {
         let (before, next) = (self.get(n - 1), self.get(n));
         let alike = before.len == next.len && !before.is(RETRANS) && !next.is(RETRANS);
         alike && self.get(end - 1).end - self.get(head).start() < MOST_BYTES
     }
 
-    /// First segment of the buffer that holds `n`, in a SACKed range from `start` on.
+    /// First segment of the buffer that contains `n`, within a SACKed range that starts at `start`.
     fn buffer_start(&self, n: u64, start: u64) -> u64 {
         let i = self.breaks.partition_point(|&b| b <= n);
         i.checked_sub(1).map_or(start, |i| self.breaks[i].max(start))
     }
 
-    /// Number after it, in a SACKed range up to `end`.
+    /// Number after the last segment of the buffer that contains `n`, within a SACKed range that ends at `end`.
     fn buffer_end(&self, n: u64, end: u64) -> u64 {
         self.breaks.get(self.breaks.partition_point(|&b| b <= n)).map_or(end, |&b| b.min(end))
     }
 
-    /// Keep segment `n` out of the buffer before it.
+    /// Start a new buffer at segment `n`.
     #[cold]
     fn part(&mut self, n: u64) {
         let i = self.breaks.partition_point(|&b| b < n);
         self.breaks.insert(i, n);
     }
 
-    /// SACKed segments side by side are in one buffer (Linux `tcp_shifted_skb`): if one of them was sent again, so was the whole,
-    /// and it was sent when the first one was. Calls `joined` with the offsets between which nothing is cut any more. A segment whose
-    /// retransmission is under way stays alone, and so does one of another length.
+    /// Copy the history of merged buffers to their segments (Linux `tcp_shifted_skb`): if one of them was retransmitted,
+    /// all of them were, and the transmission time is that of the first. Calls `joined` with the offsets of each buffer,
+    /// which is not split any more. A segment with a retransmission in flight or of another length is not merged.
     pub fn join_sacked(&mut self, mut joined: impl FnMut(u64, u64)) {
         for i in 0..self.sacked.len() {
             let (mut n, end) = self.sacked[i];
@@ -220,8 +221,8 @@ impl Scoreboard {
         }
     }
 
-    /// An ACK ended within adjacent SACKed segments: the rest of their buffer keeps its history, whether one of them was `ever`
-    /// retransmitted, and `sent`, the time of the first one.
+    /// Restore the history of a buffer of SACKed segments whose first part was acknowledged. `ever`: one of
+    /// them was retransmitted; `sent`: transmission time of the first one.
     pub fn cut_sacked(&mut self, ever: bool, sent: Time) {
         if self.head().is_some_and(|head| head.is(SACKED) && !head.is(RETRANS)) {
             let head = self.get_mut(self.first);

@@ -1,11 +1,10 @@
-//! Counts that the board keeps by increments, taken anew, for tests and fuzzing. One walk by number and one along the list, because the fuzzer counts
-//! after every input.
+//! Check of the board's incremental counters against a full count, for tests and fuzzing. The check needs one
+//! walk by number and one along the list, because the fuzzer runs it after every input.
 
 use super::{Scoreboard, LINKED, LOST, RETRANS, SACKED};
 
 impl Scoreboard {
-    /// Recount the board's incremental counters. (Without SACK, sacked_out is an emulation and no segment is
-    /// marked.)
+    /// Check the incremental counters. (Without SACK, sacked_out is emulated and no segment is marked.)
     pub fn recount(&self, sack: bool) {
         let board = self;
         for (range, next) in board.sacked.iter().zip(board.sacked.iter().skip(1)) {

@@ -1,7 +1,7 @@
-//! The scoreboard against a model that recounts everything, and under a whole sender on a path that loses, reorders
-//! and duplicates.
+//! The scoreboard against a model that counts everything anew, and as part of a sender on a path that loses,
+//! reorders and duplicates.
 //!
-//! Length: a model beside the board, and a case for each rule of Linux's that the model does not have.
+//! Length: the model, and one case for each rule of Linux that the model does not include.
 
 use std::collections::BTreeMap;
 
@@ -19,9 +19,9 @@ use crate::ticks::Ticks;
 
 const SMSS: u32 = 1000;
 
-// Against a model
+// Comparison with a model
 
-/// Effect of an operation, written a second time, slowly.
+/// Slow model of a segment.
 #[derive(Clone, Debug, Default)]
 struct Slow {
     end: u64,
@@ -40,7 +40,7 @@ struct Slow {
 struct Model {
     first: u64,
     segments: Vec<Slow>,
-    /// Numbers in order of transmission.
+    /// Segment numbers in order of transmission.
     list: Vec<u64>,
 }
 
@@ -68,7 +68,7 @@ impl Model {
     }
 }
 
-/// Operations as the sender uses them; positions are taken modulo the number of outstanding segments.
+/// Operations as the sender uses them. Positions are taken modulo the number of outstanding segments.
 #[derive(Clone, Debug)]
 enum Op {
     Push { len: u32, fin: bool },
@@ -84,7 +84,7 @@ enum Op {
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => (1..=SMSS, 0..40u8).prop_map(|(len, fin)| {
-            // sizes mostly full, as at_or_after supposes
+            // most segments are full, as at_or_after expects
             Op::Push { len: if len > SMSS / 4 { SMSS } else { len }, fin: fin == 0 }
         }),
         4 => (0..4u64).prop_map(|up_to| Op::PopAcked { up_to }),
@@ -196,7 +196,7 @@ fn apply(board: &mut Scoreboard, model: &mut Model, op: &Op, now: u64) {
             board.forget_sacks();
             model.segments.iter_mut().for_each(|s| s.sacked = false);
         }
-        Op::Fit => board.fit(), // nothing to query
+        Op::Fit => board.fit(), // no visible effect
     }
 }
 
@@ -253,16 +253,16 @@ proptest! {
         let mut model = Model { first, ..Model::default() };
         let mut now = 1;
         for (op, passes, probe) in &ops {
-            now += passes; // bursts share their time
+            now += passes; // segments of a burst have equal times
             apply(&mut board, &mut model, op, now);
             compare(&board, &model, *probe);
         }
     }
 }
 
-// Under a sender
+// Board of a sender
 
-/// A sender of bulk data and its receiver; the board is recounted after everything that happens to the sender.
+/// Sender of bulk data and its receiver. The board is checked after every event of the sender.
 struct Pair {
     sender: Sender,
     receiver: Receiver,
@@ -270,7 +270,7 @@ struct Pair {
     timestamps: bool,
     rfc_6675: bool,
     now: Time,
-    /// By arrival and order of departure: direction and packet.
+    /// Packets in flight, by arrival time and order of transmission: direction and segment.
     flying: BTreeMap<(Time, u64), (bool, Segment)>,
     departed: u64,
     rng: Stream,
@@ -285,7 +285,7 @@ impl Pair {
         board.recount(self.sack);
         for n in board.first..board.next {
             let s = board.get(n);
-            // segments that RACK excluded before an undo are not seen by Linux's either
+            // Segments that RACK excluded before an undo are invisible to Linux's RACK as well.
             assert!(s.is(SACKED | LOST | LINKED | LEFT_OUT), "RACK would never see {n}: {s:?}");
             assert!(!(self.rfc_6675 && s.is(SACKED) && s.is(RETRANS)), "{n} is SACKed and in the pipe");
         }
@@ -318,7 +318,7 @@ impl Pair {
         }
     }
 
-    /// Process one event; false when nothing is left.
+    /// Process one event. False when there is none.
     fn step(&mut self) -> bool {
         let arrival = self.flying.keys().next().map_or(Time::NEVER, |k| k.0);
         let timer = self.sender.deadline().min(self.receiver.deadline());
@@ -348,7 +348,7 @@ impl Pair {
 const PROFILES: [&str; 4] = ["linux-6", "linux-3.2", "linux-3.0", "rfc"];
 const RULES: &[(&str, &str)] = ackclock_cc::recovery::REGISTRY;
 
-/// Return a profile with any settings that can be combined with it.
+/// Return a profile with random settings that can be combined with it.
 fn config() -> impl Strategy<Value = Config> {
     let names = (0..4usize, 0..8usize, 0..3usize, 0..3usize);
     (names, any::<[bool; 9]>()).prop_map(|((profile, rule, detection, early), on)| Config {
@@ -416,7 +416,7 @@ proptest! {
 }
 
 proptest! {
-    /// Whatever was SACKed, lost or sent again: the pieces carry its marks, and the counters are those of a count.
+    /// Each piece has the marks of the whole segment, and the counters equal a full count.
     #[test]
     fn cut_segments_keep_their_marks(
         sizes in proptest::collection::vec((1u32..4_000, 0u8..4), 1..30),
@@ -430,7 +430,7 @@ proptest! {
             end += (*len + fin as u32) as u64;
             let now = Time(2 * i as u64);
             board.push(end, *len + fin as u32, fin, now, 0);
-            // some are sent again while there is more to send
+            // some segments are retransmitted while new data is still to be sent
             if i >= 3 && sizes[i - 3].1 == 3 && sizes[i].1 > 1 {
                 board.mark_lost(i as u64 - 3);
                 board.retransmitted(i as u64 - 3, now, board.next as u32, true);
@@ -449,7 +449,7 @@ proptest! {
             let all = (board.first..board.next).map(|n| *board.get(n));
             all.flat_map(|s| (s.start()..s.end).map(move |at| (at, s.flags & (SACKED | LOST | RETRANS), s.xmit))).collect()
         };
-        // what was next to be sent when a byte was last sent again, in bytes: the number of a piece says the same
+        // For each retransmitted byte, the offset of the next new data at that time. The pieces must give the same offsets.
         let next_at_rexmit = |board: &Scoreboard| -> Vec<(u64, u64)> {
             let again = (board.first..board.next).map(|n| *board.get(n)).filter(|s| s.rexmit > 0);
             let start = |n: u32| if n as u64 == board.next { end } else { board.get(n as u64).start() };
@@ -478,7 +478,7 @@ proptest! {
     }
 }
 
-/// Return a board of this many segments of 1,000 bytes, sent one after the other.
+/// Return a board of this many segments of 1,000 bytes, sent in order.
 fn board_of(segments: u64) -> Scoreboard {
     let mut board = Scoreboard::default();
     (1..=segments).for_each(|n| board.push(n * 1_000, 1_000, false, Time(n), 0));
@@ -489,8 +489,8 @@ fn listed(board: &Scoreboard) -> Vec<u64> {
     std::iter::successors(board.oldest_sent(), |&n| board.sent_after(n)).collect()
 }
 
-/// The places that a ring of another size has for the same numbers are others: 13 to 20 of a ring of 16 begin at place 13, of a ring of 8
-/// at place 5.
+/// The same segment numbers have different slots in rings of different sizes: segments 13 to 20 start at slot
+/// 13 in a ring of 16, and at slot 5 in a ring of 8.
 #[test]
 fn a_ring_shrinks_to_what_is_outstanding_and_grows_again() {
     let mut board = board_of(13);
@@ -528,8 +528,8 @@ fn a_large_ring_is_kept_for_the_flow_grows_again() {
     assert_eq!((board.ring.len(), board.packets_out()), (LEAST_RING, 4));
 }
 
-/// Linux `tcp_rack_detect_loss` removes marked segments from its list; an undo restores only the marks, and
-/// others never left the list.
+/// Linux `tcp_rack_detect_loss` removes segments that it marks from its list, and an undo clears only the
+/// marks. Segments marked by other code stay in Linux's list, so the undo restores them here.
 #[test]
 fn what_is_left_out_comes_back_to_the_list_only_when_sent_again() {
     let mut board = board_of(4);
@@ -562,7 +562,7 @@ fn what_a_receiver_takes_back_has_the_past_of_the_buffer_it_was_in() {
     let mut board = board_of(6);
     board.mark_lost(2);
     board.retransmitted(2, Time(9), 0, true);
-    board.retransmitted(4, Time(9), 0, true); // in flight nevertheless: alone
+    board.retransmitted(4, Time(9), 0, true); // retransmission still in flight, so not merged
     board.add_sacked_range(1, 6, &Known::default(), |board, n| _ = board.mark_sacked(n, false));
     let mut joined = Vec::new();
     board.join_sacked(|start, end| joined.push((start, end)));
@@ -573,7 +573,7 @@ fn what_a_receiver_takes_back_has_the_past_of_the_buffer_it_was_in() {
     assert_eq!([1, 2, 3, 4, 5].map(|n| board.get(n).xmit.0), [2, 2, 2, 9, 6]);
 }
 
-/// Segments [a, b) are SACKed: buffers then.
+/// Mark segments [a, b) SACKed. Returns the number of buffers.
 fn sack(board: &mut Scoreboard, a: u64, b: u64, before: &[(u32, u32)]) -> u32 {
     let known = Known { before: before.into(), ..Known::default() };
     board.add_sacked_range(a, b, &known, |board, n| _ = board.mark_sacked(n, false));
@@ -586,16 +586,16 @@ fn sack(board: &mut Scoreboard, a: u64, b: u64, before: &[(u32, u32)]) -> u32 {
 fn sacked_segments_share_a_buffer_as_in_linux() {
     let mut board = board_of(12);
     assert_eq!(sack(&mut board, 4, 8, &[]), 9);
-    // the last of a hole, from the left: the block behind it was reported before, and is not looked at
+    // the last part of a hole, filled from the left: the block after it was reported before and is not examined
     assert_eq!(sack(&mut board, 3, 8, &[(4, 8)]), 9);
-    // a whole hole closes: the data behind it joins, too
+    // a whole hole is filled: the data after it is merged too
     board.mark_lost(9);
     board.retransmitted(9, Time(20), 0, true);
     assert_eq!(sack(&mut board, 10, 12, &[(3, 8)]), 8);
     assert_eq!(sack(&mut board, 8, 12, &[(10, 12), (3, 8)]), 5);
     // reported again, after an ACK that did not report it
     assert_eq!(sack(&mut board, 3, 12, &[]), 4);
-    // retransmitted without a loss mark: alone
+    // retransmitted without a loss mark: not merged
     let mut board = board_of(6);
     board.retransmitted(3, Time(9), 0, true);
     assert_eq!(sack(&mut board, 1, 6, &[]), 4);
@@ -603,12 +603,12 @@ fn sacked_segments_share_a_buffer_as_in_linux() {
     while board.pop_acked(5_000).is_some() {}
     board.recount(true);
     assert_eq!(board.buffers(), 1);
-    // no more than 524,280 bytes
+    // at most 524,280 bytes in a buffer
     let mut board = board_of(600);
     assert_eq!(sack(&mut board, 1, 600, &[]), 3);
 }
 
-/// A receiver has room for four blocks: what it reported before may directly follow a block, and is skipped.
+/// A receiver stores four blocks, so data that it reported earlier may directly follow a block, and is skipped.
 #[test]
 fn a_block_joins_what_it_covers_and_no_more() {
     let mut board = board_of(12);
@@ -624,11 +624,11 @@ fn a_block_joins_what_it_covers_and_no_more() {
     assert_eq!(sack(&mut board, 7, 9, &[]), 8, "a block joins what is SACKed before it");
     assert_eq!(sack(&mut board, 4, 6, &[]), 9, "a shorter one cuts");
     assert_eq!(sack(&mut board, 4, 9, &[(4, 6)]), 8);
-    // within a block of the same ACK
+    // block within another block of the same ACK
     let known = Known { past: 9, ..Known::default() };
     board.add_sacked_range(5, 7, &known, |_, _| ());
     assert_eq!(board.buffers(), 8);
-    // a filled hole takes the whole buffer behind it along
+    // filling a hole merges the whole buffer after it
     let mut board = board_of(12);
     assert_eq!(sack(&mut board, 6, 9, &[]), 10);
     assert_eq!(sack(&mut board, 2, 4, &[(6, 9)]), 9);
@@ -661,7 +661,7 @@ fn what_came_twice_cuts_the_buffer_that_it_is_in_as_in_linux() {
     board.cut_at_twice(6);
     board.cut_at_twice(1);
     assert_eq!(buffers(&board), 6, "passed on the way through a block");
-    // what is new and came twice at once is alone, at the end of a hole, too
+    // new data that arrived twice at once is not merged, even at the end of a hole
     let mut board = board_of(12);
     assert_eq!(sack(&mut board, 6, 9, &[]), 10);
     let known = Known { before: [(6, 9)].as_slice().into(), twice: 5..6, past: 0 };

@@ -1,14 +1,14 @@
-//! Accurate ECN at the sender (RFC 9768 §3.2.2.5, appendix A; Linux `tcp_accecn_process`): how many of its packets arrived
-//! CE, from a counter of three bits that wraps, and from the byte counters of the option where there is one.
+//! Accurate ECN at the sender (RFC 9768 §3.2.2.5, appendix A; Linux `tcp_accecn_process`). The sender infers how many of its
+//! packets arrived CE-marked from a counter of three bits that wraps, and from the byte counters of the option if it is present.
 //!
 //! | symbol | meaning |
 //! |---|---|
 //! | N | segments newly delivered by the ACK |
-//! | delta | (ACE - s.cep) mod 8, the least increase |
-//! | safe | N - ((N - delta) mod 8), the greatest that N allows |
+//! | delta | (ACE - s.cep) mod 8, the smallest possible increase |
+//! | safe | N - ((N - delta) mod 8), the largest increase that N allows |
 //!
-//! Linux takes delta also where ACKs cover more than four segments as a rule: such ACKs are thin by nature and not for want
-//! of lost ones.
+//! Linux also uses delta if the mean ACK covers more than four segments: the receiver then thins its ACKs, so
+//! a large N does not mean that ACKs were lost.
 
 use ackclock_cc::CongestionControl;
 use ackclock_core::accecn::CEP_START;
@@ -20,7 +20,7 @@ use super::plain::Reasons;
 use super::Sender;
 use crate::config::{Config, DelayedAck};
 
-/// The peer's option, as far as it was seen (Linux TCP_ACCECN_OPT_*).
+/// Contents of the peer's AccECN option so far (Linux TCP_ACCECN_OPT_*).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Saw {
     Nothing,
@@ -30,7 +30,7 @@ pub(crate) enum Saw {
 }
 
 impl Saw {
-    /// State after the first option: a counter that starts at one and reads zero was zeroed on the way (§3.2.3.2.5).
+    /// State after the first option. A counter whose initial value is one but that reads zero was zeroed on the path (§3.2.3.2.5).
     pub fn of(option: &AccEcnOption) -> Saw {
         let zeroed = option.by_mark().any(|(mark, counter)| mark != Ecn::Ce && counter == 0);
         match option.counters().next() {
@@ -41,26 +41,26 @@ impl Saw {
     }
 }
 
-/// The peer's counters, as far as the sender knows them.
+/// ECN counters of the peer, as the sender knows them.
 #[derive(Clone, Debug)]
 pub(crate) struct Feedback {
     thin_rule: bool,
     /// Packets that arrived CE at the peer (s.cep - 5).
     pub(crate) ce: u32,
-    /// Payload bytes that arrived ECT(1), ECT(0), CE, from the option or estimated.
+    /// Payload bytes that arrived as ECT(1), ECT(0) and CE, taken from the option or estimated.
     pub(crate) bytes: [u32; 3],
-    /// Index of the counter that grows, where that is clear.
+    /// Index of the byte counter that increased last; `None` if unknown or ambiguous.
     growing: Option<usize>,
     pub(crate) saw: Saw,
-    /// The option is not to be trusted.
+    /// The byte counters of the option are ignored.
     pub(crate) distrusts: bool,
-    /// Mean number of segments that an ACK delivers, 1/64.
+    /// Mean number of segments acknowledged by one ACK, in units of 1/64.
     mean: u32,
-    /// ACE of the last ACK.
+    /// ACE field of the last ACK.
     ace: u8,
-    /// The ACK under way has a newer timestamp.
+    /// The current ACK has a newer timestamp than earlier ones.
     pub(crate) newer: bool,
-    /// The ACK under way was good enough for its marks to be read.
+    /// The marks of the current ACK were processed.
     pub(crate) looked: bool,
 }
 
@@ -80,7 +80,7 @@ impl Feedback {
         }
     }
 
-    /// The handshake showed an option.
+    /// Record the option of a handshake segment.
     pub fn sees(&mut self, option: &AccEcnOption) {
         if option.is_some() && self.saw < Saw::Counters {
             self.saw = Saw::of(option);
@@ -88,7 +88,7 @@ impl Feedback {
         }
     }
 
-    /// Byte counters of an ACK that delivers `bytes`. True if they can be used (Linux `tcp_accecn_process_option`).
+    /// Update the byte counters from an ACK that delivers `bytes`. Return true if they can be used (Linux `tcp_accecn_process_option`).
     fn read(&mut self, option: &AccEcnOption, bytes: u64, sent: u64) -> bool {
         if self.distrusts {
             return false;
@@ -111,7 +111,7 @@ impl Feedback {
         for (mark, counter) in option.by_mark() {
             let i = mark as usize - 1;
             let start = u32::from(mark != Ecn::Ce);
-            // the difference modulo 2^24, signed
+            // difference modulo 2^24, signed
             let delta = (counter.wrapping_sub(start).wrapping_sub(self.bytes[i]) << 8) as i32 >> 8;
             self.bytes[i] = self.bytes[i].wrapping_add(delta as u32);
             ambiguous |= delta < 0;
@@ -129,7 +129,7 @@ impl Feedback {
         usable
     }
 
-    /// The increase of CE packets that an ACK for `n` segments and `bytes` reports.
+    /// Return the number of newly CE-marked packets reported by an ACK for `n` segments and `bytes`.
     fn increase(&self, ace: u8, n: u32, bytes: u64, ce_bytes: Option<u32>, told: &Told) -> u32 {
         let delta = u32::from(ace).wrapping_sub(CEP_START).wrapping_sub(self.ce) & 7;
         if n <= 7 {
@@ -159,28 +159,28 @@ impl Feedback {
     }
 }
 
-/// Progress made by an ACK. Passed by value, so that `on_ack` keeps its own copy in registers.
+/// Progress made by an ACK. Passed by value, so that `on_ack` keeps its copy in registers.
 #[derive(Clone, Copy)]
 pub(super) struct Progress {
-    /// Counts before the ACK.
+    /// Counters before the ACK.
     pub snd_una: u64,
     pub delivered: u64,
     /// The ACK delivers data.
     pub forward: bool,
-    /// SACK blocks are part of the progress.
+    /// The ACK carries new SACKs, or some segments remain SACKed.
     pub sacked: bool,
     pub slow_path: bool,
 }
 
-/// Further inputs of the estimate.
+/// Further inputs to the estimate of CE-marked packets.
 struct Told {
-    /// The ACK names all that was delivered: by SACK, or outside recovery.
+    /// The ACK accounts for every delivered segment: the connection uses SACK, or its state is Open or CWR.
     all: bool,
     smss: u32,
 }
 
 impl Sender {
-    /// The handshake agreed on accurate ECN.
+    /// Set up accurate ECN after the handshake agreed on it.
     pub(crate) fn hear_accurately(&mut self, option: &AccEcnOption) {
         let mut feedback = Feedback::new(&self.config);
         feedback.sees(option);
@@ -189,18 +189,18 @@ impl Sender {
         self.reasons.set(Reasons::ACCURATE_ECN, true);
     }
 
-    /// The handshake is complete.
+    /// Record at the end of the handshake whether ECN is used.
     pub(crate) fn agree_on_ecn(&mut self, on: bool) {
         self.ecn.on = on;
         self.cc.on_negotiated(self.ecn.accurate);
     }
 
-    /// A repeated SYN-ACK may show the option that the first one had lost.
+    /// Record the option of a repeated SYN-ACK; that of the first one may have been stripped.
     pub(crate) fn see_option(&mut self, option: &AccEcnOption) {
         self.feedback.iter_mut().for_each(|f| f.sees(option));
     }
 
-    /// The peer's option was seen, so the path passes it.
+    /// Whether the peer's option was received, so that the path passes it.
     pub(crate) fn saw_option(&self) -> bool {
         self.feedback.as_ref().is_some_and(|f| f.saw != Saw::Nothing)
     }
@@ -209,12 +209,12 @@ impl Sender {
         self.feedback.iter_mut().for_each(|f| f.distrusts = true);
     }
 
-    /// Our SYN-ACK arrived CE.
+    /// Count our SYN-ACK as CE-marked.
     pub(crate) fn count_marked_synack(&mut self) {
         self.feedback.iter_mut().for_each(|f| f.ce = f.ce.max(1));
     }
 
-    /// A segment arrived; `newer`: its timestamp is newer than those before.
+    /// Reset the marks for a newly arrived segment. `newer`: its timestamp is newer than that of earlier segments.
     pub(crate) fn await_marks(&mut self, newer: bool) {
         (self.ecn.newly, self.ecn.echo) = (0, false);
         if let Some(f) = &mut self.feedback {
@@ -222,32 +222,31 @@ impl Sender {
         }
     }
 
-    /// Whether the last segment's marks were processed.
+    /// Whether the marks of the last segment were processed.
     pub(crate) fn looked_at_marks(&self) -> bool {
         self.feedback.as_ref().is_some_and(|f| f.looked)
     }
 
-    /// Leave `room` bytes of payload to the option in each segment from now on.
+    /// Reserve `room` bytes of each later segment's payload for the AccECN option and SACK blocks.
     pub(crate) fn make_option_room(&mut self, room: u32) {
         self.smss = self.mss_cache.saturating_sub(room).max(1);
     }
 
-    /// Set the payload of full segments, not counting the option's room.
+    /// Set the payload of full segments, without changing the bytes reserved for options.
     pub(super) fn resize_segments(&mut self, payload: u32) {
         let room = self.mss_cache - self.smss;
         self.smss = payload;
         self.mss_cache = payload + room;
     }
 
-    /// No progress.
+    /// Return an empty progress: nothing acknowledged or SACKed.
     #[cold]
     pub(super) fn standing(&self) -> Progress {
         let (snd_una, delivered) = (self.snd_una, self.delivered);
         Progress { snd_una, delivered, forward: false, sacked: false, slow_path: false }
     }
 
-    /// Return the marks that this ACK reports. An ACK without progress may be an old one, and reports
-    /// nothing.
+    /// Process the marks that this ACK reports. An ACK without progress may be an old one and is ignored.
     #[cold]
     pub(super) fn hear_marks(&mut self, seg: &Segment, by: Progress) {
         let n = (self.delivered - by.delivered) as u32;
@@ -293,14 +292,14 @@ mod tests {
 
     #[test]
     fn the_counter_of_three_bits_wraps_safely() {
-        // s.cep, ACE, N, mean, bytes of CE of the option, increase
+        // s.cep, ACE, N, mean, CE bytes of the option, expected increase
         for (cep, ace, n, mean, marked, want) in [
             (5, 0, 3, 0, None, 3),
             (13, 2, 12, 64, None, 5),
             (5, 4, 10, 64, None, 7),
-            (5, 5, 9, 72, None, 8),    // a mean of 1.1: ACKs were lost
-            (5, 5, 10, 640, None, 0),  // a mean of 10: thin ACKs
-            (5, 5, 9, 72, Some(0), 0), // the option reports that nothing was marked
+            (5, 5, 9, 72, None, 8),    // mean of 1.1: ACKs were lost
+            (5, 5, 10, 640, None, 0),  // mean of 10: the receiver thins its ACKs
+            (5, 5, 9, 72, Some(0), 0), // the option reports no marks
             (5, 7, 10, 64, Some(2_920), 2),
             (5, 5, 10, 64, Some(14_600), 8),
             (5, 7, 20, 64, Some(14_600), 10),

@@ -1,6 +1,6 @@
-//! Time that a sender with data spends waiting for the receiver's window, for room in its own send buffer, or for neither (Linux `tcp_chrono_start`,
-//! `tcp_chrono_stop`; TCP_INFO's busy_time, rwnd_limited, sndbuf_limited). One cause runs at a time; the later one in this order wins. The kernel
-//! reads its tick, not a clock: a cause that begins and ends within one tick took no time (`tcp_jiffies32`).
+//! Time that a sender with data spends waiting for the receiver's window, for free space in its send buffer, or for neither (Linux
+//! `tcp_chrono_start`, `tcp_chrono_stop`; TCP_INFO's busy_time, rwnd_limited, sndbuf_limited). One cause is charged at a time; a later one in this
+//! list takes precedence. The kernel reads its tick counter (`tcp_jiffies32`), so a cause that begins and ends within one tick counts as zero.
 
 use ackclock_core::{Span, Time};
 
@@ -12,15 +12,15 @@ pub enum Limit {
     /// No data to send.
     #[default]
     Idle,
-    /// Anything but the following.
+    /// Data to send or outstanding, and neither of the two limits below.
     Busy,
-    /// The receiver's window.
+    /// Limited by the receiver's window.
     Receiver,
-    /// A send buffer that is too small.
+    /// Limited by the send buffer.
     SendBuffer,
 }
 
-/// A stop watch for each cause.
+/// Stopwatch for each cause.
 #[derive(Clone, Copy, Debug)]
 pub struct Chrono {
     ticks: Ticks,
@@ -30,19 +30,19 @@ pub struct Chrono {
 }
 
 impl Chrono {
-    /// Return a clock that has not started; the host's ticks are `ticks`.
+    /// Return a stopped clock that counts in `ticks` of the host.
     pub fn new(ticks: Ticks) -> Chrono {
         Chrono { ticks, limit: Limit::default(), since: Time::default(), spent: Default::default() }
     }
 
-    /// Start `limit`, unless a stronger one is running.
+    /// Start the stopwatch of `limit`, unless a cause of higher precedence is running.
     pub fn start(&mut self, now: Time, limit: Limit) {
         if limit > self.limit {
             self.set(now, limit);
         }
     }
 
-    /// Stop `limit`; `empty`: everything was sent and acknowledged.
+    /// Stop the stopwatch of `limit`. `empty`: everything was sent and acknowledged.
     pub fn stop(&mut self, now: Time, limit: Limit, empty: bool) {
         if empty {
             self.set(now, Limit::Idle);
@@ -51,7 +51,7 @@ impl Chrono {
         }
     }
 
-    /// Time spent in all, of it limited by the receiver and by the send buffer.
+    /// Total busy time, and the parts of it limited by the receiver and by the send buffer.
     pub fn spent(&self, now: Time) -> (Span, Span, Span) {
         let of = |limit: Limit| {
             let running = if limit == self.limit { self.passed(now) } else { Span::ZERO };
@@ -61,7 +61,7 @@ impl Chrono {
         (of(Limit::Busy) + receiver + buffer, receiver, buffer)
     }
 
-    /// A paced train is noted when it is handed over, ahead of time.
+    /// Time since the running cause started. The start of a paced train may lie in the future, because the train is recorded ahead of time.
     fn passed(&self, now: Time) -> Span {
         self.ticks.between(self.since.min(now), now)
     }
@@ -104,10 +104,10 @@ mod tests {
         let mut c = Chrono::new(exact());
         c.start(ms(10), Limit::Busy);
         c.start(ms(30), Limit::Receiver);
-        c.start(ms(35), Limit::Busy); // the stronger one continues
+        c.start(ms(35), Limit::Busy); // the cause of higher precedence continues
         c.stop(ms(60), Limit::Receiver, false);
         c.start(ms(70), Limit::SendBuffer);
-        c.stop(ms(75), Limit::Receiver, false); // the receiver's watch is not the one that runs
+        c.stop(ms(75), Limit::Receiver, false); // the receiver's stopwatch is not running
         assert_eq!(c.spent(ms(80)), (Span::from_ms(70), Span::from_ms(30), Span::from_ms(10)));
         c.stop(ms(80), Limit::SendBuffer, true);
         assert_eq!(c.spent(ms(900)), (Span::from_ms(70), Span::from_ms(30), Span::from_ms(10)));

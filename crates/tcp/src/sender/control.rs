@@ -1,4 +1,4 @@
-//! Exactly one rule sets the window: the controller by itself, the recovery rule, or the controller's growth.
+//! Window update by exactly one rule: the controller itself, the recovery rule, or the controller's growth.
 
 use ackclock_cc::{AckSample, Arrival, CongestionControl, Controller, RecoveryAck, RecoveryRule, SlowStart};
 use ackclock_core::trace::CaState;
@@ -8,7 +8,7 @@ use super::{AckWork, Prior, Sender};
 use crate::stats::SlowStartEnd;
 
 impl Sender {
-    /// Reason why there is no copy of the controller, if there is none.
+    /// Reason why the controller cannot be copied; `None` if it can.
     pub fn cannot_copy(&self) -> Option<String> {
         match &self.cc {
             Controller::Custom(own) => own.copied().err(),
@@ -16,7 +16,7 @@ impl Sender {
         }
     }
 
-    /// Return the ACK for the controller, before losses are detected.
+    /// Return the ACK as the controller sees it before loss detection.
     #[inline(always)]
     pub(super) fn arrival(&self, now: Time, prior: &Prior, w: &AckWork) -> Arrival {
         let delivered = (self.delivered - prior.delivered) as u32;
@@ -47,7 +47,7 @@ impl Sender {
         }
     }
 
-    /// The slow start sees the samples that its controller uses.
+    /// Pass the samples that the controller uses to the slow-start algorithm.
     #[inline]
     pub(super) fn sample_slow_start(&mut self, arrival: &Arrival) {
         if self.slow_start.looks_away() {
@@ -61,13 +61,13 @@ impl Sender {
         }
     }
 
-    /// Kernels before 2015 counted ACKs where RFC 5681 allows segments. CUBIC's curve corrected for delayed ACKs; its estimate of Reno's
-    /// window did not, which it does by itself ([`counts_acks`](ackclock_cc::controller::Shared::counts_acks)).
+    /// Whether growth counts ACKs, as kernels before 2015 did, instead of segments as in RFC 5681. CUBIC's curve corrected for delayed ACKs;
+    /// its estimate of Reno's window did not, and handles this separately ([`counts_acks`](ackclock_cc::controller::Shared::counts_acks)).
     fn counts_acks(&self) -> bool {
         self.config.count_acks && (self.window.in_slow_start() || matches!(self.cc, Controller::Reno(_)))
     }
 
-    /// Losses have been detected for this ACK.
+    /// Update the sample after loss detection.
     #[inline(never)]
     pub(super) fn renew_sample(&self, sample: &mut AckSample, prior: &Prior) {
         let delivered = (self.delivered - prior.delivered) as u32;
@@ -78,12 +78,11 @@ impl Sender {
         sample.ca_state = self.ca_state;
     }
 
-    /// Set the window by exactly one rule (Linux `tcp_cong_control`); `entering`: this ACK began a recovery.
+    /// Set the window by exactly one rule (Linux `tcp_cong_control`). `entering`: this ACK began a recovery.
     #[inline(always)]
     pub(super) fn control_window(&mut self, sample: &mut AckSample, entering: bool, w: &AckWork) {
         let (delivered, newly_lost) = (sample.delivered, sample.newly_lost);
-        // An undo may have changed the window since the ACK arrived (Linux checks when the window is to
-        // grow).
+        // An undo may have changed the window since the ACK arrived; Linux checks at the time of growth.
         sample.arrival.cwnd_limited = self.cwnd_limited();
         sample.arrival.window_held = self.usage.is_held();
         if self.rates.is_some() {
@@ -106,8 +105,8 @@ impl Sender {
                 progress: w.data_acked || w.data_sacked || w.dsack || (!self.sack && w.is_dup()),
             });
             self.window.cwnd = cwnd.min(self.slow_start.most());
-            // CWR outlives the last ACK of what was sent. No window at all would then wait for the window probe (RFC 6937's
-            // CRB, which leaves nothing where prr_out is ahead of prr_delivered; Linux warns of it, `tcp_snd_cwnd_set`).
+            // CWR can last until nothing is outstanding. A cwnd of zero would then have to wait for the window probe (the CRB
+            // of RFC 6937 allows no segment while prr_out exceeds prr_delivered; Linux warns about it, `tcp_snd_cwnd_set`).
             if self.board.packets_out() == 0 {
                 self.window.cwnd = self.window.cwnd.max(1);
             }

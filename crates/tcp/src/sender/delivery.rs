@@ -1,6 +1,8 @@
-//! Delivery rate: a stamp for each segment in flight, and a sample for each ACK (draft-cheng-iccrg-delivery-rate-estimation §3; Linux
-//! `tcp_rate_skb_sent`, `tcp_rate_skb_delivered`, `tcp_rate_gen`, `tcp_rate_check_app_limited`). Kept only for controllers that ask. Stamps lie in a
-//! ring beside the scoreboard, so that other connections do not pay for them. Counts are segments, as in Linux.
+//! Delivery rate: a stamp for each segment in flight, and a sample for each ACK
+//! (draft-cheng-iccrg-delivery-rate-estimation §3; Linux `tcp_rate_skb_sent`, `tcp_rate_skb_delivered`,
+//! `tcp_rate_gen`, `tcp_rate_check_app_limited`). The estimator exists only for controllers that request it. Stamps
+//! are stored in a ring apart from the scoreboard, so that other connections do not pay for them. Counts are
+//! segments, as in Linux.
 
 use ackclock_cc::{AckSample, CongestionControl, RateSample};
 use ackclock_core::{Span, Time};
@@ -10,20 +12,20 @@ use super::Sender;
 /// Stamp of a segment's last transmission.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stamp {
-    /// P.delivered.
+    /// P.delivered: `delivered` at the transmission.
     delivered: u64,
-    /// P.delivered_time.
+    /// P.delivered_time: time of the last delivery at the transmission.
     delivered_time: Time,
-    /// P.first_sent_time: transmission of the newest segment delivered when this one left.
+    /// P.first_sent_time: transmission time of the segment that was the newest delivered one when this segment was sent.
     first_sent: Time,
-    /// P.lost.
+    /// P.lost: `lost` at the transmission.
     lost: u64,
     delivered_ce: u64,
-    /// P.tx_in_flight.
+    /// P.tx_in_flight: segments in flight after the transmission.
     in_flight: u32,
     app_limited: bool,
     retrans: bool,
-    /// The segment was delivered: if it counts as outstanding again, the receiver took its SACK back, and what became of it is unknown.
+    /// The segment was delivered. If it counts as outstanding again, the receiver reneged on its SACK, and its fate is unknown.
     spent: bool,
 }
 
@@ -35,26 +37,26 @@ struct Newest {
     end: u64,
 }
 
-/// Estimator of one connection.
+/// Delivery-rate estimator of one connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DeliveryRate {
     ring: Vec<Stamp>,
     delivered_time: Time,
     first_sent: Time,
-    /// C.app_limited: the sender is application-limited until so many segments are delivered.
+    /// C.app_limited: value of `delivered` up to which samples are application-limited; 0 if they are not.
     app_limited: u64,
     newest: Option<Newest>,
-    /// Segments delivered under ECE.
+    /// Segments delivered by ACKs that report ECN marks.
     delivered_ce: u64,
-    /// Time of the ACK or timer under way.
+    /// Time of the current ACK or timer.
     now: Time,
-    /// Whether the application is checked then, too.
+    /// The application-limited state is also checked on each ACK and timer, not only on writes.
     watches: bool,
-    /// The application limited the sender when the segment of the last tail loss probe was sent before.
+    /// Application-limited state at the earlier transmission of the segment that the last tail loss probe retransmitted.
     probed_app_limited: bool,
 }
 
-/// Counters of the sender at the moment of an event.
+/// Counters of the sender at the time of an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counts {
     pub delivered: u64,
@@ -64,12 +66,12 @@ pub(super) struct Counts {
 }
 
 impl DeliveryRate {
-    /// The estimator of a connection that has sent nothing.
+    /// Return the estimator of a connection that has sent nothing.
     pub fn new(watches: bool) -> DeliveryRate {
         DeliveryRate { watches, ..DeliveryRate::default() }
     }
 
-    /// The application did not fill the window, as far as is known.
+    /// Whether the sender is application-limited.
     pub fn is_app_limited(&self) -> bool {
         self.app_limited > 0
     }
@@ -79,7 +81,7 @@ impl DeliveryRate {
         n as usize & (self.ring.len() - 1)
     }
 
-    /// Segment `n` leaves; `counts` as they are after it, `alone` if nothing else was outstanding.
+    /// Stamp segment `n`, which is being sent. `counts` include it; `alone`: nothing else was outstanding.
     #[inline]
     pub(super) fn on_sent(&mut self, now: Time, n: u64, retrans: bool, alone: bool, counts: Counts) {
         if counts.packets_out as usize > self.ring.len() {
@@ -103,8 +105,7 @@ impl DeliveryRate {
         };
     }
 
-    /// Make room for more stamps; `n` is the segment about to be stamped, the newest one or an outstanding
-    /// one.
+    /// Enlarge the ring. `n` is the segment about to be stamped: the newest one or an outstanding one.
     fn grow(&mut self, n: u64, packets_out: u32) {
         let size = (packets_out as usize).next_power_of_two().max(64);
         let mut ring = vec![Stamp::default(); size];
@@ -117,7 +118,7 @@ impl DeliveryRate {
         self.ring = ring;
     }
 
-    /// Segment `n`, last sent at `xmit`, is delivered for the first time.
+    /// Record the first delivery of segment `n`, last sent at `xmit`.
     #[inline]
     pub(super) fn on_delivered(&mut self, n: u64, xmit: Time, end: u64) {
         let slot = self.slot(n);
@@ -129,7 +130,7 @@ impl DeliveryRate {
         self.newest = Some(Newest { stamp, xmit, end });
     }
 
-    /// The sample of an ACK that delivered `delivered` segments, loss detection done.
+    /// Return the sample of an ACK that delivered `delivered` segments. Called after loss detection.
     pub(super) fn sample(
         &mut self,
         now: Time,
@@ -185,7 +186,7 @@ impl Sender {
         }
     }
 
-    /// Return the delivery rate shown by this ACK.
+    /// Return the rate sample of this ACK.
     pub(super) fn sample_rate(&mut self, ack: &AckSample, is_probe_ack: bool) -> Option<RateSample> {
         let (counts, min_rtt) = (self.counts(), self.rtt.min_rtt());
         let small = (1..u64::from(self.smss)).contains(&ack.acked_bytes);
@@ -194,7 +195,7 @@ impl Sender {
         Some(RateSample { is_probe_ack, ..sample })
     }
 
-    /// An ACK arrived, or a timer fired.
+    /// Record the time of an ACK or timer.
     #[inline]
     pub(super) fn begin_event(&mut self, now: Time) {
         if self.rates.is_some() {
@@ -202,7 +203,7 @@ impl Sender {
         }
     }
 
-    /// Record the time on the clock of controllers. Out of line, because most senders keep no rates.
+    /// Record the time as controllers see it. Out of line, because most senders estimate no rates.
     #[inline(never)]
     fn begin_event_with_rates(&mut self, now: Time) {
         let clock = self.clock(now);
@@ -226,7 +227,7 @@ impl Sender {
         self.cc.on_lost(window, now, delivered, lost, stamp.in_flight, stamp.app_limited);
     }
 
-    /// A tail loss probe is about to retransmit segment `n`.
+    /// Record that a tail loss probe is about to retransmit segment `n`.
     pub(super) fn note_probed(&mut self, n: u64) {
         if let Some(rates) = &mut self.rates {
             rates.probed_app_limited = rates.ring[rates.slot(n)].app_limited;
@@ -240,21 +241,21 @@ impl Sender {
         self.cc.on_repaired(&mut self.window, now, self.delivered, app_limited);
     }
 
-    /// Segments delivered since the newest segment that the ACK under way covers was sent.
+    /// Segments delivered since the newest segment covered by the current ACK was sent.
     #[inline]
     pub(super) fn since_sent(&self) -> u32 {
         let newest = self.rates.as_ref().and_then(|rates| rates.newest);
         newest.map_or(0, |newest| (self.delivered - newest.stamp.delivered) as u32)
     }
 
-    /// Set the controller's counters to those of the connection, whatever it was notified of.
+    /// Set the controller's counters to those of the connection, regardless of earlier notifications.
     pub(super) fn tell_totals(&mut self) {
         if let Some(rates) = &self.rates {
             self.cc.on_totals(self.delivered, self.lost, rates.delivered_time);
         }
     }
 
-    /// Segment `n` was just sent.
+    /// Stamp segment `n`, which was just sent.
     #[inline]
     pub(super) fn stamp(&mut self, now: Time, n: u64, retrans: bool) {
         if self.rates.is_some() {
@@ -270,11 +271,11 @@ impl Sender {
             rates.on_sent(now, n, retrans, alone, counts);
         }
         if alone {
-            self.tell_totals(); // this segment set the time of the last delivery, and the next ACK may deliver nothing
+            self.tell_totals(); // the segment reset the time of the last delivery, and the next ACK may deliver nothing
         }
     }
 
-    /// The application is about to write: its earlier data did not fill the window (draft §3.4, Linux
+    /// Check before a write whether the earlier data left the window unused (draft §3.4, Linux
     /// `tcp_rate_check_app_limited`).
     pub(super) fn check_app_limited(&mut self) {
         let unsent = self.stream.from(self.snd_nxt);
@@ -306,8 +307,8 @@ mod tests {
         Counts { delivered, lost: 0, in_flight: packets_out, packets_out }
     }
 
-    /// Ten segments 1 ms apart on a 100 ms path, ACKed 1 ms apart: the tenth delivers nine more segments than were
-    /// delivered at the first ACK... over the time of the flight.
+    /// Ten segments are sent 1 ms apart on a 100 ms path and ACKed 1 ms apart. The sample of the tenth ACK
+    /// covers all segments delivered since its stamp, over the longer of the two times.
     #[test]
     fn the_rate_of_a_flight_is_what_was_delivered_over_the_longer_of_the_two_times() {
         let mut rates = DeliveryRate::default();
@@ -319,11 +320,11 @@ mod tests {
             let sample =
                 rates.sample(ms(100 + n), 1, 0, false, Span::from_ms(100), counts(n + 1, 9)).expect("one");
             assert_eq!(sample.delivered, n as u32 + 1);
-            // all were stamped before any delivery, with the first sent at 0
+            // all segments were stamped before any delivery, and the first was sent at 0
             assert_eq!(sample.ack_elapsed, Span::from_ms(100 + n));
             assert_eq!(sample.send_elapsed, Span::from_ms(n));
         }
-        // the next flight, sent ACK-clocked, measures one segment per ms
+        // the next flight is ACK-clocked, and its samples give one segment per ms
         for n in 10..20 {
             rates.on_sent(ms(90 + n), n, false, false, counts(n - 9, 10));
         }
@@ -347,8 +348,8 @@ mod tests {
         assert_eq!(sample.segments_per_second(), None);
     }
 
-    /// The SYN counts as delivered: data in flight at the first write is delivered with the first ACK
-    /// (Linux), not the second.
+    /// The SYN counts as delivered, so the limit that the first write sets ends with the first ACK (Linux),
+    /// not the second.
     #[test]
     fn the_first_ack_ends_the_limit_of_the_first_write() {
         let mut rates = DeliveryRate { app_limited: 1, ..DeliveryRate::default() };
@@ -363,8 +364,8 @@ mod tests {
         assert!(!sample.is_app_limited);
     }
 
-    /// Whether the receiver may have delayed the ACK of a small segment that was alone in flight (Linux
-    /// `FLAG_ACK_MAYBE_DELAYED`): nothing else was delivered since it left.
+    /// The receiver may have delayed the ACK of a small segment that was alone in flight (Linux
+    /// `FLAG_ACK_MAYBE_DELAYED`). Condition: nothing else was delivered since it was sent.
     #[test]
     fn the_ack_of_a_small_segment_may_be_late_if_it_was_alone() {
         let ack = |before: u64, retrans: bool| {

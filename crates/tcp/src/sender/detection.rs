@@ -1,12 +1,12 @@
-//! Which segments are lost (Linux `tcp_identify_packet_loss`, earlier `tcp_update_scoreboard`).
+//! Loss detection (Linux `tcp_identify_packet_loss`, earlier `tcp_update_scoreboard`).
 //!
-//! | connection | segments are lost | source | in |
+//! | connection | lost segments | source | file |
 //! |---|---|---|---|
 //! | without SACK | the head, after DupThresh duplicate ACKs and on each partial ACK | RFC 6582 | `dupthresh.rs` |
-//! | RACK | sent sufficiently before one that was delivered | RFC 8985 | `rack.rs` |
-//! | FACK | DupThresh below the highest SACK, holes included; by counting once reordering was seen | Linux up to 4.x | `dupthresh.rs` |
-//! | dupthresh | DupThresh SACKed segments above | RFC 6675 §4 IsLost | `dupthresh.rs` |
-//! | small windows | the first un-SACKed, when ACKs for DupThresh duplicates cannot come | RFC 5827 | here |
+//! | RACK | segments sent sufficiently long before one that was delivered | RFC 8985 | `rack.rs` |
+//! | FACK | segments DupThresh below the highest SACK, holes included; by counting after reordering was seen | Linux up to 4.x | `dupthresh.rs` |
+//! | dupthresh | segments with DupThresh SACKed segments above them | RFC 6675 §4 IsLost | `dupthresh.rs` |
+//! | small windows | the first un-SACKed segment, if DupThresh duplicate ACKs cannot arrive | RFC 5827 | here |
 
 use ackclock_core::trace::CaState;
 use ackclock_core::Time;
@@ -17,7 +17,7 @@ use crate::config::{Detection, EarlyRetransmit};
 use crate::scoreboard::{Marked, SACKED};
 
 impl Sender {
-    /// Mark the segments that this ACK shows to be lost.
+    /// Mark the segments that are lost according to this ACK.
     pub(super) fn identify_loss(&mut self, now: Time, w: &mut AckWork) {
         if self.board.packets_out() == 0 {
             return;
@@ -44,9 +44,9 @@ impl Sender {
         w.lost_retrans |= prior_retrans > self.board.retrans_out;
     }
 
-    /// Early retransmit (RFC 5827 §3.2, by segments): two or three outstanding, all but one SACKed, nothing
-    /// new to send. Without delay, or a quarter of the RTT later unless an ACK arrives (Linux 3.5-4.10
-    /// `tcp_pause_early_retransmit`).
+    /// Early retransmit (RFC 5827 §3.2, by segments): two or three segments are outstanding, all but one
+    /// SACKed, and there is no new data. The retransmission is sent at once, or a quarter of the RTT later
+    /// unless an ACK arrives first (Linux 3.5-4.10 `tcp_pause_early_retransmit`).
     pub(super) fn early_retransmit(&mut self, now: Time) {
         let outstanding = self.board.packets_out();
         let applies = self.config.early_retransmit != EarlyRetransmit::Off
@@ -73,7 +73,7 @@ impl Sender {
         }
     }
 
-    /// Segment `n` is lost, or its retransmission is (Linux `tcp_mark_skb_lost`).
+    /// Mark segment `n`, or its retransmission, lost (Linux `tcp_mark_skb_lost`).
     pub(super) fn mark_lost(&mut self, n: u64) {
         let marked = self.board.mark_lost(n);
         if marked == Marked::No {

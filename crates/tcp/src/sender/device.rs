@@ -1,4 +1,4 @@
-//! Answers of the device below a sender to its packets.
+//! Responses of the device below a sender to its packets.
 
 /// Packets that the device accepts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -6,8 +6,8 @@ pub enum Takes {
     /// Every packet.
     #[default]
     All,
-    /// No packet, and the sender is notified.
+    /// No packet. The sender is notified of each refusal.
     Nothing,
-    /// Packets up to the room of its queue, which the sender checks (see `small_queues.rs`).
+    /// Packets as long as its queue has room, which the sender checks (see `small_queues.rs`).
     Some,
 }

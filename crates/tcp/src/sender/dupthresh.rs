@@ -1,9 +1,9 @@
-//! Losses by counting: dupthresh (RFC 5681 §3.2, RFC 6675 §4 IsLost), forward acknowledgment with lost-retransmission
-//! detection (Linux up to 4.x), NewReno (RFC 6582); and how far the network reorders, which is what is counted to.
+//! Loss detection by counting: dupthresh (RFC 5681 §3.2, RFC 6675 §4 IsLost), forward acknowledgment with lost-retransmission
+//! detection (Linux up to 4.x), NewReno (RFC 6582). The threshold is the measured reordering degree of the network.
 //!
-//! Linux up to 3.x has two more reasons for recovery (`tcp_time_to_recover`, "Trick#3" and "Trick#4"): with FACK a head older
-//! than the RTO, whose timer every ACK restarts; and a flight too small ever to show as much reordering as is allowed for,
-//! half of it SACKed, with nothing to add. Both need an ACK that is dubious.
+//! Linux up to 3.x has two more triggers of recovery (`tcp_time_to_recover`, "Trick#3" and "Trick#4"). With
+//! FACK, a head older than the RTO triggers it, because every ACK restarts the timer. So does a flight smaller
+//! than the reordering degree with half of it SACKed and no new data to send. Both require a dubious ACK.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::Time;
@@ -15,56 +15,56 @@ use crate::scoreboard::{Outstanding, LOST, RETRANS, SACKED};
 /// Linux sysctl `tcp_max_reordering`.
 const MAX_REORDERING: u32 = 300;
 
-/// Counts for loss detection.
+/// Counters for loss detection.
 #[derive(Clone, Debug)]
 pub struct Dupthresh {
-    /// DupThresh: segments by which the network reorders, at least three (Linux `reordering`).
+    /// DupThresh: reordering degree of the network, segments (Linux `reordering`).
     degree: u32,
     /// DupAcks of RFC 6675 §5.
     dup_acks: u32,
-    /// End of the segments that were already examined.
+    /// Number after the last segment that was examined.
     mark_ptr: u64,
-    /// Forward acknowledgment is still trusted: holes are losses.
+    /// Forward acknowledgment is in use: holes count as losses. Cleared once reordering is seen.
     fack: bool,
-    /// `recover` of RFC 6582: snd_nxt when the last episode began.
+    /// `recover` of RFC 6582: snd_nxt when the last recovery or loss episode began.
     recover: u64,
 }
 
 impl Dupthresh {
-    /// State at the start of a connection.
+    /// Return the state at the start of a connection.
     pub fn new(config: &Config) -> Dupthresh {
         Dupthresh { degree: config.dup_thresh, dup_acks: 0, mark_ptr: 0, fack: true, recover: 0 }
     }
 
-    /// Segments by which the network reorders.
+    /// Reordering degree, segments.
     #[inline]
     pub fn degree(&self) -> u32 {
         self.degree
     }
 
-    /// The ACK reported something new (RFC 6675 §2).
+    /// Count an ACK that reported something new (RFC 6675 §2).
     pub fn count(&mut self) {
         self.dup_acks += 1;
     }
 
-    /// The cumulative ACK advanced, or the timer expired (RFC 6675 §5, §5.1).
+    /// Reset DupAcks: the cumulative ACK advanced, or the timer expired (RFC 6675 §5, §5.1).
     #[inline]
     pub fn reset(&mut self) {
         self.dup_acks = 0;
     }
 
-    /// An episode begins with `snd_nxt` as its end.
+    /// Record `snd_nxt` as the end of a new episode.
     pub fn note_recover(&mut self, snd_nxt: u64) {
         self.recover = snd_nxt;
     }
 
-    /// A timeout in Disorder: the degree was not that high after all (Linux `tcp_enter_loss`).
+    /// Lower the degree after a timeout in Disorder, which shows that it was too high (Linux `tcp_enter_loss`).
     pub fn lower(&mut self, usual: u32) {
         self.degree = self.degree.min(usual);
     }
 
-    /// More duplicate ACKs arrived than segments can have caused: the reordering degree is the number that
-    /// was `outstanding`. Linux before RACK only raises it (memory), today it sets it.
+    /// Set the reordering degree to the number of `outstanding` segments, because more duplicate ACKs arrived
+    /// than they can explain. Linux before RACK only raises the degree (memory); later versions set it.
     pub fn measured_without_sack(&mut self, detection: Detection, outstanding: u32) {
         let measured = outstanding.min(MAX_REORDERING);
         self.degree = match detection {
@@ -74,14 +74,14 @@ impl Dupthresh {
         };
     }
 
-    /// Segments from number `n` on have to be examined.
+    /// Examine segments from number `n` on again.
     pub fn look_from(&mut self, n: u64) {
         self.mark_ptr = n;
     }
 }
 
 impl Sender {
-    /// Forward acknowledgment while holes are losses, else DupThresh.
+    /// Mark losses by forward acknowledgment while it is in use, else by DupThresh.
     pub(super) fn mark_by_counting(&mut self, now: Time) {
         if self.config.detection == Detection::Fack && self.dupthresh.fack {
             // Linux `tcp_time_to_recover`, `tcp_update_scoreboard` up to 4.x: fackets_out
@@ -92,13 +92,13 @@ impl Sender {
                 let count = fackets.saturating_sub(self.dupthresh.degree as u64).max(1);
                 self.mark_up_to(self.board.first + count);
             }
-            // not with tail loss probes, which wait until the head is old and were introduced after this rule
-            // was removed (3.10; memory)
+            // not with tail loss probes: they wait until the head is old, and Linux introduced them after
+            // removing this rule (3.10; memory)
             if self.ca_state < CaState::Loss && !self.config.tlp {
                 self.mark_timed_out(now);
             }
             if self.ca_state == CaState::Recovery {
-                self.mark_lost_retransmits(); // in Recovery only
+                self.mark_lost_retransmits();
             }
         } else {
             // RFC 6675 §5: IsLost (step 2, and C on later ACKs), else DupAcks (step 1)
@@ -111,7 +111,7 @@ impl Sender {
         }
     }
 
-    /// Segments older than the RTO are lost, from the head on (Linux up to 3.x `tcp_head_timedout`, `tcp_timeout_skbs`).
+    /// Mark segments older than the RTO lost, starting at the head (Linux up to 3.x `tcp_head_timedout`, `tcp_timeout_skbs`).
     fn mark_timed_out(&mut self, now: Time) {
         let (ticks, rto) = (self.timer.ticks, self.rtt.rto());
         let old = |s: &Outstanding| ticks.between(s.xmit, now) > rto;
@@ -125,8 +125,8 @@ impl Sender {
         self.mark_up_to(n);
     }
 
-    /// Whether the head is lost because the flight is no larger than the degree of reordering, half of it
-    /// arrived, and nothing may join it: the required duplicate ACKs cannot arrive (Linux up to 3.x
+    /// Mark the head lost if the flight is no larger than the reordering degree, half of it was SACKed, and
+    /// no new data may be sent: the required duplicate ACKs cannot arrive (Linux up to 3.x
     /// `tcp_time_to_recover`).
     pub(super) fn mark_limited(&mut self) {
         let (out, sacked) = (self.board.packets_out(), self.board.sacked_out);
@@ -140,7 +140,7 @@ impl Sender {
         }
     }
 
-    /// Mark every un-SACKed segment below number `end`; the mark pointer makes each be looked at once.
+    /// Mark every un-SACKed segment below number `end` lost. The mark pointer ensures that each is examined once.
     fn mark_up_to(&mut self, end: u64) {
         let from = self.dupthresh.mark_ptr.max(self.board.first);
         for n in from..end.min(self.board.next) {
@@ -151,8 +151,8 @@ impl Sender {
         self.dupthresh.mark_ptr = self.dupthresh.mark_ptr.max(end);
     }
 
-    /// Lost retransmissions under FACK: something sent after the retransmission was SACKed (Linux 2.6.3x-4.x
-    /// `tcp_mark_lost_retrans`; no allowance for reordering).
+    /// Detect lost retransmissions under FACK: a segment sent after the retransmission was SACKed (Linux
+    /// 2.6.3x-4.x `tcp_mark_lost_retrans`; no allowance for reordering).
     fn mark_lost_retransmits(&mut self) {
         let sacked_end = self.board.sacked_end();
         let mut cursor = self.board.oldest_sent();
@@ -174,9 +174,9 @@ impl Sender {
         }
     }
 
-    /// NewReno (RFC 6582; Linux `tcp_newreno_mark_lost`): the head, at dupthresh and on every partial ACK. Duplicates
-    /// of the ACK that ended recovery tell of segments sent twice, not of a loss (RFC 6582 §3.2 step 1); Linux needs no
-    /// such test, since it holds the state until more is acknowledged.
+    /// NewReno (RFC 6582; Linux `tcp_newreno_mark_lost`): mark the head lost at dupthresh and on every partial
+    /// ACK. Duplicates of the ACK that ended recovery come from segments received twice and do not indicate a loss
+    /// (RFC 6582 §3.2 step 1). Linux needs no such test, because it stays in the state until more is acknowledged.
     pub(super) fn mark_newreno(&mut self, una_advanced: bool) {
         let stale = self.config.full_ack_ends && self.snd_una <= self.dupthresh.recover;
         let reached = self.board.sacked_out >= self.dupthresh.degree;
@@ -188,8 +188,8 @@ impl Sender {
         self.mark_limited();
     }
 
-    /// A segment was delivered late: number `low`, which begins at `start`, when all below `sacked_end` had been SACKed (Linux
-    /// `tcp_check_sack_reordering`). Linux up to 4.15 counts packets, since then bytes (memory).
+    /// Measure reordering: segment `low`, which begins at offset `start`, was delivered after segments up to `sacked_end`
+    /// had been SACKed (Linux `tcp_check_sack_reordering`). Linux up to 4.15 counts packets, later versions bytes (memory).
     pub(super) fn check_reordering(&mut self, low: u64, start: u64, sacked_end: u64) {
         let metric = match self.config.detection {
             Detection::Rack => self.highest_sack().saturating_sub(start).div_ceil(self.smss as u64),
@@ -201,14 +201,14 @@ impl Sender {
         let metric = metric.min(MAX_REORDERING as u64) as u32;
         if metric > self.dupthresh.degree && self.config.detection != Detection::Dupthresh {
             self.dupthresh.degree = metric;
-            self.dupthresh.fack = false; // holes are not losses here (Linux up to 4.x `tcp_update_reordering`)
+            self.dupthresh.fack = false; // holes do not mean losses on this path (Linux up to 4.x `tcp_update_reordering`)
         }
         self.rack.saw_reordering();
         self.stats.reorderings += 1;
     }
 
-    /// An original filled a hole that had been retransmitted: its delay is the distance between the previous ACK, `prior_una`,
-    /// and the highest SACK (Linux `tcp_try_undo_partial`). Kernels before RACK note only that it happened.
+    /// Measure reordering when an original filled a hole that had been retransmitted. The distance is that from the previous ACK,
+    /// `prior_una`, to the highest SACK (Linux `tcp_try_undo_partial`). Kernels before RACK only record that reordering occurred.
     pub(super) fn check_partial_reordering(&mut self, prior_una: u64) {
         match self.config.detection {
             Detection::Rack => self.check_reordering(self.board.first, prior_una, self.board.first),

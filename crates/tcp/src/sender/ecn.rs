@@ -1,5 +1,5 @@
-//! Explicit congestion notification at the sender (RFC 3168 §6.1.2; Linux `tcp_enter_cwr`): an ACK with ECE reduces the
-//! window once per window, in state CWR, by the recovery rule; the next new segment says so with CWR.
+//! Explicit congestion notification at the sender (RFC 3168 §6.1.2; Linux `tcp_enter_cwr`). An ACK with ECE starts a
+//! reduction, at most once per window, in state CWR and by the recovery rule. The next new segment carries the CWR flag.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::Time;
@@ -7,23 +7,23 @@ use ackclock_core::Time;
 use super::plain::Reasons;
 use super::{AckWork, Sender};
 
-/// State of ECN at the sender.
+/// ECN state of the sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EcnSender {
     /// Both ends agreed on ECN.
     pub on: bool,
     /// Both ends agreed on accurate ECN (RFC 9768).
     pub accurate: bool,
-    /// The ACK under way carries ECE, or reports marks by its counter.
+    /// The current ACK carries ECE, or its counter reports marks.
     pub echo: bool,
-    /// Marks reported by that counter, packets.
+    /// Marks reported by the counter of the current ACK, packets.
     pub newly: u32,
     /// The next new segment carries CWR.
     pub cwr_due: bool,
 }
 
 impl EcnSender {
-    /// Marked segments among those that the current ACK delivers. A counter includes other packets, too.
+    /// Marked segments among those that the current ACK delivers. The counter of accurate ECN may include other packets.
     #[inline]
     pub fn marked(&self, delivered: u32) -> u32 {
         match (self.echo, self.accurate) {
@@ -35,7 +35,7 @@ impl EcnSender {
 }
 
 impl Sender {
-    /// The window was reduced for any reason: CWR reports it.
+    /// Schedule the CWR flag, which reports that the window was reduced for whatever reason.
     pub(super) fn tell_reduction(&mut self) {
         self.set_cwr_due(self.ecn.on && !self.ecn.accurate);
     }
@@ -45,12 +45,12 @@ impl Sender {
         self.reasons.set(Reasons::CWR, due);
     }
 
-    /// The ACK that did `w` brings a mark.
+    /// Enter CWR because the current ACK, with effects `w`, reports a mark.
     pub(super) fn enter_cwr_for_mark(&mut self, now: Time, w: &AckWork) {
         self.reduce_without_loss(now, Some(w), true);
     }
 
-    /// The device refused a packet, or the controller asks for it.
+    /// Enter CWR because the device refused a packet or the controller requests it.
     pub(super) fn enter_cwr(&mut self, now: Time) {
         self.reduce_without_loss(now, None, false);
     }

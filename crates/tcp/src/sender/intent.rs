@@ -1,31 +1,31 @@
-//! Choice of the next segment. Each event that changes it (an ACK, a timer, a write of the application) decides, and polling plays it out until
-//! nothing is left: first one segment that no window holds back, if one is due, then the segments that [`Next`] names.
+//! Choice of the next segment. An event that changes it (an ACK, a timer, a write of the application) sets the intent, and polling carries
+//! it out until nothing remains to be sent: first one segment that ignores the windows, if requested, then the segments named by [`Next`].
 //!
-//! | next | leaves | decided by |
+//! | next | segments sent | set by |
 //! |---|---|---|
-//! | `Nothing` | nothing | polling, when all the rest left |
-//! | `New` | new data | an ACK; the application; the pacing clock |
-//! | `Lost` | segments marked lost | a timer: new data waits for an ACK |
-//! | `LostThenNew` | the same, then new data | an ACK while segments are lost (Linux REXMIT_LOST) |
+//! | `Nothing` | none | polling, when everything else was sent |
+//! | `New` | new data | an ACK, the application or the pacing clock |
+//! | `Lost` | segments marked lost | a timer; new data waits for an ACK |
+//! | `LostThenNew` | segments marked lost, then new data | an ACK while segments are lost (Linux REXMIT_LOST) |
 //! | `NewThenLost` | new data; if there is none, segments marked lost | an ACK in F-RTO (RFC 5682 §2.1 step 2b; Linux REXMIT_NEW) |
 //!
-//! | first | goes with | decided by |
+//! | first | combined with | set by |
 //! |---|---|---|
-//! | `Head` | `Lost`, `LostThenNew`; waits for them otherwise | a retransmission timeout; RFC 6675 §5 step 4.3 |
+//! | `Head` | `Lost`, `LostThenNew`; kept until one of them is set | a retransmission timeout; RFC 6675 §5 step 4.3 |
 //! | `LossProbe`, `WindowProbe` | any | their timers |
 
-/// One segment whatever the window.
+/// One segment that is sent regardless of the windows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum First {
     /// Retransmit the first outstanding segment.
     Head,
-    /// A tail loss probe.
+    /// Send a tail loss probe.
     LossProbe,
-    /// A probe of a closed window.
+    /// Send a probe of a zero window.
     WindowProbe,
 }
 
-/// Segments that the windows allow to leave.
+/// Segments that are sent as far as the windows allow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Next {
     #[default]
@@ -36,23 +36,23 @@ pub(super) enum Next {
     LostThenNew,
 }
 
-/// Segments that leave next.
+/// Segments to be sent next.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Intent {
     first: Option<First>,
     next: Next,
-    /// New data left since the last round of sending was over.
+    /// New data was sent in the current round of sending.
     sent: bool,
 }
 
 impl Intent {
-    /// Send this next, replacing what was to leave before.
+    /// Set the segments to be sent next, replacing the previous choice.
     #[inline]
     pub fn set(&mut self, next: Next) {
         self.next = next;
     }
 
-    /// New data may leave, too.
+    /// Add new data to the choice.
     #[inline]
     pub fn push(&mut self) {
         self.next = match self.next {
@@ -62,28 +62,28 @@ impl Intent {
         };
     }
 
-    /// Send one segment regardless of the window.
+    /// Send one segment regardless of the windows.
     pub fn force(&mut self, first: First) {
         self.first = Some(first);
     }
 
-    /// The head needs no help.
+    /// Cancel the forced retransmission of the head.
     pub fn spare_head(&mut self) {
         self.first = self.first.filter(|&first| first != First::Head);
     }
 
-    /// Whether a probe is due.
+    /// Whether a probe is to be sent.
     #[inline]
     pub fn probes(&self) -> bool {
         matches!(self.first, Some(First::LossProbe | First::WindowProbe))
     }
 
-    /// Take the segment that is due regardless of the window; it leaves now.
+    /// Take the forced segment, which is sent now.
     pub fn take_first(&mut self) -> Option<First> {
         self.first.take()
     }
 
-    /// Whether the head is due; it leaves now.
+    /// Whether the head is to be retransmitted now. Clears the request.
     #[inline]
     pub fn take_head(&mut self) -> bool {
         let due = self.first == Some(First::Head);
@@ -93,55 +93,55 @@ impl Intent {
         due
     }
 
-    /// Whether segments marked lost are next.
+    /// Whether segments marked lost are to be sent next.
     #[inline]
     pub fn repairs(&self) -> bool {
         matches!(self.next, Next::Lost | Next::LostThenNew)
     }
 
-    /// No more of them may leave.
+    /// Stop sending segments marked lost.
     #[inline]
     pub fn repaired(&mut self) {
         self.next = if self.next == Next::LostThenNew { Next::New } else { Next::Nothing };
     }
 
-    /// Whether new data is next.
+    /// Whether new data is to be sent next.
     #[inline]
     pub fn pushes(&self) -> bool {
         matches!(self.next, Next::New | Next::NewThenLost)
     }
 
-    /// Whether nothing leaves.
+    /// Whether nothing is to be sent.
     #[inline]
     pub fn is_nothing(&self) -> bool {
         self.next == Next::Nothing && self.first.is_none()
     }
 
-    /// Whether nothing leaves if there is no new data, because only new data was intended.
+    /// Whether only new data is to be sent, if anything, and none was sent in this round.
     #[inline(always)]
     pub fn is_idle(&self) -> bool {
         matches!(self.next, Next::Nothing | Next::New) & self.first.is_none() & !self.sent
     }
 
-    /// Whether new data is all that leaves.
+    /// Whether only new data is to be sent.
     #[inline]
     pub fn is_new_data(&self) -> bool {
         self.next == Next::New && self.first.is_none()
     }
 
-    /// Stop new data; return whether segments marked lost take its place.
+    /// Stop sending new data. Return whether segments marked lost are sent instead.
     #[inline]
     pub fn pushed(&mut self) -> bool {
         std::mem::take(&mut self.next) == Next::NewThenLost
     }
 
-    /// New data left.
+    /// Record that new data was sent.
     #[inline]
     pub fn note_sent(&mut self) {
         self.sent = true;
     }
 
-    /// Whether new data left since the last call.
+    /// Whether new data was sent since the last call.
     #[inline]
     pub fn take_sent(&mut self) -> bool {
         std::mem::take(&mut self.sent)

@@ -1,11 +1,11 @@
-//! Causes that hold a sender back, moment by moment: they exclude one another, run on one clock, and add up to the life of the connection. Kept only
-//! on request, because it is work at every ACK. This file reads the sender and changes nothing.
+//! Cause that limits a sender at each moment. Causes exclude one another, are charged to one clock, and add up to the lifetime of the
+//! connection. The clock runs only on request, because it costs work on every ACK. This file reads the sender and changes nothing else.
 //!
-//! The cause is looked for where nothing more may leave ([`Sender::poll`] has returned none, or a paced train is over), so it holds until
-//! the next event. One cause shows only when it is over: a wait for the retransmission timer. It then takes the time since the
-//! last ACK or transmission from the cause that ran.
+//! The cause is determined when nothing more may be sent ([`Sender::poll`] returned none, or a paced train
+//! ended), and lasts until the next event. A wait for the retransmission timer is recognised only when the
+//! timer expires; it is then charged with the time since the last ACK or transmission.
 //!
-//! Beside it run the kernel's three stop watches (`chrono.rs`), which overlap with recovery and know fewer causes.
+//! The kernel's three stopwatches (`chrono.rs`) run in parallel. They overlap with recovery and distinguish fewer causes.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
@@ -16,31 +16,31 @@ use super::Sender;
 use crate::stats::Times;
 use crate::ticks::Ticks;
 
-/// A cause.
+/// Cause that limits the sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hold {
     /// The connection is not established yet.
     Handshake,
     /// Data is outstanding, and the application has no more to write.
     Application,
-    /// The receiver's window.
+    /// The receiver's window is full.
     Receiver,
-    /// The application has more, and the send buffer or the host's queue has no room.
+    /// The application has more data, but the send buffer or the host's queue is full.
     SendBuffer,
-    /// cwnd.
+    /// cwnd is full.
     Window,
-    /// The next segment waits for its time.
+    /// The next segment waits for its departure time.
     Pacing,
-    /// Repair of losses: states Recovery and Loss.
+    /// Losses are being repaired: states Recovery and Loss.
     Recovery,
-    /// A wait that the retransmission timer ended.
+    /// The sender waited for the retransmission timer.
     Timeout,
     /// Everything is acknowledged, and there is nothing to send.
     Idle,
 }
 
 impl Hold {
-    /// Names in tables, by number.
+    /// Names in tables, by index.
     pub const NAMES: [&'static str; 9] =
         ["handshake", "application", "rwnd", "sndbuf", "cwnd", "pacing", "recovery", "timeout", "idle"];
 }
@@ -48,25 +48,25 @@ impl Hold {
 /// Time spent by cause.
 pub type Held = [Span; Hold::NAMES.len()];
 
-/// A stop watch for each cause.
+/// Stopwatch for each cause.
 #[derive(Clone, Debug)]
 pub(super) struct Limits {
     hold: Hold,
     since: Time,
     spent: Held,
-    /// The flow has ended: nothing counts any more.
+    /// The flow has ended, and the clock is stopped.
     over: bool,
     chrono: Chrono,
 }
 
 impl Limits {
-    /// The connection begins.
+    /// Start the clock at the beginning of the connection.
     pub fn new(now: Time, ticks: Ticks) -> Limits {
         let spent = [Span::ZERO; Hold::NAMES.len()];
         Limits { hold: Hold::Handshake, since: now, spent, over: false, chrono: Chrono::new(ticks) }
     }
 
-    /// Start the cause `hold`.
+    /// Switch to the cause `hold`.
     fn set(&mut self, now: Time, hold: Hold) {
         if hold != self.hold && !self.over {
             self.count(now);
@@ -74,7 +74,7 @@ impl Limits {
         }
     }
 
-    /// The retransmission timer has expired; nothing had happened since `last`.
+    /// Charge the wait since the last event, at `last`, to the retransmission timer, which has expired.
     pub fn timed_out(&mut self, now: Time, last: Time) {
         if self.over {
             return;
@@ -111,19 +111,19 @@ impl Limits {
 }
 
 impl Sender {
-    /// Keep the clock of causes from now on, which is where the connection begins.
+    /// Start the clock of causes. Called at the beginning of the connection.
     pub(crate) fn keep_limits(&mut self, now: Time) {
         self.limits = Some(Box::new(Limits::new(now, self.timer.ticks)));
     }
 
-    /// The flow has ended.
+    /// Stop the clock at the end of the flow.
     pub(crate) fn end_limits(&mut self, now: Time) {
         if let Some(limits) = &mut self.limits {
             limits.end(now);
         }
     }
 
-    /// Time by cause so far, and the kernel's stopwatches; `None` if it is not recorded.
+    /// Time by cause so far, and the kernel's stopwatches; `None` if they are not recorded.
     pub(crate) fn held(&self, now: Time) -> Option<(Held, Times)> {
         let limits = self.limits.as_deref()?;
         let at = if limits.over { limits.since } else { now };
@@ -134,7 +134,7 @@ impl Sender {
         Some((limits.spent(now), Times { busy, rwnd_limited, sndbuf_limited }))
     }
 
-    /// The retransmission timer has expired.
+    /// Record that the retransmission timer has expired.
     pub(super) fn note_timeout(&mut self, now: Time) {
         let last = self.heard.0.max(self.usage.last_sent());
         if let Some(limits) = &mut self.limits {
@@ -142,20 +142,20 @@ impl Sender {
         }
     }
 
-    /// Determine why nothing more may leave for now.
+    /// Determine why nothing more may be sent for now.
     #[inline(never)]
     pub(super) fn note_hold(&mut self, now: Time) {
         let (hold, by_receiver, limited) = self.hold(now);
         let (unsent, full) = (self.unsent() > 0, self.lacks_room());
         let empty = !unsent && self.board.packets_out() == 0;
         let established = !self.stream.is_closed();
-        let limited = limited || self.usage.is_limited(&self.window); // in slow start half of it suffices
+        let limited = limited || self.usage.is_limited(&self.window); // in slow start half of the window suffices
         let fills = full && !unsent && !limited && established && self.usage.last_sent() == now;
         let plain = self.queue.is_none();
         let Some(limits) = &mut self.limits else { return };
         limits.set(now, hold);
         if !plain || limits.over {
-            return; // buffers have their own stopwatches
+            return; // the send queue has its own stopwatches
         }
         let chrono = &mut limits.chrono;
         match empty {
@@ -173,8 +173,8 @@ impl Sender {
         }
     }
 
-    /// Return the cause; whether the receiver's window stops the next segment, regardless of anything else;
-    /// and whether cwnd does.
+    /// Return the cause, whether the receiver's window stops the next segment regardless of the cause, and
+    /// whether cwnd does.
     fn hold(&self, now: Time) -> (Hold, bool, bool) {
         let unsent = self.unsent();
         let out = match self.config.limited_transmit || self.ca_state != CaState::Disorder {
@@ -208,12 +208,12 @@ impl Sender {
         } else if self.host_queue.is_some() {
             Hold::SendBuffer
         } else {
-            Hold::Window // bounds of the first burst, a probe of the path's MTU
+            Hold::Window // limit of the first burst, or a probe of the path's MTU
         };
         (hold, by_receiver, limited)
     }
 
-    /// The application has more data than the send buffer has room for.
+    /// Whether the application has more data than fits into the send buffer.
     fn lacks_room(&self) -> bool {
         self.buffer.as_ref().is_some_and(SendBuffer::is_full)
             || self.queue.as_ref().is_some_and(|queue| queue.writer.lacks_room())
@@ -242,7 +242,7 @@ mod tests {
     #[derive(Clone, Copy, Debug)]
     enum Step {
         Set(usize),
-        /// The timer expired, this long after the last event.
+        /// The timer expired, with this offset from the last event.
         Expired(u64),
         End,
     }
@@ -257,7 +257,7 @@ mod tests {
     }
 
     proptest! {
-        /// The oracle has an entry for each nanosecond.
+        /// The oracle stores the cause of each nanosecond.
         #[test]
         fn the_clock_is_a_list_of_nanoseconds(begin in 0u64..50, steps in prop::collection::vec(step(), 0..40)) {
             let mut limits = Limits::new(Time(begin), Ticks::new(Span::ZERO, 0, Wheel::Exact));

@@ -1,5 +1,5 @@
-//! Tail loss probes (RFC 8985 §7; Linux `tcp_schedule_loss_probe`, `tcp_send_loss_probe`, `tcp_process_tlp_ack`): when
-//! ACKs stay away, one segment goes out before the RTO expires, so that its SACK shows what is missing.
+//! Tail loss probes (RFC 8985 §7; Linux `tcp_schedule_loss_probe`, `tcp_send_loss_probe`, `tcp_process_tlp_ack`). If no ACK
+//! arrives, one segment is sent before the RTO expires, and the SACK that it triggers shows which segments are missing.
 
 use std::num::NonZeroU64;
 
@@ -10,10 +10,10 @@ use super::intent::First;
 use super::timers::TimerKind;
 use super::{AckWork, Leaving, Sender, TIMEOUT_MIN_TICKS};
 
-/// The outstanding probe, if any.
+/// State of the tail loss probe.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LossProbe {
-    /// TLP.end_seq: SND.NXT when the probe was sent; none if no probe is outstanding.
+    /// TLP.end_seq: SND.NXT when the probe was sent; `None` if no probe is outstanding.
     high_seq: Option<NonZeroU64>,
     /// TLP.is_retrans: the probe was a retransmission.
     again: bool,
@@ -31,26 +31,26 @@ impl LossProbe {
         self.is_out() && self.again
     }
 
-    /// Whether a DSACK that ends at `end` reports the probe. If the probe was a retransmission, the original had
-    /// arrived.
+    /// Whether a DSACK that ends at `end` reports the probe. In that case the original of a retransmitted
+    /// probe had arrived.
     pub fn ends_at(&self, end: u64) -> bool {
         self.high_seq.is_some_and(|high| high.get() == end)
     }
 
-    /// The sender stops waiting for the probe's answer.
+    /// Stop waiting for the ACK of the probe.
     pub fn end(&mut self) {
         self.high_seq = None;
     }
 }
 
 impl Sender {
-    /// Arm the timer for a probe, if one is allowed (§7.2; Linux `tcp_schedule_loss_probe`): PTO = 2 SRTT, more for a
-    /// single segment, whose ACK may be delayed (Linux adds the least RTO), at most the RTO. `advancing`: the RTO would
-    /// restart now.
+    /// Arm the timer for a probe, if one is allowed (§7.2; Linux `tcp_schedule_loss_probe`). PTO = 2 SRTT,
+    /// more for a single segment, whose ACK may be delayed (Linux adds the minimum RTO), and at most the RTO.
+    /// `advancing`: the RTO would be restarted now.
     #[inline(always)]
     pub(super) fn schedule_probe(&mut self, now: Time, advancing: bool) -> bool {
         let outstanding = self.board.packets_out();
-        if !(self.config.tlp & self.sack) // cheap conditions, evaluated all together
+        if !(self.config.tlp & self.sack) // cheap conditions, evaluated without branches
             | (outstanding == 0)
             | !matches!(self.ca_state, CaState::Open | CaState::Cwr)
             | self.timer.waits_for(TimerKind::Early)
@@ -74,9 +74,9 @@ impl Sender {
         true
     }
 
-    /// On PTO: send a probe, unless one is outstanding (§7.3).
+    /// Process an expired PTO: send a probe, unless one is outstanding (§7.3).
     pub(super) fn on_probe_timer(&mut self, now: Time) {
-        // rearm_rto must count from the head's transmission if no probe is sent, from now if one is: see `probe`.
+        // rearm_rto must count from the head's transmission if no probe is sent, and from now if one is sent: see `probe`.
         if self.loss_probe.is_out() {
             self.rearm_rto(now);
         } else {
@@ -85,13 +85,13 @@ impl Sender {
         }
     }
 
-    /// The probe itself: new data if possible, else the last segment (§7.3; Linux `tcp_send_loss_probe`).
+    /// Send the probe: new data if possible, else the last segment (§7.3; Linux `tcp_send_loss_probe`).
     pub(super) fn probe(&mut self, now: Time) -> Option<Leaving> {
         let last = self.board.next - 1;
         let mut seg = self.next_new(now, true);
         let again = seg.is_none() && self.board.packets_out() > 0;
         if again && last != self.board.first && !self.in_window(self.board.get(last).start()) {
-            // The receiver took its window back: the timeout, which counts from the head's transmission.
+            // The receiver shrank its window: wait for the RTO, counted from the head's transmission.
             self.rearm_rto(now);
             return None;
         }
@@ -109,7 +109,7 @@ impl Sender {
         seg
     }
 
-    /// Whether the receiver's window reaches beyond `start` now (Linux `__tcp_retransmit_skb`).
+    /// Whether offset `start` lies within the receiver's window (Linux `__tcp_retransmit_skb`).
     pub(super) fn in_window(&self, start: u64) -> bool {
         start < self.snd_una + self.snd_wnd
     }
@@ -121,9 +121,9 @@ impl Sender {
             return;
         }
         if !self.loss_probe.again || w.dsack_tlp {
-            self.loss_probe.end(); // new data, or the original had arrived
+            self.loss_probe.end(); // the probe was new data, or the original had arrived
         } else if ack > high {
-            // The probe repaired a loss that went unnoticed otherwise: reduce once.
+            // The probe repaired a loss that was not detected otherwise: reduce once.
             if self.losses {
                 self.tell_repaired();
             }
@@ -135,7 +135,7 @@ impl Sender {
             }
             self.try_keep_open(now);
         } else if w.is_dup() && !w.data_sacked {
-            self.loss_probe.end(); // original and probe arrived both
+            self.loss_probe.end(); // both the original and the probe arrived
         } else {
             w.probe_acked = true;
         }

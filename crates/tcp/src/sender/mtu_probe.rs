@@ -1,9 +1,9 @@
-//! Probing of the path's MTU by the sender (RFC 4821; Linux `tcp_mtu_probing`). An occasional larger segment
-//! is a probe: if it is acknowledged, all segments become as large; if only the probe is lost, that does not
-//! indicate congestion. After repeated timeouts the path may be dropping large packets silently, so segments
-//! become smaller. Off by default, as in Linux.
+//! Path MTU discovery by the sender (RFC 4821; Linux `tcp_mtu_probing`). A probe is an occasional larger
+//! segment. If it is acknowledged, all segments grow to its size; the loss of the probe alone does not
+//! indicate congestion. After repeated timeouts the path may be dropping large packets silently, and segments
+//! shrink. Off by default, as in Linux.
 //!
-//! Sizes are those of packets, with all headers. Differs: Linux sends no probe while it has SACKs to report itself.
+//! Sizes are those of packets, including all headers. Differs: Linux sends no probe while it has SACKs to report itself.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
@@ -13,19 +13,19 @@ use super::Sender;
 use crate::config::{Config, Detection, MtuProbing};
 use crate::scoreboard::{FIN, SACKED};
 
-/// Linux `tcp_probe_threshold`: the search ends where the range is narrower.
+/// Linux `tcp_probe_threshold`: the search ends when the range is smaller than this, bytes.
 const NARROWEST: u32 = 8;
-/// Linux `tcp_probe_interval`, after which probing restarts.
+/// Linux `tcp_probe_interval`: time after which probing restarts.
 const AGAIN_AFTER: Span = Span::from_secs(600);
-/// Linux `tcp_mtu_probe_floor`, `tcp_min_snd_mss`: payload and options.
+/// Linux `tcp_mtu_probe_floor`, `tcp_min_snd_mss`: minimum payload and options, bytes.
 const FLOOR: u32 = 48;
-/// Smallest window that is risked.
+/// Minimum cwnd for a probe, segments (Linux `tcp_mtu_probe`).
 const LEAST_CWND: u32 = 11;
-/// Linux `tcp_retries1`: timeouts after which the path is doubted.
+/// Linux `tcp_retries1`: number of timeouts after which a black hole is suspected.
 const DOUBTFUL: u32 = 3;
 const TCP_HEADER: u32 = 20;
 
-/// A probe under way.
+/// Probe in flight.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     size: u32,
@@ -33,27 +33,27 @@ struct Probe {
     end: u64,
 }
 
-/// The search (Linux `icsk_mtup`).
+/// State of the search (Linux `icsk_mtup`).
 #[derive(Clone, Debug)]
 pub(super) struct MtuSearch {
     enabled: bool,
-    /// IP and TCP headers; the options of each segment.
+    /// Bytes of IP and TCP headers, and of the options in each segment.
     headers: u32,
     options: u32,
     base: u32,
-    /// Payload and options that both ends take.
+    /// Payload and options that both ends accept, bytes.
     clamp: u32,
-    /// Greatest packet that the path is known to carry.
+    /// Largest packet that the path is known to carry, bytes.
     path: u32,
     low: u32,
     high: u32,
     /// Whether this end initiated the connection.
     active: bool,
-    /// Greatest window that the peer has offered.
+    /// Largest window that the peer has offered, bytes.
     max_window: u64,
     since: Time,
     probe: Option<Probe>,
-    /// Whether this round of sending has tried.
+    /// A probe was already tried in this round of sending.
     tried: bool,
 }
 
@@ -98,7 +98,7 @@ impl MtuSearch {
         }
     }
 
-    /// A round of sending has ended.
+    /// Record the end of a round of sending.
     pub fn round_over(&mut self) {
         self.tried = false;
     }
@@ -111,18 +111,18 @@ impl MtuSearch {
 
 /// Outcome of an attempt to send a probe.
 pub(super) enum Attempt {
-    /// Nothing to do.
+    /// No probe is sent.
     None,
-    /// The probe waits for room in the window, and everything else waits with it.
+    /// A probe is to be sent but the window is too small for now; no other data is sent until then.
     Waits,
-    /// Send the probe, with this payload in bytes.
+    /// Send a probe with this payload, bytes.
     Leaves(u32),
 }
 
 impl Sender {
-    /// The handshake settled that segments hold `smss` bytes, with `options` taking room in each. Sets their
-    /// initial size (Linux `tcp_mtup_init`): a passive end begins with small ones when the peer's window
-    /// first grows.
+    /// Start the search after the handshake agreed on `smss` bytes of payload and `options` bytes of options.
+    /// Sets the initial segment size (Linux `tcp_mtup_init`). The passive end starts with small segments only
+    /// when the peer's window first grows.
     #[cold]
     pub(super) fn begin_mtu_search(&mut self, now: Time, options: u32) {
         let Some(search) = &mut self.mtu_search else { return };
@@ -139,8 +139,8 @@ impl Sender {
         }
     }
 
-    /// The peer offers this window: if it exceeds all earlier ones, Linux recomputes the size of a segment
-    /// (`tcp_ack_update_window`).
+    /// Record the window offered by the peer. If it exceeds all earlier ones, the segment size is recomputed
+    /// (Linux `tcp_ack_update_window`).
     #[cold]
     pub(super) fn offered_to_mtu_search(&mut self, window: u64) {
         let Some(search) = self.mtu_search.as_mut().filter(|s| window > s.max_window && s.clamp > 0) else {
@@ -151,7 +151,7 @@ impl Sender {
         self.resize_segments(payload);
     }
 
-    /// Whether a probe leaves now (Linux `tcp_mtu_probe`).
+    /// Try to send a probe now (Linux `tcp_mtu_probe`).
     #[cold]
     pub(super) fn try_mtu_probe(&mut self, now: Time) -> Attempt {
         let waiting = self.stream.from(self.snd_nxt);
@@ -170,7 +170,7 @@ impl Sender {
             }
             return Attempt::None;
         }
-        // The segments behind it show whether it is lost.
+        // Enough segments must follow the probe to reveal its loss.
         let needed = len as u64 + (self.dupthresh.degree() as u64 + 1) * self.smss as u64;
         if waiting < needed || self.snd_wnd < needed {
             return Attempt::None;
@@ -185,22 +185,22 @@ impl Sender {
         if let Some(queue) = &mut self.queue {
             let whole = queue.buffer_at(start, len as u64).is_some_and(|(to, ..)| to >= end);
             if !whole {
-                return Attempt::None; // a record ends within
+                return Attempt::None; // a record ends within the probe
             }
             queue.begin(start, end, false);
             queue.sent_up_to(now, end, self.snd_una);
         }
         let search = self.mtu_search.as_mut().expect("invariant: seen above");
         search.probe = Some(Probe { size: search.packet(len), start, end });
-        self.window.cwnd -= 1; // the probe counts for two
+        self.window.cwnd -= 1; // the probe counts as two segments
         if let Some(buffer) = &mut self.buffer {
-            buffer.look(); // several segments have become one
+            buffer.look(); // the probe merged several segments into one
         }
         Attempt::Leaves(len)
     }
 
-    /// Something was acknowledged: the probe, too? Then the window holds as many bytes in fewer segments (Linux
-    /// `tcp_mtup_probe_success`).
+    /// Check whether an ACK covers the probe. If so, segments grow, and cwnd shrinks to the same number of
+    /// bytes (Linux `tcp_mtup_probe_success`).
     #[cold]
     pub(super) fn look_for_mtu_probe(&mut self, now: Time) {
         let (una, smss) = (self.snd_una, self.smss);
@@ -217,8 +217,8 @@ impl Sender {
         self.usage.window_changed(now);
     }
 
-    /// The segments that seem lost are the probe: the path does not carry it. Its data leaves again in smaller segments, and the window stays (Linux
-    /// `tcp_mtup_probe_failed`). False: another segment is lost.
+    /// Check whether the segment believed lost is the probe, so that the path does not carry its size. Its data is sent
+    /// again in smaller segments, and cwnd is not reduced (Linux `tcp_mtup_probe_failed`). False: another segment is lost.
     #[cold]
     pub(super) fn mtu_probe_failed(&mut self, now: Time) -> bool {
         let una = self.snd_una;
@@ -233,8 +233,8 @@ impl Sender {
         true
     }
 
-    /// Segment `n` is retransmitted: the probe can no longer show anything, and a segment larger than a full
-    /// one leaves in pieces (Linux `__tcp_retransmit_skb`). Returns the number of the first piece.
+    /// Prepare segment `n` for retransmission. The probe can no longer show anything, and a segment larger
+    /// than a full one is split (Linux `__tcp_retransmit_skb`). Returns the number of the first piece.
     #[cold]
     pub(super) fn end_mtu_probe(&mut self, n: u64) -> u64 {
         if let Some(search) = &mut self.mtu_search {
@@ -248,8 +248,8 @@ impl Sender {
         self.board.at_or_after(s.start().max(self.snd_una), self.smss)
     }
 
-    /// A timeout: after several, segments become smaller, because the path may be a black hole for larger
-    /// ones (Linux `tcp_mtu_probing`).
+    /// Process a timeout. After several in a row segments shrink, because the path may be a black hole for
+    /// larger ones (Linux `tcp_mtu_probing`).
     #[cold]
     pub(super) fn doubt_path(&mut self, now: Time) {
         if !self.waited_for(now, DOUBTFUL) {
@@ -267,14 +267,14 @@ impl Sender {
         self.cut_segments();
     }
 
-    /// A router reported the path's MTU. Returns the payload of a segment that fits.
+    /// Record the path MTU reported by a router. Returns the payload of a segment that fits.
     pub(super) fn learn_path(&mut self, smss: u32) -> u32 {
         let Some(search) = &mut self.mtu_search else { return smss };
         search.path = search.path.min(search.packet(smss));
         search.segment()
     }
 
-    /// Segments that are larger than a full one become several; the numbers of the pieces that are not SACKed.
+    /// Split segments larger than a full one. Returns the numbers of the pieces that are not SACKed.
     pub(super) fn cut_segments(&mut self) -> Vec<u64> {
         self.trim(self.board.first);
         let mut pieces = self.board.cut_to(self.smss, self.config.detection == Detection::Fack);

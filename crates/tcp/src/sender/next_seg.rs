@@ -1,6 +1,7 @@
-//! Choice and order of retransmissions (RFC 6675 §4 NextSeg): segments marked lost; with no new data, segments below the highest SACK; at last one
-//! rescue.
+//! Choice and order of retransmissions (RFC 6675 §4 NextSeg): segments marked lost; without new data,
+//! segments below the highest SACK; finally one rescue retransmission.
 
+use ackclock_core::trace::CaState;
 use ackclock_core::Time;
 
 use super::device::Takes;
@@ -10,39 +11,39 @@ use crate::scoreboard::{EVER_RETRANS, LOST, RETRANS, SACKED};
 /// Progress of retransmission, in segment numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NextSeg {
-    /// Every segment below is either not marked lost or already retransmitted (Linux `retransmit_skb_hint`).
+    /// Every segment below this number is either not marked lost or already retransmitted (Linux `retransmit_skb_hint`).
     hint: u64,
-    /// HighRxt: every segment below was retransmitted or need not be.
+    /// HighRxt: every segment below this number was retransmitted or need not be.
     high_rxt: u64,
     /// A rescue retransmission was sent in this recovery.
     rescued: bool,
-    /// RescueRxt: a rescue is for later segments.
+    /// RescueRxt: a rescue is allowed only once the head has passed this number.
     rescue_rxt: u64,
 }
 
 impl NextSeg {
-    /// Recovery begins with segment `first` outstanding (RFC 6675 §5 step 4).
+    /// Start a recovery with segment `first` as the first outstanding one (RFC 6675 §5 step 4).
     pub fn enter_recovery(&mut self, first: u64) {
         (self.high_rxt, self.rescued, self.rescue_rxt) = (first, false, first + 1);
     }
 
-    /// Segment `n` is believed lost.
+    /// Record that segment `n` is believed lost.
     #[inline]
     pub fn lost_from(&mut self, n: u64) {
         self.hint = self.hint.min(n);
     }
 
-    /// No segment below `next` is believed lost any more.
+    /// Record that no segment below `next` is believed lost.
     pub fn none_lost(&mut self, next: u64) {
         self.hint = next;
     }
 
-    /// Segment `n` was retransmitted.
+    /// Record that segment `n` was retransmitted.
     pub fn resent(&mut self, n: u64) {
         self.high_rxt = self.high_rxt.max(n + 1);
     }
 
-    /// Segments have other numbers now; the first one is `first`.
+    /// Reset after segments were renumbered; `first` is the first outstanding one.
     pub fn start_over(&mut self, first: u64) {
         (self.hint, self.high_rxt) = (first, first);
     }
@@ -55,10 +56,13 @@ impl Sender {
         let first = self.board.first;
         if self.intent.take_head() && first < self.board.next {
             let first = self.begin_retransmission(first, true);
-            return Some(self.retransmit(now, first));
+            return Some(match self.ca_state {
+                CaState::Loss => self.retransmit_expired(now, first),
+                _ => self.retransmit(now, first),
+            });
         }
         let all_sent = !self.config.next_seg_rules && self.board.retrans_out >= self.board.lost_out;
-        // A started packet leaves whole, even if the head was retransmitted without being marked lost.
+        // A started packet is sent whole, even if the head was retransmitted without being marked lost.
         let all_sent = all_sent && !self.continues();
         if all_sent || self.board.pipe() >= self.window.cwnd || self.patience.device == Takes::Nothing {
             return None;
@@ -68,7 +72,7 @@ impl Sender {
             let s = self.board.get(n);
             if s.flags & (LOST | RETRANS | SACKED) == LOST {
                 self.next_seg.hint = n;
-                // A receiver that took its window back: only the head leaves, as a probe.
+                // The receiver shrank its window: only the head is sent, as a probe.
                 let beyond = n != first && !self.in_window(s.start());
                 let (start, len) = (s.start(), s.space());
                 if beyond || self.pacing_holds(now, start) || self.retransmission_waits(start, len) {
@@ -83,8 +87,8 @@ impl Sender {
         None
     }
 
-    /// Return a segment by NextSeg rules (3) and (4) of RFC 6675 §4: without new data, one that is not marked
-    /// lost, then one rescue.
+    /// Return a segment by NextSeg rules (3) and (4) of RFC 6675 §4: without new data, a segment that is not
+    /// marked lost, then one rescue.
     pub(super) fn next_seg_beyond(&mut self, now: Time) -> Option<Leaving> {
         if self.board.pipe() >= self.window.cwnd || self.pacing_holds(now, self.snd_nxt) {
             return None;
@@ -96,14 +100,14 @@ impl Sender {
             let n = self.begin_retransmission(n, true);
             return Some(self.retransmit(now, n));
         }
-        self.next_seg.high_rxt = self.next_seg.high_rxt.max(self.board.sacked_end()); // nothing below is left to look at
+        self.next_seg.high_rxt = self.next_seg.high_rxt.max(self.board.sacked_end()); // no candidate is left below
         if !self.next_seg.rescued && self.board.first > self.next_seg.rescue_rxt {
             self.next_seg.rescued = true;
             let last = (self.board.first..self.board.next).rev().find(|&n| !self.board.get(n).is(SACKED))?;
             let high_rxt = self.next_seg.high_rxt;
             let last = self.begin_retransmission(last, true);
             let seg = self.retransmit(now, last);
-            self.next_seg.high_rxt = high_rxt; // rule (4): the rescue does not count
+            self.next_seg.high_rxt = high_rxt; // rule (4): a rescue does not update HighRxt
             return Some(seg);
         }
         None

@@ -1,14 +1,14 @@
-//! Pacing: each segment may leave when the one before it has had its time at the pacing rate (Linux `tcp_pacing_check`,
-//! `tcp_update_skb_after_send`, `tcp_update_pacing_rate`). The rate is the controller's (`Window::pacing_rate`), else
-//! cwnd per srtt times 200 % while cwnd is below half of ssthresh, 120 % from there on.
+//! Pacing: a segment may be sent once the previous one has taken its time at the pacing rate (Linux
+//! `tcp_pacing_check`, `tcp_update_skb_after_send`, `tcp_update_pacing_rate`). The rate is the controller's
+//! (`Window::pacing_rate`), else cwnd per srtt times 200 % while cwnd is below half of ssthresh, and 120 % above.
 //!
 //! | variable | meaning |
 //! |---|---|
 //! | `rate` | Linux `sk_pacing_rate`, bytes/s; `u64::MAX` = unlimited |
 //! | `next` | Linux `tcp_wstamp_ns`: earliest departure of the next segment |
 //!
-//! The connection's first ten segments leave unpaced, as in Linux, unless the initial window is paced over the RTT of the
-//! handshake. Where the host's own queue is `fq`, the same clock stamps segments, and `fq` waits (`small_queues.rs`).
+//! The first ten segments of a connection are sent unpaced, as in Linux, unless the initial window is paced over the RTT of
+//! the handshake. If the host's own queue is `fq`, the clock only stamps segments, and `fq` delays them (`small_queues.rs`).
 
 use ackclock_cc::Window;
 use ackclock_core::{HostPacing, Span, Time};
@@ -17,30 +17,30 @@ use super::writer::LEAST_SEGMENTS;
 use super::Sender;
 use crate::config::{Config, Pacing, RtoStyle};
 
-/// Segments that leave unpaced at the start of a connection (Linux, after the original `fq`).
+/// Segments sent unpaced at the start of a connection (Linux, after the original `fq`).
 const EXEMPT: u64 = 10;
-/// No limit.
+/// Rate that means no limit.
 const UNLIMITED: u64 = Window::UNPACED;
 
 /// The pacing clock of one sender.
 #[derive(Clone, Debug)]
 pub(super) struct Pacer {
     config: Pacing,
-    /// bytes/s.
+    /// Pacing rate, bytes/s.
     pub rate: u64,
     pub next: Time,
-    /// The window of the handshake was sent, and no ACK has arrived yet.
+    /// The initial window is paced, and no ACK of it has arrived yet.
     first_window: bool,
-    /// The pacing rate of the window was set explicitly, if only for a while.
+    /// The controller set the pacing rate explicitly, at least for now.
     set: bool,
-    /// The host's treatment of lateness; `None`: as the kernel on a host that is never late.
+    /// Policy of the host for segments sent late; `None`: that of the kernel on a host that is never late.
     host: Option<HostPacing>,
-    /// Scheduled departure of the waiting segment, if there is one.
+    /// Scheduled departure time of the waiting segment; NEVER if none waits or it was not late.
     waits: Time,
 }
 
 impl Pacer {
-    /// None if neither departures nor the size of bursts depend on a rate.
+    /// Return a pacer, or `None` if neither departures nor packet sizes depend on a rate.
     pub fn wanted(config: &Config, by_controller: bool, by_slow_start: bool) -> Option<Box<Pacer>> {
         let p = Pacing { on: config.pacing.on || by_controller, ..config.pacing };
         let sizes_packets = config.buffers.is_some_and(|buffers| buffers.tso.is_some());
@@ -60,25 +60,25 @@ impl Pacer {
         }
     }
 
-    /// Departures wait for the rate.
+    /// Whether departures wait for the rate.
     #[inline]
     pub fn paces(&self) -> bool {
         self.config.on || self.first_window || self.set
     }
 
-    /// Something else waits for the rate; every segment is stamped with its time.
+    /// Leave the pacing to the host's queue: every segment is stamped with its departure time.
     pub fn leave_to_the_host(&mut self) {
         self.config.on = true;
     }
 
-    /// Departure of the next segment, if it is later than now.
+    /// Departure time of the next segment; `None` if it may be sent now.
     #[inline]
     pub fn holds(&self, now: Time) -> Option<Time> {
         let next = self.host.map_or(self.next, |host| host.release(self.next));
         (self.paces() && next > now).then_some(next)
     }
 
-    /// `len` bytes leave at `now`; `segments` left before, or with them.
+    /// Advance the clock by `len` bytes sent at `now`. `segments`: number of segments sent so far, including these.
     pub fn sent(&mut self, now: Time, len: u32, segments: u64) {
         let prior = self.next;
         self.next = prior.max(now);
@@ -86,10 +86,10 @@ impl Pacer {
         if !self.paces() || exempt || self.rate == UNLIMITED || self.rate == 0 {
             return;
         }
-        // A segment that left late gets up to half of its time back.
+        // A segment sent late is credited with up to half of its own time.
         let wait = (len as u64 * 1_000_000_000).checked_div(self.rate).unwrap_or(0);
         if let (Some(host), true) = (self.host, self.waits == prior) {
-            // the segment waited for its time, and the host made it wait for longer
+            // the segment waited for its departure time, and the host delayed it further
             self.next = host.following(prior, now, Span(wait));
             self.waits = if self.next <= now { self.next } else { Time::NEVER };
             return;
@@ -98,14 +98,14 @@ impl Pacer {
         self.next += Span(wait - credit.0.min(wait / 2));
     }
 
-    /// The handshake is complete; `rtt` is its RTT, if it gave a sample.
+    /// Start pacing after the handshake; `rtt` is its RTT sample, if any.
     fn begin(&mut self, window: &Window, smss: u32, rtt: Option<Span>) {
         let Some(rtt) = rtt.filter(|rtt| *rtt > Span::ZERO && self.config.initial_window) else { return };
         self.first_window = true;
         self.rate = rate(smss, window.cwnd, 100, rtt).min(self.config.most);
     }
 
-    /// The window changed.
+    /// Update the rate after a change of the window.
     fn update(&mut self, window: &Window, smss: u32, packets_out: u32, srtt: Span) {
         self.first_window = false;
         self.set = window.pacing_rate != UNLIMITED;
@@ -121,7 +121,7 @@ impl Pacer {
     }
 }
 
-/// `percent` of `segments` per `srtt`, bytes/s, in the kernel's arithmetic: srtt in eighths of a microsecond.
+/// Rate of `percent` of `segments` per `srtt`, bytes/s, in the kernel's arithmetic: srtt in eighths of a microsecond.
 fn rate(smss: u32, segments: u32, percent: u32, srtt: Span) -> u64 {
     let bytes = (smss as u64 * 80_000).saturating_mul(percent as u64).saturating_mul(segments as u64);
     match srtt.0 / 125 {
@@ -131,17 +131,17 @@ fn rate(smss: u32, segments: u32, percent: u32, srtt: Span) -> u64 {
 }
 
 impl Sender {
-    /// Set the host's treatment of late paced segments.
+    /// Set the host's policy for segments sent late.
     pub fn set_host_pacer(&mut self, policy: HostPacing) {
         if let Some(pacer) = &mut self.pacer {
             pacer.host = Some(policy);
         }
     }
 
-    /// The handshake is complete; `rtt` was its RTT.
+    /// Start pacing after the handshake; `rtt` is its RTT sample, if any.
     pub(super) fn begin_pacing(&mut self, rtt: Option<Span>) {
-        // Linux works the first rate out of an end that connected before the route tells its initial window (`tcp_rcv_synsent_state_process`:
-        // `tcp_ack`, then `tcp_finish_connect`).
+        // On the end that initiated the connection, Linux computes the first rate before the route sets the
+        // initial window (`tcp_rcv_synsent_state_process`: `tcp_ack`, then `tcp_finish_connect`).
         let (_, responder) = self.trace.whose();
         let window = self.window.cwnd;
         if !responder && self.config.rto_style == RtoStyle::Linux {
@@ -154,16 +154,16 @@ impl Sender {
         }
     }
 
-    /// After an ACK: the rate follows the window (Linux end of `tcp_cong_control`).
+    /// Update the rate after an ACK (Linux end of `tcp_cong_control`).
     #[inline]
     pub(super) fn update_pacing(&mut self) {
         if let Some(pacer) = &mut self.pacer {
-            // rate of full segments (Linux `mss_cache`), regardless of the options' size
+            // rate of full segments (Linux `mss_cache`), whatever bytes are reserved for options
             pacer.update(&self.window, self.mss_cache, self.board.packets_out(), self.rtt.srtt());
         }
     }
 
-    /// An ACK without data sets the clock as well: later segments have nothing to catch up on (Linux
+    /// Advance the clock to an ACK without data: later segments have no delay to make up (Linux
     /// `__tcp_transmit_skb`).
     #[inline]
     pub fn sent_ack(&mut self, now: Time) {
@@ -172,7 +172,7 @@ impl Sender {
         }
     }
 
-    /// Between ACKs only the controller changes the rate (Linux `sk_pacing_rate`).
+    /// Adopt a rate that the controller set between ACKs (Linux `sk_pacing_rate`).
     pub(super) fn adopt_pacing(&mut self) {
         if self.window.pacing_rate != UNLIMITED {
             self.update_pacing();
@@ -185,13 +185,13 @@ impl Sender {
         self.pacer.as_ref().is_some_and(|p| p.paces())
     }
 
-    /// Time from the ACK under way to the next departure.
+    /// Time from the current ACK to the next departure.
     #[inline]
     pub(super) fn departs_in(&self) -> Span {
         self.pacer.as_ref().map_or(Span::ZERO, |p| p.next.since(self.heard.0))
     }
 
-    /// The segment at `start` may not leave yet; set the timer.
+    /// Whether the segment at `start` has to wait for the pacing clock. If so, the timer is set.
     #[inline]
     pub(super) fn pacing_holds(&mut self, now: Time, start: u64) -> bool {
         match self.pacer.as_ref().and_then(|p| p.holds(now)) {
@@ -206,17 +206,17 @@ impl Sender {
         }
     }
 
-    /// The pacing clock allows the next departure (Linux `tcp_tsq_write`).
+    /// Resume sending when the pacing clock allows the next departure (Linux `tcp_tsq_write`).
     #[inline]
     pub(super) fn on_pacing_timer(&mut self, now: Time) {
         if let Some(pacer) = self.pacer.as_mut().filter(|pacer| pacer.next >= now) {
-            pacer.waits = Time::NEVER; // in time: any later delay of the segment is not the host's
+            pacer.waits = Time::NEVER; // the timer fired in time; any later delay of the segment is not caused by the host
         }
         self.timer.pace(Time::NEVER);
         self.push_on();
     }
 
-    /// Timers start when the last segment really leaves (Linux `tcp_pacing_delay`), in whole ticks.
+    /// Delay until the last segment really leaves the host, in whole ticks: timers start then (Linux `tcp_pacing_delay`).
     #[inline]
     pub(super) fn pacing_delay(&self, now: Time) -> Span {
         match &self.pacer {
@@ -225,7 +225,7 @@ impl Sender {
         }
     }
 
-    /// SO_MAX_PACING_RATE, bytes/s: a limit turns pacing on.
+    /// Set SO_MAX_PACING_RATE, bytes/s. A limit turns pacing on.
     pub fn set_max_pacing_rate(&mut self, most: u64) {
         let config = self.config.pacing;
         let pacer = self.pacer.get_or_insert_with(|| Box::new(Pacer::new(config)));
@@ -234,7 +234,7 @@ impl Sender {
         pacer.rate = pacer.rate.min(most);
     }
 
-    /// Pacing rate and its bound, bytes/s.
+    /// Pacing rate and its upper bound, bytes/s.
     pub fn pacing_rate(&self) -> (u64, u64) {
         self.pacer.as_ref().map_or((UNLIMITED, self.config.pacing.most), |p| (p.rate, p.config.most))
     }
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(p.rate, 2 * 10 * 1448 * 10);
         p.update(&window(10, 20), 1448, 10, rtt); // cwnd is no longer below ssthresh / 2
         assert_eq!(p.rate, 12 * 10 * 1448);
-        p.update(&window(10, 20), 1448, 20, rtt); // packets_out counts where it is larger
+        p.update(&window(10, 20), 1448, 20, rtt); // packets_out is used if it is larger than cwnd
         assert_eq!(p.rate, 12 * 20 * 1448);
         p.update(&Window { pacing_rate: 777, ..window(10, 20) }, 1448, 20, rtt);
         assert_eq!(p.rate, 777);
@@ -277,7 +277,7 @@ mod tests {
         }
         p.sent(now, 1000, 10);
         assert_eq!(p.holds(now), Some(now + Span::from_ms(1)));
-        // a departure 400 us late makes that up, one that is 10 ms late makes up only half of its own time
+        // a departure 400 us late makes up all of the delay, one 10 ms late only half of its own time
         p.sent(now + Span::from_us(1_400), 1000, 11);
         assert_eq!(p.holds(now), Some(now + Span::from_us(2_000)));
         p.sent(now + Span::from_ms(12), 1000, 12);
@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(sent(CatchUp::None), (1, Time(7_500_000)));
         assert_eq!(sent(CatchUp::Burst(2)), (3, Time(7_500_000)));
         assert_eq!(sent(CatchUp::Full), (6, Time(7_000_000)));
-        // at ticks, everything that fell due since the last one leaves together
+        // at ticks, every segment scheduled since the last tick is sent together
         let mut p = pacer(false);
         (p.rate, p.host) = (4_000_000, Some(HostPacing { tick: Span::from_ms(1), catch_up: CatchUp::None }));
         (p.next, p.waits) = (Time(1_100_000), Time(1_100_000));
@@ -324,7 +324,7 @@ mod tests {
             let now = p.next.max(Time(1_000_000_000));
             p.sent(now, 1000, n);
         }
-        // the first one has up to half of its time for nothing: no segment was late
+        // the first one may be credited with half of its time, since no segment was late
         let spread = p.next.since(Time(1_000_000_000));
         assert_eq!(spread, Span::from_us(95_000));
         p.update(&window(20, Window::INFINITE), 1000, 10, Span::from_ms(100));

@@ -1,6 +1,6 @@
-//! Packets of several segments (TSO): how many segments one packet for the device holds, whether it waits for more, and
-//! its PSH. Only for those who look at packets: a simulation sends segments, unless asked. (Linux `tcp_write_xmit`,
-//! `tcp_tso_autosize`, `tcp_mss_split_point`, `tcp_tso_should_defer`.)
+//! Packets of several segments (TSO): number of segments in one packet for the device, deferral of a packet,
+//! and PSH. Used only if a scenario asks for packets; otherwise each segment is sent by itself. (Linux
+//! `tcp_write_xmit`, `tcp_tso_autosize`, `tcp_mss_split_point`, `tcp_tso_should_defer`.)
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
@@ -11,29 +11,29 @@ use super::Sender;
 use crate::config::Tso;
 use crate::scoreboard::{FIN, LOST, RETRANS, SACKED};
 
-/// Linux `sk_gso_max_size`, bytes: 64 KiB less room for headers.
+/// Linux `sk_gso_max_size`, bytes: 64 KiB less the headers.
 const MAX_PACKET: u64 = 65_536 - 321;
-/// Linux `tcp_tso_rtt_log`: a half of a millisecond of RTT halves what a packet may hold beyond one millisecond's worth.
+/// Linux `tcp_tso_rtt_log`: every 512 us of minimum RTT halve the bytes that a packet may carry beyond one millisecond's worth.
 const RTT_LOG: u32 = 9;
-/// Largest expected wait for an ACK; there is no wait either if nothing left for as long.
+/// Longest expected wait for an ACK that defers a packet. A sender that has been idle for this long does not defer either.
 const DEFER_MOST: Span = Span::from_ms(1);
-/// Linux `tcp_max_tso_deferred_mss`: room that is used at once if `tcp_tso_win_divisor` is 0.
+/// Linux `tcp_max_tso_deferred_mss`: a larger window, in segments, is used at once if `tcp_tso_win_divisor` is 0.
 const DEFERRED_SEGMENTS: u64 = 3;
 
 impl Sender {
-    /// Whether the segment sent last is continued by the next one, in one packet.
+    /// Whether the next segment belongs to the same packet as the last one sent.
     pub fn continues(&self) -> bool {
         self.queue.as_ref().is_some_and(|q| q.segment_end < q.packet_end)
     }
 
-    /// The segment at `start` continues the packet of the previous one, which has passed all checks.
+    /// Whether the segment at `start` continues the packet of the previous one, which has passed all checks.
     #[inline]
     pub(super) fn within_packet(&self, start: u64) -> bool {
         self.queue.as_ref().is_some_and(|q| q.continues_at(start))
     }
 
-    /// Bytes of new data that leave next: the rest of a packet, or the beginning of one that may leave now. (Linux marks
-    /// packets of more than one segment with PSH, so that the receiver's GRO passes them on: `__tcp_transmit_skb`.)
+    /// Bytes of new data to send next: the next segment of a started packet, or the first one of a packet that may be sent now.
+    /// (Linux marks packets of more than one segment with PSH, so that the receiver's GRO passes them on: `__tcp_transmit_skb`.)
     pub(super) fn next_of_packet(&mut self, now: Time, probe: bool) -> Option<u32> {
         let (start, smss) = (self.snd_nxt, self.smss as u64);
         let most = self.quota().min(self.tso_segments());
@@ -41,7 +41,7 @@ impl Sender {
         if queue.continues_at(start) {
             return Some((queue.packet_end - start).min(smss) as u32);
         }
-        // A FIN without data is a packet, too.
+        // A FIN without data is a packet of its own.
         let (end, last, record) = queue.buffer_at(start, most * smss).unwrap_or((start, true, false));
         let round = queue.round;
         if round == Round::Over {
@@ -54,7 +54,7 @@ impl Sender {
             self.queue.as_mut()?.rwnd_limited = true;
             return None;
         }
-        let small_waits = !probe // Nagle's algorithm is off for it (Linux `tcp_send_loss_probe`)
+        let small_waits = !probe // Nagle's algorithm does not apply to a probe (Linux `tcp_send_loss_probe`)
             && match round {
                 Round::Plain => self.waits_for_more(self.board.packets_out()),
                 Round::Corked => true,
@@ -85,9 +85,9 @@ impl Sender {
         Some(length.min(smss) as u32)
     }
 
-    /// Segment `n` is about to be retransmitted, `alone` or with the segments after it: segments that left as one
-    /// packet and were lost leave as one packet again (Linux `tcp_xmit_retransmit_queue`, `__tcp_retransmit_skb`).
-    /// Returns its new number.
+    /// Prepare segment `n` for retransmission, `alone` or with the segments after it. Segments that were sent
+    /// as one packet and lost are retransmitted as one packet (Linux `tcp_xmit_retransmit_queue`,
+    /// `__tcp_retransmit_skb`). Returns the number to retransmit, which differs from `n` after a split.
     pub(super) fn begin_retransmission(&mut self, n: u64, alone: bool) -> u64 {
         let n = if self.mtu_search.is_some() { self.end_mtu_probe(n) } else { n };
         self.trim(n);
@@ -112,9 +112,9 @@ impl Sender {
         n
     }
 
-    /// The ACK ended within the head. If that lies in a packet of several segments, what it covers is cut off at once; a segment
-    /// that is alone in its packet stays whole until it is sent again (Linux `tcp_tso_acked`, `__tcp_retransmit_skb`).
-    /// `popped`: it covers segments before the head.
+    /// Process an ACK that ends within the head. If the head lies in a packet of several segments, the
+    /// acknowledged part is cut off at once; a segment alone in its packet stays whole until it is retransmitted
+    /// (Linux `tcp_tso_acked`, `__tcp_retransmit_skb`). `popped`: the ACK also covers segments before the head.
     #[cold]
     pub(super) fn on_ack_within(&mut self, popped: bool) {
         let (Some(queue), Some(head)) = (&self.queue, self.board.head()) else { return };
@@ -124,7 +124,7 @@ impl Sender {
         }
     }
 
-    /// The acknowledged part of segment `n` is not retransmitted.
+    /// Cut the acknowledged part off segment `n`, so that it is not retransmitted.
     pub(super) fn trim(&mut self, n: u64) {
         if self.board.packets_out() > 0 && self.board.get(n).start() < self.snd_una {
             self.board.trim(n, self.snd_una);
@@ -135,14 +135,14 @@ impl Sender {
         self.config.buffers.and_then(|buffers| buffers.tso)
     }
 
-    /// Segments that cwnd allows for one packet: at least two packets in flight (Linux `tcp_cwnd_test`).
+    /// Number of segments that cwnd allows for one packet, such that at least two packets are in flight (Linux `tcp_cwnd_test`).
     fn quota(&self) -> u64 {
         let cwnd = self.window.cwnd;
         (cwnd / 2).max(1).min(cwnd.saturating_sub(self.board.pipe())).max(1) as u64
     }
 
-    /// Linux `tcp_tso_autosize`: what a millisecond takes at the pacing rate, more on short paths, at least
-    /// `tcp_min_tso_segs`, or what the controller asks for at this rate.
+    /// Number of segments of one packet (Linux `tcp_tso_autosize`): a millisecond's worth at the pacing rate,
+    /// more on short paths, and at least `tcp_min_tso_segs` or what the controller requests at this rate.
     fn tso_segments(&self) -> u64 {
         let Some(tso) = self.tso() else { return 1 };
         let halvings = self.rtt.min_rtt().as_us() >> RTT_LOG;
@@ -155,11 +155,11 @@ impl Sender {
         (bytes / self.smss as u64).max(least as u64)
     }
 
-    /// Whether a packet of `ready` bytes waits for the ACK that will soon allow a larger one. `last`: nothing is queued
-    /// behind it; `complete`: it cannot grow.
+    /// Whether a packet of `ready` bytes waits for an ACK that will soon allow a larger one. `last`: no data
+    /// is queued after it; `complete`: it cannot grow.
     fn defers(&mut self, now: Time, ready: u64, last: bool, complete: bool) -> bool {
-        // Linux requires more than 1 ms; on a real host the ACK due after exactly 1 ms is later by its own
-        // processing.
+        // Linux requires more than 1 ms. On a real host the ACK expected after exactly 1 ms is later by the
+        // host's processing time.
         let idle = self.pacer.as_ref().is_none_or(|p| p.next + DEFER_MOST <= now);
         let (Some(tso), Some(head)) = (self.tso(), self.board.head()) else { return false };
         if self.ca_state >= CaState::Recovery || idle {
@@ -179,7 +179,7 @@ impl Sender {
         let srtt = self.rtt.exact_srtt();
         let left = self.queue.as_ref().and_then(|queue| queue.left_at(self.snd_una));
         if left.unwrap_or(head.xmit) + srtt > now + DEFER_MOST.min(srtt / 2) {
-            return false; // the ACK is too far away
+            return false; // the ACK is not expected soon enough
         }
         let limited = limit <= ready;
         if let (true, Some(queue)) = (limited, &mut self.queue) {
@@ -192,8 +192,8 @@ impl Sender {
     }
 }
 
-/// Bytes of a packet that may hold `most`, where `ready` are queued and the receiver has `room`; the tail is left out where a small
-/// segment waits, also in the middle of the queue, where the window cuts it off, and before a FIN (Linux `tcp_mss_split_point`).
+/// Size of a packet of at most `most` bytes, if `ready` bytes are queued and the receiver's window allows `room`. A partial segment at the end
+/// is left out if small segments wait, also in the middle of the queue where the window ends, and before a FIN (Linux `tcp_mss_split_point`).
 fn split(most: u64, ready: u64, room: u64, smss: u64, last: bool, small_waits: bool) -> u64 {
     let needed = ready.min(room);
     if most <= needed || (most <= room && !last) {

@@ -1,9 +1,9 @@
-//! The path carries less than was thought: a router said so (RFC 1191, ICMP "fragmentation needed"). Larger
-//! segments in flight are lost. They are retransmitted immediately as smaller ones, without a reduction: the network is not congested
-//! (Linux `tcp_v4_mtu_reduced`, `tcp_simple_retransmit`).
+//! Reduction of the path MTU as reported by a router (RFC 1191, ICMP "fragmentation needed"). Larger segments
+//! in flight are lost. They are retransmitted immediately as smaller ones, without a reduction of the window,
+//! because the network is not congested (Linux `tcp_v4_mtu_reduced`, `tcp_simple_retransmit`).
 //!
-//! Differs: Linux cuts a segment when it is sent again, here all are cut at once, so `packets_out` grows earlier; stamps
-//! of the delivery rate are those of the segments that had these numbers before.
+//! Differs: Linux splits a segment when it is retransmitted, while all are split at once here, so
+//! `packets_out` grows earlier. Stamps of the delivery rate stay with the segment numbers, not with the data.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::Time;
@@ -12,7 +12,7 @@ use super::intent::Next;
 use super::Sender;
 
 impl Sender {
-    /// Limit segments to `smss` bytes of payload from now on.
+    /// Limit the payload of later segments to `smss` bytes.
     pub fn shrink_segments(&mut self, now: Time, smss: u32) {
         let smss = self.learn_path(smss.max(1));
         if smss < self.smss {
@@ -21,7 +21,7 @@ impl Sender {
         }
     }
 
-    /// Outstanding segments larger than a full one are lost, for reasons other than congestion.
+    /// Mark outstanding segments larger than a full one lost, without a congestion response.
     pub(super) fn retransmit_larger(&mut self, now: Time) {
         if !self.sack {
             self.board.set_emulated_sacked(0);

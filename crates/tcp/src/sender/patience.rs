@@ -1,6 +1,6 @@
-//! When a sender gives up: after as much time as its retransmissions would take if each RTO were the least one doubled
-//! (Linux `retransmits_timed_out`, `tcp_model_timeout`), after TCP_USER_TIMEOUT (RFC 5482), or after so many probes of
-//! a closed window. And a device that refuses packets: what it refuses was not sent, and is tried again soon.
+//! Conditions for giving up a connection: the time that a number of retransmissions would take if each RTO were the minimum
+//! RTO doubled (Linux `retransmits_timed_out`, `tcp_model_timeout`), TCP_USER_TIMEOUT (RFC 5482), or a number of unanswered
+//! window probes. Also the response to a device that refuses packets: a refused packet counts as not sent and is retried soon.
 
 use ackclock_core::{Span, Time};
 
@@ -9,46 +9,46 @@ use super::plain::Reasons;
 use super::timers::TimerKind;
 use super::Sender;
 
-/// Linux TCP_RESOURCE_PROBE_INTERVAL: time until a refused packet is tried again.
+/// Linux TCP_RESOURCE_PROBE_INTERVAL: time until a refused packet is retried.
 const REFUSED_INTERVAL: Span = Span::from_ms(500);
-/// Retransmissions to a possibly live peer for an application that has exited (Linux `tcp_orphan_retries`).
+/// Maximum number of retransmissions to a possibly live peer after the application has exited (Linux `tcp_orphan_retries`).
 const ORPHAN_RETRIES: u32 = 8;
 
-/// Conditions under which the connection is given up.
+/// State that decides when the connection is given up.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Patience {
-    /// TCP_USER_TIMEOUT; zero = none.
+    /// TCP_USER_TIMEOUT; zero: none.
     user_timeout: Span,
     /// The application closed the socket.
     orphan: bool,
     /// Packets that the device accepts.
     pub device: Takes,
-    /// Timeouts in a row without an answer (Linux `icsk_retransmits`).
+    /// Consecutive retransmission timeouts without an ACK (Linux `icsk_retransmits`).
     pub timeouts: u32,
     /// The connection is given up.
     pub failed: bool,
 }
 
 impl Patience {
-    /// Rest of the user timeout after `waited`, at least `least`; `None`: there is no user timeout.
+    /// Remainder of the user timeout after `waited`, at least `least`; `None` without a user timeout.
     pub fn left(&self, waited: Span, least: Span) -> Option<Span> {
         (self.user_timeout > Span::ZERO)
             .then(|| Span(self.user_timeout.0.saturating_sub(waited.0)).max(least))
     }
 
-    /// Whether the user timeout has passed after `waited`.
+    /// Whether `waited` has reached the user timeout.
     pub fn over(&self, waited: Span) -> bool {
         self.user_timeout > Span::ZERO && waited > Span::ZERO && waited >= self.user_timeout
     }
 }
 
 impl Sender {
-    /// TCP_USER_TIMEOUT; zero: the host's number of retransmissions decides.
+    /// Set TCP_USER_TIMEOUT. Zero: the host's number of retransmissions decides.
     pub fn set_user_timeout(&mut self, timeout: Span) {
         self.patience.user_timeout = timeout;
     }
 
-    /// The device refuses every packet and reports it (or accepts them again).
+    /// Set whether the device refuses every packet and reports it.
     pub fn set_refused(&mut self, refused: bool) {
         self.set_device(if refused { Takes::Nothing } else { Takes::All });
     }
@@ -58,12 +58,12 @@ impl Sender {
         self.reasons.set(Reasons::DEVICE, takes != Takes::All);
     }
 
-    /// The application has exited: the remaining data is given up sooner.
+    /// Record that the application has exited: remaining data is given up sooner.
     pub fn set_orphan(&mut self) {
         self.patience.orphan = true;
     }
 
-    /// Whether the RTO that expires now is the last.
+    /// Whether the connection is given up at the RTO that expires now.
     pub(super) fn gives_up(&self, now: Time) -> bool {
         let mut retries = self.config.data_retries as u32;
         if self.patience.orphan {
@@ -76,7 +76,7 @@ impl Sender {
         }
     }
 
-    /// Whether `retries` retransmissions brought nothing, judged by the time they take (Linux `retransmits_timed_out`).
+    /// Whether `retries` retransmissions were unsuccessful, judged by the time that they take (Linux `retransmits_timed_out`).
     pub(super) fn waited_for(&self, now: Time, retries: u32) -> bool {
         self.waited(now, retries, self.time_of(retries))
     }
@@ -89,7 +89,7 @@ impl Sender {
         Span::from_ms(self.ts(now).wrapping_sub(since) as u64) >= enough
     }
 
-    /// Time that `retries` retransmissions take from the least RTO on.
+    /// Time that `retries` retransmissions take, starting from the minimum RTO.
     fn time_of(&self, retries: u32) -> Span {
         let (base, most) = (self.config.min_rto, self.config.max_rto);
         let doublings = (most.0 / base.0.max(1)).max(1).ilog2();
@@ -97,14 +97,14 @@ impl Sender {
         doubled + most * retries.saturating_sub(doublings) as u64
     }
 
-    /// The rest of the user timeout bounds the next RTO (Linux `tcp_clamp_rto_to_user_timeout`).
+    /// Limit the next RTO to the remainder of the user timeout (Linux `tcp_clamp_rto_to_user_timeout`).
     pub(super) fn clamp_rto(&self, now: Time, rto: Span) -> Span {
         let Some(since) = self.undo.since() else { return rto };
         let waited = Span::from_ms(self.ts(now).wrapping_sub(since) as u64);
         self.patience.left(waited, self.timer.ticks.span(1)).map_or(rto, |left| rto.min(left))
     }
 
-    /// The device refused a packet: reduce as for a mark, try again later (Linux `tcp_transmit_skb`, NET_XMIT_DROP).
+    /// Process a packet refused by the device: reduce as for an ECN mark, and retry later (Linux `tcp_transmit_skb`, NET_XMIT_DROP).
     #[cold]
     pub(super) fn on_refusal(&mut self, now: Time, kind: TimerKind) {
         self.enter_cwr(now);

@@ -1,4 +1,4 @@
-//! The peer's window: which ACKs may change it, and which parts need to know.
+//! Receive window of the peer: ACKs that may change it, and mechanisms that depend on it.
 
 use ackclock_core::Segment;
 
@@ -24,8 +24,8 @@ impl Sender {
         }
     }
 
-    /// Whether the ACK updates the window (Linux `tcp_may_update_window`). With old numbers for data and ACK
-    /// a smaller window comes from an overtaken ACK, unless it is zero. RFC 9293 §3.10.7.4 accepts it.
+    /// Whether the ACK updates the window (Linux `tcp_may_update_window`). If neither its sequence nor its ACK number is
+    /// new, Linux takes a smaller window to be that of an overtaken ACK, unless it is zero. RFC 9293 §3.10.7.4 accepts it.
     #[inline(always)]
     pub(crate) fn hears_window(&self, seg: &Segment) -> bool {
         let (wnd, before) = (seg.wnd as u64, self.snd_wnd);
@@ -39,8 +39,8 @@ impl Sender {
         }
     }
 
-    /// Process the window of an ACK. True: it is no duplicate, for Linux because it could update the window,
-    /// for RFC 5681 §2 because the window differs.
+    /// Process the window of an ACK. True if the ACK is no duplicate: in Linux because it may update the
+    /// window, in RFC 5681 §2 because the window differs.
     #[inline(always)]
     pub(super) fn hear_window(&mut self, seg: &Segment) -> bool {
         if !self.hears_window(seg) {
@@ -52,13 +52,13 @@ impl Sender {
         !same || self.config.rto_style == RtoStyle::Linux
     }
 
-    /// The peer offers this window, last announced at `wl1`, while nothing was sent.
+    /// Record the peer's window, last announced at `wl1`, while nothing was sent.
     pub(crate) fn offered(&mut self, wnd: u32, wl1: u64) {
         self.snd_wl1 = wl1;
         self.take_window(wnd);
     }
 
-    /// Peer's window on its SYN.
+    /// Set the window on the peer's SYN.
     pub fn set_snd_wnd(&mut self, wnd: u32) {
         self.snd_wnd = wnd as u64;
         if let Some(queue) = &mut self.queue {
@@ -67,11 +67,11 @@ impl Sender {
     }
 }
 
-/// Limit segments for a peer whose window was never wide (Linux `tcp_bound_to_half_wnd`): a segment takes at
-/// most half of the widest, so that two are in flight.
+/// Limit on the segment size for a peer whose window was never large (Linux `tcp_bound_to_half_wnd`): at most
+/// half of the largest window, so that two segments can be in flight.
 #[derive(Clone, Debug)]
 pub(super) struct HalfWindow {
-    /// Payload of a segment that nothing bounds, and room that options take.
+    /// Payload of a segment without this limit, and bytes of options.
     full: u32,
     options: u32,
     widest: u64,
@@ -86,7 +86,7 @@ impl HalfWindow {
 }
 
 impl Sender {
-    /// The handshake is complete; the peer offered `wnd`.
+    /// Apply the limit after the handshake, in which the peer offered `wnd`.
     pub(super) fn fit_into_half_window(&mut self, wnd: u64, options: u32) {
         if wnd / 2 >= u64::from(self.smss)
             || wnd == 0
@@ -102,7 +102,7 @@ impl Sender {
         self.reasons.set(Reasons::MTU_SEARCH, true);
     }
 
-    /// The peer offers this window.
+    /// Raise the limit if the peer offers a larger window.
     #[cold]
     fn widen_half_window(&mut self, wnd: u64) {
         if let Some(half) = self.half_window.as_mut().filter(|half| wnd > half.widest) {
@@ -114,5 +114,5 @@ impl Sender {
 }
 
 const TCP_MSS_DEFAULT: u64 = 536;
-/// Room that the TCP header leaves in a segment of 68 bytes.
+/// Bytes that remain for options and payload in a segment of 68 bytes.
 const LEAST_PACKET: u32 = 68 - 20;

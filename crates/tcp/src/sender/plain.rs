@@ -1,6 +1,6 @@
-//! Reasons that forbid trains (see `train.rs`): conditions that must be checked before every new segment. The code that creates a reason notes it,
-//! and removes it when it is over; [`Sender::recount_reasons`] evaluates all of them again. A feature that acts on each new segment is a reason with
-//! a name here, of which [`Sender::leave`] knows nothing else.
+//! Reasons that forbid trains (see `train.rs`): conditions that must be checked before every new segment. The code that
+//! causes a reason sets it, and clears it afterwards; [`Sender::recount_reasons`] evaluates all of them again. A feature
+//! that acts on each new segment is a named reason here, and [`Sender::leave`] needs to know nothing else of it.
 
 use ackclock_core::trace::CaState;
 
@@ -8,29 +8,29 @@ use super::device::Takes;
 use super::Sender;
 use crate::config::{Config, MtuProbing};
 
-/// Reasons, a bit each.
+/// Set of reasons, one bit each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Reasons(u8);
 
 impl Reasons {
-    /// Data leaves from buffers, in packets of several segments.
+    /// Data is sent from buffers, in packets of several segments.
     pub const BUFFERS: Reasons = Reasons(1);
-    /// A line is written for each segment.
+    /// Each segment is recorded in the trace.
     pub const TRACED: Reasons = Reasons(1 << 1);
-    /// The path's MTU is being probed.
+    /// The segment size may change: the path's MTU is probed, or the peer's window was small.
     pub const MTU_SEARCH: Reasons = Reasons(1 << 2);
-    /// The first burst has its own bound, or TCP_INFO's counters are kept: settings of the connection.
+    /// A setting forbids trains: the first burst has its own limit, or TCP_INFO's counters are recorded.
     pub const SETTINGS: Reasons = Reasons(1 << 3);
-    /// The state is Disorder, without limited transmit: SACKs release nothing.
+    /// The state is Disorder without limited transmit, so SACKs release no new data.
     pub const DISORDER: Reasons = Reasons(1 << 4);
     /// The next new segment carries CWR.
     pub const CWR: Reasons = Reasons(1 << 5);
-    /// The device, or the queue before it, may refuse a packet.
+    /// The device, or the queue in front of it, may refuse a packet.
     pub const DEVICE: Reasons = Reasons(1 << 6);
-    /// Headers carry the counters of accurate ECN.
+    /// Headers carry the ACE counter of accurate ECN.
     pub const ACCURATE_ECN: Reasons = Reasons(1 << 7);
 
-    /// Reasons of a new sender.
+    /// Return the reasons of a new sender.
     pub fn of(config: &Config) -> Reasons {
         let mut reasons = Reasons::default();
         reasons.set(Reasons::BUFFERS, config.buffers.is_some());
@@ -39,13 +39,13 @@ impl Reasons {
         reasons
     }
 
-    /// Whether there is no reason.
+    /// Whether the set is empty.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Set or clear the reason.
+    /// Set the reason if it `holds`, else clear it.
     #[inline]
     pub fn set(&mut self, reason: Reasons, holds: bool) {
         self.0 = self.0 & !reason.0 | if holds { reason.0 } else { 0 };
@@ -53,11 +53,11 @@ impl Reasons {
 }
 
 impl Sender {
-    /// Evaluate all reasons anew.
+    /// Check the recorded reasons against a full evaluation.
     ///
     /// # Panics
     ///
-    /// If they differ from those that were noted.
+    /// If the two differ.
     pub(crate) fn recount_reasons(&self) {
         let mut reasons = Reasons::of(&self.config);
         reasons.set(Reasons::MTU_SEARCH, self.mtu_search.is_some() || self.half_window.is_some());

@@ -1,7 +1,7 @@
-//! Where PSH goes: Linux marks buffers of its send queue, not segments (`tcp_sendmsg_locked`, `tcp_mark_push`,
-//! `forced_push`). A buffer holds as many segments as one packet of the device, without TSO one; the last buffer of each write is marked,
-//! and a full one whenever half the largest window was queued since the last mark. What is cut off a buffer's front
-//! loses the mark, its tail keeps it, so the mark is a place in the stream. Optional: a simulation has no use for it.
+//! Placement of PSH. Linux marks buffers of its send queue, not segments (`tcp_sendmsg_locked`, `tcp_mark_push`, `forced_push`).
+//! A buffer contains as many segments as one packet of the device, or one segment without TSO. The last buffer of each write is
+//! marked, and a full one whenever half the largest window was queued since the last mark. If the front of a buffer is cut off,
+//! the tail keeps the mark, so the mark is a position in the stream. Optional: most simulations do not need it.
 
 use std::collections::VecDeque;
 
@@ -12,16 +12,16 @@ use super::writer::Writer;
 use crate::config::Buffers;
 use crate::ticks::Ticks;
 
-/// Linux `sk_gso_max_size`: 64 KiB less room for headers.
+/// Linux `sk_gso_max_size`, bytes: 64 KiB less the headers.
 const MAX_BUFFER: u64 = 65_536 - 320;
 
 /// Result of one step of a write call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Filled {
     pub bytes: u64,
-    /// The buffer is full.
+    /// The buffer is full after this step.
     pub full: bool,
-    /// The buffer is a new one.
+    /// A new buffer was opened.
     pub opened: bool,
 }
 
@@ -29,42 +29,42 @@ pub(super) struct Filled {
 struct Buffer {
     end: u64,
     push: bool,
-    /// MSG_EOR: nothing is appended, no segment crosses its end.
+    /// MSG_EOR: nothing is appended to the buffer, and no segment crosses its end.
     record: bool,
 }
 
-/// Buffers written and not yet acknowledged, in order.
+/// Buffers written and not yet acknowledged, in stream order.
 #[derive(Clone, Debug)]
 pub(super) struct SendQueue {
     buffers: VecDeque<Buffer>,
-    /// Offset after the last mark; data begins at 1.
+    /// Offset after the last mark. Data begins at offset 1.
     pushed: u64,
     max_window: u64,
-    /// The handshake is complete: earlier writes have waited for it (Linux `sk_stream_wait_connect`).
+    /// The handshake is complete; earlier writes wait for it (Linux `sk_stream_wait_connect`).
     pub open: bool,
-    /// Beginning and end of the packet that is being sent, new data or a retransmission.
+    /// Start and end offsets of the packet that is being sent, new data or a retransmission.
     pub packet_start: u64,
     pub packet_end: u64,
-    /// End of the segment sent last.
+    /// End offset of the last segment sent.
     pub segment_end: u64,
-    /// The packet holds more than one segment.
+    /// The packet contains more than one segment and therefore carries PSH.
     pub packet_pushes: bool,
-    /// Limits that kept data back since the last round of sending.
+    /// Windows that deferred a packet since the last round of sending.
     pub cwnd_limited: bool,
     pub rwnd_limited: bool,
-    /// Treatment of small segments in the present round of sending.
+    /// Treatment of small segments in the current round of sending.
     pub round: Round,
     pub writer: Writer,
-    /// A buffer holds one segment.
+    /// A buffer contains a single segment: no TSO.
     single: bool,
-    /// Ends of the packets sent and not yet acknowledged.
+    /// End offsets of the packets sent and not yet acknowledged.
     ends: VecDeque<u64>,
-    /// Ends of the data that left at one time, and the time of its last departure; not in whole microseconds.
+    /// Data by the time of its last transmission: end offset of each part, and the exact time, not rounded to microseconds.
     left: VecDeque<(u64, Time)>,
 }
 
 impl SendQueue {
-    /// Queue without any data.
+    /// Return an empty queue.
     pub fn new(buffers: &Buffers, ticks: Ticks) -> SendQueue {
         SendQueue {
             buffers: VecDeque::new(),
@@ -85,18 +85,18 @@ impl SendQueue {
         }
     }
 
-    /// Set the peer's window at the end of the handshake as the largest so far, regardless of its SYN.
+    /// Record the peer's window at the end of the handshake as the largest so far, whatever its SYN offered.
     pub fn offered_first(&mut self, window: u64) {
         (self.max_window, self.open) = (window, true);
     }
 
-    /// The peer offered this window.
+    /// Record a window offered by the peer.
     pub fn offered(&mut self, window: u64) {
         self.max_window = self.max_window.max(window);
     }
 
-    /// One step of a write call: up to `left` bytes into the last buffer, or into a new one if memory is `free`; None if it
-    /// is not. `first`: nothing was copied before in this call, and a mark that the last buffer has is void.
+    /// Perform one step of a write call: append up to `left` bytes to the last buffer, or to a new one if memory is `free`. `None`: a new
+    /// buffer is needed and memory is not free. `first`: nothing was copied earlier in this call, and a mark on the last buffer is removed.
     pub fn fill(&mut self, at: u64, left: u64, sent: Sent, free: bool, first: bool) -> Option<Filled> {
         while self.buffers.front().is_some_and(|b| b.end <= sent.una) {
             self.buffers.pop_front();
@@ -126,12 +126,12 @@ impl SendQueue {
         Some(Filled { bytes, full: bytes == room, opened })
     }
 
-    /// Write up to `end` for an application that never stops.
+    /// Write up to `end` at once, for an application that writes without end.
     pub fn fill_endlessly(&mut self, end: u64) {
         self.buffers.push_back(Buffer { end, push: false, record: false });
     }
 
-    /// Mark the last buffer (Linux `tcp_mark_push`).
+    /// Set PSH on the last buffer (Linux `tcp_mark_push`).
     pub fn mark_push(&mut self) {
         if let Some(last) = self.buffers.back_mut() {
             last.push = true;
@@ -144,25 +144,25 @@ impl SendQueue {
         written > self.pushed + self.max_window / 2
     }
 
-    /// The last buffer ends with the written data, and a record if so.
+    /// Mark the last buffer as the end of a `record`, if there is one.
     pub fn end_record(&mut self, record: bool) {
         if let Some(last) = self.buffers.back_mut() {
             last.record |= record;
         }
     }
 
-    /// Whether the last buffer is sent next.
+    /// Whether the last buffer is the next one to be sent.
     pub fn is_send_head(&self, snd_nxt: u64) -> bool {
         self.buffers.partition_point(|b| b.end <= snd_nxt) + 1 == self.buffers.len()
     }
 
-    /// Packets sent and not acknowledged, and buffers not sent.
+    /// Number of packets sent and not acknowledged plus buffers not sent.
     pub fn held(&self, snd_una: u64, snd_nxt: u64) -> u64 {
         let sent = self.buffers.partition_point(|b| b.end <= snd_nxt);
         (self.packets_out(snd_una) + self.buffers.len() - sent) as u64
     }
 
-    /// Cut the queue at `end`: nothing beyond it was written after all.
+    /// Cut the queue at `end`: data beyond it counts as not written.
     pub fn cut(&mut self, end: u64) {
         while self.buffers.len() > 1 && self.buffers[self.buffers.len() - 2].end >= end {
             self.buffers.pop_back();
@@ -172,8 +172,8 @@ impl SendQueue {
         }
     }
 
-    /// End of the buffer that holds the byte at `start`, whether nothing is queued behind it, whether a record ends with
-    /// it. A buffer that holds less than `most` grows at the expense of the next one (Linux `tcp_grow_skb`).
+    /// End of the buffer that contains the byte at `start`, whether it is the last one, and whether a record
+    /// ends with it. A buffer shorter than `most` takes bytes from the next one (Linux `tcp_grow_skb`).
     pub fn buffer_at(&mut self, start: u64, most: u64) -> Option<(u64, bool, bool)> {
         let n = self.buffers.partition_point(|b| b.end <= start);
         let Buffer { end, record, .. } = *self.buffers.get(n)?;
@@ -190,12 +190,12 @@ impl SendQueue {
         Some((b.end, n + 1 == self.buffers.len(), b.record))
     }
 
-    /// A packet of these bytes begins to leave; one of several segments is marked.
+    /// Start a packet of the bytes from `start` to `end`. `pushes`: it contains several segments and carries PSH.
     pub fn begin(&mut self, start: u64, end: u64, pushes: bool) {
         (self.packet_start, self.packet_end, self.packet_pushes) = (start, end, pushes);
     }
 
-    /// Bytes that the segment at `start`, `len` long, brings to the device: all of its packet if it begins one.
+    /// Bytes passed to the device with the segment at `start` of length `len`: the whole packet if the segment begins one, none if it continues one.
     pub fn brings(&self, start: u64, len: u32) -> u32 {
         match self.packet_start == start && self.packet_end > start {
             true => (self.packet_end - start) as u32,
@@ -204,7 +204,7 @@ impl SendQueue {
         }
     }
 
-    /// New data up to `end` leaves as one packet.
+    /// Record that new data up to `end` is sent as one packet.
     pub fn sent_up_to(&mut self, now: Time, end: u64, snd_una: u64) {
         while self.ends.front().is_some_and(|&e| e <= snd_una) {
             self.ends.pop_front();
@@ -216,7 +216,7 @@ impl SendQueue {
         self.left.push_back((end, now));
     }
 
-    /// Retransmit the bytes between `start` and `end`.
+    /// Record that the bytes from `start` to `end` are retransmitted.
     pub fn left_again(&mut self, now: Time, start: u64, end: u64) {
         for at in [start, end] {
             let n = self.left.partition_point(|left| left.0 < at);
@@ -228,12 +228,12 @@ impl SendQueue {
         self.left.range_mut(from..).take_while(|left| left.0 <= end).for_each(|left| left.1 = now);
     }
 
-    /// Last departure of the byte at `start`.
+    /// Time of the last transmission of the byte at `start`; `None` if it was not sent.
     pub fn left_at(&self, start: u64) -> Option<Time> {
         self.left.iter().find(|left| left.0 > start).map(|left| left.1)
     }
 
-    /// The packets sent are cut at `at`: the two parts never leave as one packet again (Linux `tcp_fragment`).
+    /// Split the sent packet that contains `at`. The two parts are never sent as one packet again (Linux `tcp_fragment`).
     pub fn cut_sent(&mut self, at: u64) {
         let n = self.ends.partition_point(|&end| end < at);
         if self.ends.get(n).is_some_and(|&end| end > at) {
@@ -241,7 +241,7 @@ impl SendQueue {
         }
     }
 
-    /// The bytes sent from `start` to `end` become one packet.
+    /// Merge the sent bytes from `start` to `end` into one packet.
     pub fn join_sent(&mut self, start: u64, end: u64) {
         self.cut_sent(start);
         self.cut_sent(end);
@@ -250,23 +250,23 @@ impl SendQueue {
         self.ends.drain(from..to);
     }
 
-    /// Packets of new data sent and not yet acknowledged.
+    /// Number of packets of new data sent and not yet acknowledged.
     pub fn packets_out(&self, snd_una: u64) -> usize {
         self.ends.len() - self.ends.partition_point(|&end| end <= snd_una)
     }
 
-    /// Packets sent and not yet acknowledged that end behind `start` and no later than `end`.
+    /// Number of packets sent and not yet acknowledged that end after `start` and no later than `end`.
     pub fn sent_between(&self, start: u64, end: u64) -> u64 {
         let up_to = |at: u64| self.ends.partition_point(|&e| e <= at);
         (up_to(end) - up_to(start)) as u64
     }
 
-    /// Whether the byte at `start` continues a started packet.
+    /// Whether the byte at `start` continues a packet already started.
     pub fn continues_at(&self, start: u64) -> bool {
         self.packet_start < start && self.segment_end == start && start < self.packet_end
     }
 
-    /// End of the packet in which the byte at `start` was sent.
+    /// End of the packet that contained the byte at `start`.
     pub fn sent_in(&self, start: u64) -> u64 {
         let n = self.ends.partition_point(|&e| e <= start);
         self.ends.get(n).copied().unwrap_or(start)
@@ -296,7 +296,7 @@ mod tests {
         q
     }
 
-    /// A write call without anything sent in between, as the writer makes it.
+    /// Perform a write call as the writer does, with nothing sent in between.
     fn write(q: &mut SendQueue, at: u64, bytes: u64, nxt: u64) {
         let (mut at, end) = (at, at + bytes);
         let mut first = true;

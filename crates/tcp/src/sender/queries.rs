@@ -1,9 +1,9 @@
-//! Answers of the sender to its connection and to TCP_INFO.
+//! Queries by the connection and by TCP_INFO.
 
 use super::Sender;
 
 impl Sender {
-    /// SACK was agreed on.
+    /// Whether both ends agreed on SACK.
     pub fn has_sack(&self) -> bool {
         self.sack
     }
@@ -13,7 +13,7 @@ impl Sender {
         self.stream.fin_sent() && self.board.packets_out() == 0
     }
 
-    /// No data to send, and nothing outstanding.
+    /// Whether there is no data to send and none outstanding.
     pub fn is_idle(&self) -> bool {
         self.board.packets_out() == 0 && !self.has_new_data()
     }

@@ -1,12 +1,12 @@
-//! RACK (RFC 8985; Linux `tcp_recovery.c`): a segment is lost when one sent sufficiently later was delivered. Steps are
-//! those of §6.2; names without a section are of §5.2. Times are of transmissions.
+//! RACK (RFC 8985; Linux `tcp_recovery.c`): a segment is lost when one sent sufficiently later was delivered.
+//! Step numbers are those of §6.2; names without a section are from §5.2. Times are transmission times.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
 use super::{AckWork, Sender};
 
-/// Recoveries without DSACK until reo_wnd shrinks again (§6.2 step 4; Linux TCP_RACK_RECOVERY_THRESH).
+/// Recoveries without a DSACK until reo_wnd shrinks again (§6.2 step 4; Linux TCP_RACK_RECOVERY_THRESH).
 const REO_WND_PERSIST: u8 = 16;
 
 /// RACK state of one sender.
@@ -18,7 +18,7 @@ pub(super) struct Rack {
     end_seq: u64,
     /// RACK.rtt of that segment.
     rtt: Span,
-    /// A newer segment was delivered since the last check.
+    /// A newer segment was delivered since losses were last checked.
     advanced: bool,
     /// RACK.reordering_seen.
     reord_seen: bool,
@@ -26,9 +26,9 @@ pub(super) struct Rack {
     reo_wnd_mult: u32,
     /// RACK.reo_wnd_persist.
     reo_wnd_persist: u8,
-    /// A DSACK arrived in this round.
+    /// A DSACK arrived in this round trip.
     dsack_seen: bool,
-    /// Segments delivered when the multiplier last changed: the round's mark.
+    /// `delivered` when the multiplier last changed; marks the start of the round trip.
     last_delivered: u64,
 }
 
@@ -49,8 +49,8 @@ impl Default for Rack {
 }
 
 impl Rack {
-    /// Step 2 (Linux `tcp_rack_advance`): a segment sent at `xmit` was delivered. A retransmission that seems faster than the least
-    /// RTT is ambiguous and teaches nothing.
+    /// Step 2 (Linux `tcp_rack_advance`): update the state for a delivered segment sent at `xmit`. A
+    /// retransmission whose ACK is faster than the minimum RTT is ambiguous and ignored.
     #[inline]
     pub fn advance(&mut self, now: Time, rexmit: bool, end: u64, xmit: Time, min_rtt: Span) {
         let rtt = now - xmit;
@@ -65,13 +65,13 @@ impl Rack {
         }
     }
 
-    /// Whether there is a newer segment to compare with than at the last check.
+    /// Whether a newer segment was delivered since the last call.
     #[inline]
     pub fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.advanced)
     }
 
-    /// Check again with the next ACK, with or without news.
+    /// Check for losses on the next ACK even if no newer segment is delivered.
     pub fn look_again(&mut self) {
         self.advanced = true;
     }
@@ -81,36 +81,36 @@ impl Rack {
         self.rtt
     }
 
-    /// Step 3: the network reorders.
+    /// Step 3: record that the network reorders.
     pub fn saw_reordering(&mut self) {
         self.reord_seen = true;
     }
 
-    /// Process a DSACK; one without reordering says nothing about the window.
+    /// Process a DSACK. It is ignored as long as no reordering was seen.
     pub fn saw_dsack(&mut self) {
         self.dsack_seen |= self.reord_seen;
     }
 
-    /// A recovery ended, not undone.
+    /// Record that a recovery ended without undo.
     pub fn recovery_ended(&mut self) {
         self.reo_wnd_persist = self.reo_wnd_persist.saturating_sub(1);
     }
 
-    /// A recovery was undone by DSACKs: the wider window stays for longer.
+    /// Record that DSACKs undid a recovery: the wider window is kept for longer.
     pub fn recovery_undone(&mut self) {
         self.reo_wnd_persist = REO_WND_PERSIST.min(self.reo_wnd_persist + 1);
     }
 
-    /// Step 4, the multiplier; the newest segment covered left when `sent_at` segments were delivered, `delivered` are now.
+    /// Step 4, the multiplier. `sent_at`: `delivered` when the newest covered segment was sent; `delivered`: its value now.
     fn update_multiplier(&mut self, sent_at: u64, delivered: u64) {
         if !self.dsack_seen && self.reo_wnd_persist > 0 {
             return;
         }
         if sent_at < self.last_delivered {
-            self.dsack_seen = false; // once in a round trip
+            self.dsack_seen = false; // at most one increase per round trip
         }
         if self.dsack_seen {
-            self.reo_wnd_mult = (self.reo_wnd_mult + 1).min(255); // Linux keeps it in a byte
+            self.reo_wnd_mult = (self.reo_wnd_mult + 1).min(255); // Linux stores it in a byte
             self.dsack_seen = false;
             self.last_delivered = delivered;
             self.reo_wnd_persist = REO_WND_PERSIST;
@@ -133,8 +133,8 @@ fn sent_after(t1: Time, end1: u64, t2: Time, end2: u64) -> bool {
 }
 
 impl Sender {
-    /// Step 5: what was sent before the newest delivered segment, more than an RTT and the reordering window ago, is lost
-    /// (Linux `tcp_rack_detect_loss`). Returns how long to wait for the newest segment that may yet be reordered.
+    /// Step 5: mark lost every segment sent before the newest delivered one, more than an RTT plus the reordering window
+    /// ago (Linux `tcp_rack_detect_loss`). Returns the wait until the last of the remaining candidates would be lost.
     pub(super) fn rack_detect(&mut self, now: Time) -> Option<Span> {
         let (now, reo_wnd) = (self.clock(now), self.reo_wnd());
         let mut wait = Span::ZERO;
@@ -156,8 +156,8 @@ impl Sender {
         (wait > Span::ZERO).then_some(wait)
     }
 
-    /// Step 4: RACK.reo_wnd (Linux `tcp_rack_reo_wnd`). Zero in recovery or from DupThresh SACKs on, unless the network
-    /// was seen to reorder; else quarters of the least RTT, at most srtt.
+    /// Step 4: RACK.reo_wnd (Linux `tcp_rack_reo_wnd`). Zero in recovery or from DupThresh SACKs on, unless
+    /// reordering was seen; otherwise a multiple of a quarter of the minimum RTT, at most srtt.
     pub(super) fn reo_wnd(&self) -> Span {
         let at_dupthresh = self.board.sacked_out >= self.dupthresh.degree();
         if !self.rack.reord_seen && (self.ca_state >= CaState::Recovery || at_dupthresh) {
@@ -166,8 +166,8 @@ impl Sender {
         (Span::from_us(self.rtt.min_rtt().as_us() / 4) * self.rack.reo_wnd_mult as u64).min(self.rtt.srtt())
     }
 
-    /// Step 4, the multiplier: a quarter of the least RTT more for each round trip with a DSACK; back to one quarter after
-    /// 16 recoveries without (Linux `tcp_rack_update_reo_wnd`).
+    /// Step 4, the multiplier: one more quarter of the minimum RTT for each round trip with a DSACK, and back
+    /// to one quarter after 16 recoveries without a DSACK (Linux `tcp_rack_update_reo_wnd`).
     pub(super) fn update_reo_wnd(&mut self, w: &AckWork) {
         if let Some(prior_delivered) = w.prior_delivered {
             self.rack.update_multiplier(prior_delivered, self.delivered);
@@ -189,7 +189,7 @@ mod tests {
         rack.saw_dsack();
         rack.update_multiplier(0, 10);
         rack.saw_dsack();
-        rack.update_multiplier(5, 12); // the round trip has not changed
+        rack.update_multiplier(5, 12); // still the same round trip
         assert_eq!(rack.reo_wnd_mult, 2);
         rack.saw_dsack();
         rack.update_multiplier(10, 20);

@@ -1,9 +1,9 @@
-//! One line of the sender's trace, in parts: what is written down, and where the sender has it. A column of the trace is a field here and a
-//! line of the table (`acks` in `ackclock_sim`'s `report/output.rs`).
+//! One record of the sender's trace, in groups of fields, and the code that fills it in. A column of the
+//! trace is a field here and a line of the table (`acks` in `ackclock_sim`'s `report/output.rs`).
 //!
-//! Fields follow the need stated by users of `tcp_probe` and its successors: values before *and* after the ACK, the
-//! real ssthresh, the congestion state, the recovery rule's own variables. Units are in the names; "segments" are
-//! SMSS-sized. Records are produced by the sender and never read by it, so tracing cannot change a run.
+//! Fields are those that users of `tcp_probe` and its successors asked for: values before *and* after the
+//! ACK, the real ssthresh, the congestion state, the recovery rule's own variables. Units are in the names;
+//! "segments" are SMSS-sized. The sender writes records and never reads them, so tracing cannot change a run.
 
 use ackclock_cc::RecoveryRule;
 use ackclock_core::trace::{CaState, Event, RuleVars};
@@ -12,34 +12,34 @@ use ackclock_core::{FlowId, Segment, Span, Time};
 use super::{AckWork, Prior, Sender};
 use crate::config::Detection;
 
-/// One line of the sender's trace, taken on each ACK, transmission and timer.
+/// One record of the sender's trace, taken on each ACK, transmission and timer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Record {
     /// Time, connection and kind of the event.
     pub event: Occasion,
-    /// News of an ACK; nothing for other events.
+    /// Contents of the ACK; defaults for other events.
     pub ack: AckNews,
-    /// Window, and what is outstanding.
+    /// Window and outstanding segments.
     pub window: Windows,
-    /// Repair of losses.
+    /// Loss repair.
     pub repair: Repair,
-    /// Timers, and the times that they follow.
+    /// Timers, and the RTT variables that they depend on.
     pub timers: Timers,
 }
 
-// The memory of a run is estimated before it starts.
+// The size is part of the estimate of a run's memory.
 const _: () = assert!(size_of::<Record>() == 232);
 
 /// Time, owner and kind of the event.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Occasion {
-    /// Time.
+    /// Time of the event.
     pub t: Time,
-    /// Connection.
+    /// Flow that the connection belongs to.
     pub flow: FlowId,
-    /// Whether the record was taken at the connection's responder (its sending half), not at its initiator.
+    /// Whether the record was taken at the responder of the connection, not at its initiator.
     pub responder: bool,
-    /// Kind.
+    /// Kind of the event.
     pub kind: Event,
     /// Congestion state after the event.
     pub ca_state: CaState,
@@ -53,47 +53,47 @@ pub struct Occasion {
     pub rexmit: u8,
 }
 
-/// News of an ACK.
+/// Contents of an ACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AckNews {
     /// ACKs received so far, including this one.
     pub ack_no: u32,
     /// SACK blocks of the ACK.
     pub sack_blocks: u8,
-    /// Edges of these blocks as offsets, (0, 0) where absent.
+    /// Edges of the SACK blocks as offsets; (0, 0) if absent.
     pub sack: [(u64, u64); 3],
     /// The ACK carries a DSACK.
     pub dsack: bool,
-    /// Duplicate ACK in the sense of RFC 6675 §2.
+    /// The ACK is a duplicate in the sense of RFC 6675 §2.
     pub is_dup: bool,
     /// Segments newly SACKed.
     pub newly_sacked: u32,
-    /// DeliveredData, segments.
+    /// DeliveredData: segments newly delivered.
     pub delivered: u32,
     /// Segments newly marked lost.
     pub newly_lost: u32,
-    /// Retransmissions found lost again on this ACK.
+    /// Retransmissions found lost on this ACK.
     pub lost_retransmits: u32,
     /// SafeACK (RFC 9937 §6.2).
     pub safe_ack: bool,
 }
 
-/// Window, and what is outstanding.
+/// Window and outstanding segments.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Windows {
     /// cwnd before this event, segments.
     pub cwnd_before: u32,
-    /// cwnd after it.
+    /// cwnd after this event, segments.
     pub cwnd: u32,
-    /// The real ssthresh (u32::MAX = not set yet), segments.
+    /// ssthresh, segments; `u32::MAX`: not set yet.
     pub ssthresh: u32,
     /// pipe before the ACK was applied, segments.
     pub pipe_before: u32,
-    /// pipe after the ACK, before sending.
+    /// pipe after the ACK was applied and before anything was sent, segments.
     pub pipe: u32,
     /// snd_nxt - snd_una, segments.
     pub flight_size: u32,
-    /// Segments marked SACKed, lost, retransmitted.
+    /// Segments marked SACKed.
     pub sacked_out: u32,
     /// Segments believed lost.
     pub lost_out: u32,
@@ -103,38 +103,38 @@ pub struct Windows {
     pub rwnd: u32,
 }
 
-/// Repair of losses.
+/// Loss repair.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Repair {
-    /// RecoveryPoint (high_seq).
+    /// RecoveryPoint: offset at which the episode ends (high_seq).
     pub recovery_point: u64,
     /// Current reordering degree (dupthresh).
     pub reordering: u32,
-    /// The recovery rule's variables.
+    /// Variables of the recovery rule.
     pub rule: RuleVars,
 }
 
-/// Timers, and the times that they follow.
+/// Timers, and the RTT variables that they depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct Timers {
-    /// Retransmission timeout now in force.
+    /// Current retransmission timeout.
     pub rto: Span,
-    /// RTO back-off exponent.
+    /// Exponent of the RTO's backoff.
     pub backoff: u8,
     /// Smoothed RTT.
     pub srtt: Span,
-    /// RTT variation as the RTO uses it (4 x for RFC 6298's 4·RTTVAR).
+    /// Variation term that the RTO adds to srtt (4·RTTVAR with RFC 6298).
     pub rttvar: Span,
-    /// Minimum RTT seen.
+    /// Minimum RTT so far.
     pub min_rtt: Span,
     /// RACK's reordering window.
     pub reo_wnd: Span,
-    /// Next deadline of the sender's timer.
+    /// Next expiry of the sender's timer.
     pub deadline: Time,
 }
 
 impl Default for Timers {
-    /// No timer runs.
+    /// Return the values for a timer that is not running.
     fn default() -> Timers {
         let none = Span::ZERO;
         Timers {
@@ -150,7 +150,7 @@ impl Default for Timers {
 }
 
 impl Sender {
-    /// The line of an event, as the sender is now.
+    /// Return the record of an event in the sender's current state.
     pub(super) fn record_of(&self, now: Time, kind: Event) -> Record {
         let finite = |s: Span| if s == Span::MAX { Span::ZERO } else { s };
         let (flow, responder) = self.trace.whose();
@@ -201,7 +201,7 @@ impl Sender {
         }
     }
 
-    /// Return the line of an ACK; `prior`: the sender before it, `w`: its effect.
+    /// Return the record of an ACK. `prior`: counters before it; `w`: its effects.
     pub(super) fn record_of_ack(&self, now: Time, seg: &Segment, prior: Prior, w: &AckWork) -> Record {
         let mut r = self.record_of(now, Event::Ack);
         r.event.seq = seg.ack;

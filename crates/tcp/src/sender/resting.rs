@@ -1,4 +1,4 @@
-//! Whether a sender can rest: be forgotten, and made again when it is needed (see `connection/sending.rs`).
+//! Condition under which an unused sender can be dropped, to be created again when needed (see `connection/sending.rs`).
 
 use ackclock_cc::Controller;
 use ackclock_core::FlowId;
@@ -7,8 +7,8 @@ use super::send_buffer::SendBuffer;
 use super::Sender;
 
 impl Sender {
-    /// Settings and handshake describe the whole sender: nothing else was set or written, and no trace was
-    /// requested.
+    /// Whether settings and handshake fully determine the sender: nothing else was set or written, and no
+    /// trace was requested.
     pub(crate) fn is_untouched(&self) -> bool {
         let parts = self.queue.is_some() || self.mtu_search.is_some() || self.host_queue.is_some();
         let parts = parts || self.half_window.is_some();
@@ -22,7 +22,7 @@ impl Sender {
         idle && !parts && !paces && !asked && !remembers
     }
 
-    /// Flow of the sender, and whether its end answered the SYN.
+    /// Flow of the sender, and whether it belongs to the responder.
     pub(crate) fn whose(&self) -> (FlowId, bool) {
         self.trace.whose()
     }

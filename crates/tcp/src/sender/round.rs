@@ -1,6 +1,6 @@
-//! One round of sending from buffers: its position, and its treatment of small segments.
+//! State of one round of sending from buffers: offsets of the sender, and treatment of small segments.
 
-/// Position of the sender.
+/// Offsets of the sender, and its segment size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     pub una: u64,
@@ -14,12 +14,12 @@ pub(super) enum Round {
     /// Nagle's rule applies.
     #[default]
     Plain,
-    /// All leave (Linux TCP_NAGLE_PUSH).
+    /// All small segments are sent (Linux TCP_NAGLE_PUSH).
     All,
-    /// They wait: MSG_MORE.
+    /// Small segments wait: MSG_MORE.
     Corked,
-    /// Only one packet leaves (Linux `tcp_push_one`).
+    /// Only one packet is sent (Linux `tcp_push_one`).
     One,
-    /// After the packet of `One` has left.
+    /// The packet of `One` was sent; no other follows.
     Over,
 }

@@ -1,5 +1,5 @@
-//! Content of an ACK, written onto the scoreboard: SACK blocks, DSACK, the cumulative point, RTT samples; and Linux's emulation of SACK counts for
-//! connections without SACK.
+//! Application of an ACK to the scoreboard: SACK blocks, DSACK, the cumulative ACK, RTT samples, and Linux's
+//! emulation of SACK counts for connections without SACK.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::config::Detection;
 use crate::scoreboard::{Known, Reported, EVER_RETRANS, RETRANS, SACKED};
 
 impl Sender {
-    /// Apply SACK blocks (RFC 2018, RFC 2883 for a DSACK in front).
+    /// Apply the SACK blocks (RFC 2018; RFC 2883 for a DSACK in the first block).
     pub(super) fn process_sack(&mut self, now: Time, seg: &Segment, prior_una: u64, w: &mut AckWork) {
         let abs = |block: &SackBlock| {
             let edge = |e: i32| (seg.ack as i64 + e as i64).max(0) as u64;
@@ -22,7 +22,7 @@ impl Sender {
         let mut blocks: SmallVec<[(u64, u64); 4]> = seg.sack.as_slice().iter().map(abs).collect();
         let mut twice = None;
         if let Some(&(start, end)) = blocks.first() {
-            // Reversed, or longer than the window offered: no report of anything (Linux `tcp_dsack_seen`, by the largest window).
+            // A reversed block, or one longer than the offered window, is no DSACK (Linux `tcp_dsack_seen`, by the largest window).
             let possible = start < end && (end <= self.snd_nxt || end - start <= self.snd_wnd);
             if possible
                 && self.is_dsack(seg, start, end)
@@ -31,7 +31,7 @@ impl Sender {
                 twice = Some((start, end));
             }
         }
-        // Ascending, so that two new blocks on one ACK do not look like reordering.
+        // Ascending order, so that two new blocks on one ACK do not look like reordering.
         blocks.sort_unstable();
         let una = self.snd_una.max(seg.ack);
         let before = std::mem::take(&mut self.board.reported);
@@ -43,11 +43,11 @@ impl Sender {
         let mut around = None;
         for (start, end) in blocks {
             if start >= end || end > self.snd_nxt || start <= una {
-                continue; // a receiver that has the data after the ACK would acknowledge it
+                continue; // a receiver that has the data right after the ACK number would acknowledge it
             }
             let Range { start: a, end: b } = self.segments(start, end);
             if let (Some(queue), true) = (&mut self.queue, b > a) {
-                queue.cut_sent(self.board.get(a).start()); // (Linux `tcp_match_skb_to_sack`)
+                queue.cut_sent(self.board.get(a).start()); // Linux `tcp_match_skb_to_sack`
                 queue.cut_sent(self.board.get(b - 1).end);
             }
             self.board.reported.push((a as u32, b as u32));
@@ -58,7 +58,7 @@ impl Sender {
             }
             self.sack_range(now, a, b, &known, w);
             around = Some(a..b);
-            // behind the last outstanding segment the walk has no position from which it could continue
+            // after the last outstanding segment the walk has no position to continue from
             known.past = if b < self.board.next { b } else { 0 };
         }
         if let (Some(reord), true) = (w.reord, self.ca_state != CaState::Loss || self.undo.possible()) {
@@ -72,13 +72,13 @@ impl Sender {
         let a = self.board.at_or_after(start, self.smss);
         let mut b = self.board.at_or_after(end, self.smss);
         if b > a && self.board.get(b - 1).end > end {
-            b -= 1; // a block that ends within a segment does not cover it
+            b -= 1; // a segment that the block covers only in part is not SACKed
         }
         a..b
     }
 
-    /// The range that `known` reports twice is looked at as a block of its own, whatever was reported before, unless the walk along the block
-    /// `around` it passed it (Linux `tcp_sacktag_write_queue`, `tcp_maybe_skipping_dsack`).
+    /// Process the range that `known` reports twice as a separate block, regardless of earlier reports, unless the
+    /// walk along the block `around` has passed it (Linux `tcp_sacktag_write_queue`, `tcp_maybe_skipping_dsack`).
     #[cold]
     fn sack_twice(&mut self, now: Time, known: &Known, around: Option<Range<u64>>, w: &mut AckWork) {
         let Range { start: a, end: b } = known.twice;
@@ -109,7 +109,7 @@ impl Sender {
         })
     }
 
-    /// Whether the report is believed.
+    /// Process a DSACK. Return whether it is accepted.
     pub(super) fn on_dsack(
         &mut self,
         (start, end): (u64, u64),
@@ -123,12 +123,12 @@ impl Sender {
         w.dsack_tlp |= of_probe;
         if self.config.detection == Detection::Rack {
             if u64::from(self.stats.dsacks_received) > self.stats.retransmissions {
-                return false; // reports data that was never retransmitted (Linux `tcp_dsack_seen`)
+                return false; // more DSACKs than retransmissions (Linux `tcp_dsack_seen`)
             }
-            self.delivered += segments; // so is a spurious retransmission
+            self.delivered += segments; // a spurious retransmission also counts as delivered
         }
         w.dsack = true;
-        // A DSACK without reordering, or of a timer-driven probe, says nothing about RACK's window.
+        // A DSACK for a tail loss probe does not widen RACK's window.
         if !w.dsack_tlp {
             self.rack.saw_dsack();
         }
@@ -140,8 +140,8 @@ impl Sender {
         true
     }
 
-    /// The DSACK covers data that was outstanding before the ACK: of that, retransmitted segments count, one by one, and no
-    /// retransmission of a segment that stays outstanding is in flight any more (Linux `tcp_sacktag_one`).
+    /// Process a DSACK of data that was outstanding before the ACK. Each retransmitted segment in it counts, and
+    /// a retransmission of a segment that remains outstanding is no longer in flight (Linux `tcp_sacktag_one`).
     fn on_dsack_outstanding(&mut self, start: u64, end: u64, ack: u64, w: &mut AckWork) {
         let una = self.snd_una.max(ack);
         let crosses = start <= una && end > una; // Linux `tcp_is_sackblock_valid`
@@ -167,7 +167,7 @@ impl Sender {
         }
     }
 
-    /// Segments [a, b) are SACKed; the ACK before reported `known`.
+    /// Mark segments [a, b) as SACKed. `known`: blocks that the previous ACK reported.
     pub(super) fn sack_range(&mut self, now: Time, a: u64, b: u64, known: &Known, w: &mut AckWork) {
         let (high_seq, prior_end, min_rtt) = (self.high_seq, self.board.sacked_end(), self.rtt.min_rtt());
         let (rfc_6675, by_time) = (self.config.next_seg_rules, self.config.detection == Detection::Rack);
@@ -226,7 +226,7 @@ impl Sender {
             w.newly_acked += count;
             w.data_acked = true;
             if s.is(EVER_RETRANS) {
-                w.retrans_data_acked = true; // Karn: the echo may belong to either transmission
+                w.retrans_data_acked = true; // Karn's algorithm: the ACK may be for either transmission
             } else if !s.is(SACKED) {
                 w.first_ackt.get_or_insert(s.first_xmit);
                 w.last_ackt = Some(s.xmit);
@@ -253,7 +253,7 @@ impl Sender {
                 w.sacked_before += count;
             }
             if s.end == seg.ack {
-                break; // usually it ends at a segment's end
+                break; // an ACK usually ends at a segment boundary
             }
         }
         if let Some((ever, sent)) = joined {
@@ -272,32 +272,32 @@ impl Sender {
             }
             if !self.sack {
                 self.remove_emulated_sacks(w.newly_acked);
-                // The retransmissions' share of them is unknown (RFC 5682 §2.1 requires ACKs of data never
-                // retransmitted).
+                // How many of the covered segments were retransmitted is unknown (RFC 5682 §2.1 requires ACKs
+                // of data never retransmitted).
                 w.orig_sack_acked &= !w.retrans_data_acked;
             } else if let Some((n, start)) = reord {
-                // To Linux since 4.16 (memory) the rest of a segment fills a hole, too: it counts from where the segment began.
+                // Linux since 4.16 (memory) also lets the rest of a partly acknowledged segment fill a hole, measured from the start of the segment.
                 let rest = start < prior_una && self.config.detection == Detection::Rack;
                 if n < prior_sacked_end || rest {
                     self.check_reordering(n, start, prior_sacked_end);
                 }
             }
         } else if let (Some(first), Some(head)) = (w.first_sackt, self.board.head()) {
-            // An RTT sample of data sent after the head's last transmission must not put the timeout off for ever.
-            // (Linux since 4.x; RFC 6298 §5.3 restarts on cumulative ACKs only.)
+            // An RTT sample of data sent after the head's last transmission must not postpone the timeout
+            // forever. (Linux since 4.x; RFC 6298 §5.3 restarts on cumulative ACKs only.)
             w.set_timer = self.config.detection == Detection::Rack && first < head.xmit;
         }
     }
 
-    /// RTT samples: the oldest segment newly acknowledged, else SACKed, else the timestamp (Linux
-    /// `tcp_ack_update_rtt`; Karn's rule).
+    /// Take an RTT sample: from the oldest segment newly acknowledged, else newly SACKed, else from the
+    /// timestamp (Linux `tcp_ack_update_rtt`; Karn's algorithm).
     pub(super) fn update_rtt(&mut self, now: Time, seg: &Segment, w: &mut AckWork) {
         let (mut rtt, mut newest) = (None, None);
         if let (Some(first), Some(last), false) = (w.first_ackt, w.last_ackt, w.retrans_data_acked) {
             rtt = Some(now - first);
             newest = Some(now - last);
         }
-        // Linux up to 3.10 measures what the ACK covers only: SACKs neither raise the RTO nor reach the controller (memory).
+        // Linux up to 3.10 measures only cumulatively acknowledged data: SACKs neither raise the RTO nor reach the controller (memory).
         let sacks_measure = self.config.detection != Detection::Fack;
         if let (Some(first), Some(last), true) = (w.first_sackt, w.last_sackt, sacks_measure) {
             rtt = rtt.or(Some(now - first));
@@ -319,7 +319,7 @@ impl Sender {
         }
     }
 
-    // Emulation of SACK counts from duplicate ACKs (Linux `tcp_add_reno_sack` and kin; RFC 9937 §6.2 without SACK).
+    // Emulation of SACK counts from duplicate ACKs (Linux `tcp_add_reno_sack` and related functions; RFC 9937 §6.2 without SACK).
 
     pub(super) fn add_emulated_sack(&mut self, num_dupack: u32) -> u32 {
         if self.sack || num_dupack == 0 {
@@ -338,8 +338,8 @@ impl Sender {
         self.limit_emulated_sacks(sacked.saturating_sub(acked - 1), acked);
     }
 
-    /// No more can be SACKed than is outstanding and not lost: additional duplicates show that the network
-    /// reorders, by everything outstanding before the ACK for `acked` segments (Linux
+    /// Limit the emulated SACKs to the segments that are outstanding and not lost. Additional duplicate ACKs
+    /// indicate reordering by all segments outstanding before the ACK for `acked` segments (Linux
     /// `tcp_check_reno_reordering`).
     fn limit_emulated_sacks(&mut self, sacked: u32, acked: u32) -> u32 {
         let outstanding = self.board.packets_out();
@@ -353,7 +353,7 @@ impl Sender {
         sacked.min(most)
     }
 
-    /// Without SACK, Linux holds the state until something above high_seq is acknowledged.
+    /// Whether the state is kept after an ACK up to high_seq. Without SACK, Linux waits until data above it is acknowledged.
     pub(super) fn holds_for_non_sack(&self) -> bool {
         !self.sack && !self.config.full_ack_ends && self.snd_una == self.high_seq
     }

@@ -1,11 +1,11 @@
-//! The send buffer of an application that writes without end, or one long transfer: blocking writes of [`WRITE`] bytes
-//! into buffers of one segment each. When the memory is full the writer sleeps until two thirds of what is queued would be
-//! free; the buffer grows with the window. The last segment of what fitted carries PSH, which the receiver answers at
-//! once, so where the writer sleeps decides which segments are acknowledged in pairs. (Linux `tcp_sendmsg_locked`,
-//! `sk_stream_wait_memory`, `tcp_new_space`, `tcp_sndbuf_expand`, without segmentation offload.)
+//! Send buffer of an application that writes without end or makes one long transfer: blocking writes of [`WRITE`]
+//! bytes into buffers of one segment each. When the memory is full, the writer sleeps until a third of it is free; the
+//! limit grows with the window. The last segment of a partial write carries PSH, which the receiver answers at once,
+//! so the points at which the writer sleeps decide which segments are acknowledged in pairs. (Linux
+//! `tcp_sendmsg_locked`, `sk_stream_wait_memory`, `tcp_new_space`, `tcp_sndbuf_expand`, without segmentation offload.)
 //!
-//! No buffer is kept: between snd_una and snd_nxt each segment is one, beyond it each full segment. What SACKs cover side by
-//! side is merged into one (`tcp_shift_skb_data`). Differs: never split again by a run of more than 16 pages of 32 KiB.
+//! Buffers are not stored. Between snd_una and snd_nxt each segment is a buffer, beyond snd_nxt each full segment. Adjacent SACKed segments are
+//! merged into one buffer (`tcp_shift_skb_data`). Differs: a merged buffer is never split again, which Linux does when it exceeds 16 pages of 32 KiB.
 
 use std::collections::VecDeque;
 
@@ -16,36 +16,36 @@ use super::writer::{per_segment, LEAST_SEGMENTS};
 use super::Sender;
 use crate::config::{SendLimit, WRITE};
 
-/// Work left for a stream's writer, and the buffer that it writes into.
+/// Send buffer, and the data that its writer has yet to write.
 #[derive(Clone, Debug)]
 pub(super) struct SendBuffer {
     limit: SendLimit,
-    /// Bytes that the application has left, including the current write call.
+    /// Bytes that the application has yet to write, including the current call.
     left: u64,
-    /// Bytes of `left` that belong to the call under way.
+    /// Bytes of `left` that belong to the current call.
     call: u64,
-    /// The call has written something.
+    /// The current call has written something.
     copied: bool,
     asleep: bool,
-    /// The writer sleeps until an ACK reaches this offset or something is SACKed.
+    /// The sleeping writer cannot wake before an ACK reaches this offset or a segment is SACKed.
     sleeps_to: u64,
-    /// The writer waits for its turn: the kernel is still taking packets in.
+    /// The writer is suspended while the kernel is still processing received packets.
     suspended: bool,
-    /// Memory may have been freed: check for room.
+    /// Memory may have been freed: check whether the writer can wake.
     check: bool,
-    /// Segments left, which frees no memory but lets the buffer grow.
+    /// Segments were sent since the last check; they free no memory but may let the buffer grow.
     sent: bool,
-    /// A segment left that did not fill cwnd: the buffer may grow.
+    /// A segment was sent with cwnd not full: the buffer may grow.
     grows: bool,
-    /// Number and payload of the segments for which the buffer last grew.
+    /// Number and payload of the segments for which the limit was last raised.
     expanded: (u32, u32),
-    /// The connection is closed when all is written, and what may leave of it has left: the call of close follows that of write.
+    /// The application closes the connection after the last write, once all sendable data was sent: the close call follows the write call.
     closes: bool,
-    /// Ends of segments with PSH, not yet acknowledged, ascending.
+    /// End offsets of segments with PSH, not yet acknowledged, ascending.
     marks: VecDeque<u64>,
-    /// Number of marks, the last ones, on segments that are not sent yet.
+    /// Number of marks at the end of `marks` whose segments are not sent yet.
     unsent: usize,
-    /// The first mark not yet sent; `u64::MAX` if there is none.
+    /// First mark whose segment is not sent yet; `u64::MAX` if there is none.
     next_mark: u64,
     /// Offset after the last mark.
     pushed: u64,
@@ -53,12 +53,12 @@ pub(super) struct SendBuffer {
 }
 
 impl SendBuffer {
-    /// Neither a write nor a close is under way.
+    /// Whether neither a write nor a close is pending.
     pub fn is_at_rest(&self) -> bool {
         self.left == 0 && !self.closes
     }
 
-    /// The writer sleeps for lack of room.
+    /// Whether the writer sleeps because the buffer is full.
     pub fn is_full(&self) -> bool {
         self.left > 0 && self.asleep
     }
@@ -117,7 +117,7 @@ impl SendBuffer {
         self.marks.binary_search(&end).is_ok()
     }
 
-    /// Whether the writer has something to do once nothing more may leave.
+    /// Whether the writer has work to do after everything sendable was sent.
     #[inline]
     pub fn is_due(&self) -> bool {
         match self.left {
@@ -126,13 +126,13 @@ impl SendBuffer {
         }
     }
 
-    /// An ACK arrived, which may have freed memory.
+    /// Record that an ACK may have freed memory.
     #[inline]
     pub fn look(&mut self) {
         self.check = true;
     }
 
-    /// Segments left, and with the first of them `pipe` were in flight (Linux `tcp_event_new_data_sent`).
+    /// Record that segments were sent. `pipe`: segments in flight with the first of them (Linux `tcp_event_new_data_sent`).
     #[inline]
     pub fn sent(&mut self, pipe: u32, cwnd: u32) {
         self.sent = true;
@@ -146,13 +146,13 @@ impl SendBuffer {
         self.sleeps_to = 0;
     }
 
-    /// The peer offered this window.
+    /// Record a window offered by the peer.
     #[inline]
     pub fn offered(&mut self, window: u64) {
         self.max_window = self.max_window.max(window);
     }
 
-    /// Mark the end of a buffer.
+    /// Mark the segment that ends at `end` for PSH.
     fn mark(&mut self, end: u64) {
         self.marks.push_back(end);
         self.unsent += 1;
@@ -169,7 +169,7 @@ impl SendBuffer {
 }
 
 impl Sender {
-    /// The application has `bytes` more to write.
+    /// Add `bytes` to the data that the application has yet to write.
     pub(super) fn write_through(&mut self, bytes: u64) {
         if let Some(buffer) = &mut self.buffer {
             buffer.left = buffer.left.saturating_add(bytes);
@@ -178,7 +178,7 @@ impl Sender {
         self.intent.push();
     }
 
-    /// The writer gets its turn only when the kernel has processed all packets of a poll; until then it is `suspended`.
+    /// Suspend or resume the writer, which runs only after the kernel has processed all packets of a poll.
     pub fn suspend_writer(&mut self, suspended: bool) {
         if let Some(buffer) = &mut self.buffer {
             buffer.suspended = suspended;
@@ -188,7 +188,7 @@ impl Sender {
         }
     }
 
-    /// See [`Sender::suspend_writer`].
+    /// Whether the writer is suspended (see [`Sender::suspend_writer`]).
     pub(crate) fn writer_is_suspended(&self) -> bool {
         self.buffer.as_ref().is_some_and(|buffer| buffer.suspended)
             || self.queue.as_ref().is_some_and(|queue| queue.writer.suspended)
@@ -203,14 +203,14 @@ impl Sender {
         self.intent.push();
     }
 
-    /// Nothing more is written; the buffer's content still leaves.
+    /// Stop the writer. The content of the buffer is still sent.
     pub(super) fn end_stream(&mut self) {
         if let Some(buffer) = &mut self.buffer {
             (buffer.left, buffer.call, buffer.sleeps_to) = (0, 0, 0);
         }
     }
 
-    /// Memory that sent and unsent buffers take (Linux `sk_wmem_queued`).
+    /// Memory of sent and unsent buffers, bytes (Linux `sk_wmem_queued`).
     #[inline]
     fn buffered(&self) -> u64 {
         let unsent = self.unsent().div_ceil(self.smss as u64);
@@ -218,7 +218,7 @@ impl Sender {
             + self.config.buffer_overhead as u64 * (self.board.buffers() as u64 + unsent)
     }
 
-    /// Nothing more may leave. Returns true if the writer added data to send.
+    /// Let the writer continue after everything sendable was sent. Returns true if it added data to send.
     #[inline]
     pub(super) fn write_stream(&mut self, now: Time) -> bool {
         let filled = self.board.pipe() >= self.window.cwnd;
@@ -248,17 +248,17 @@ impl Sender {
         self.write_call(now)
     }
 
-    /// Number of full segments that would leave one by one during the write, because the windows allow it and nothing
-    /// is checked in between: they may be written at once, and leave as a train.
+    /// Number of full segments that could be sent one by one during the write, because the windows allow it
+    /// and nothing needs a check in between. They may be written at once and sent as a train.
     fn leave_as_written(&self, now: Time) -> u64 {
         let looks = !self.config.fills
             || !self.reasons.is_empty()
             || self.ca_state != CaState::Open
             || self.pacer.is_some()
             || self.rates.is_some()
-            || self.mss_cache > self.smss; // the first of them may carry the option
-                                           // a window that was unused for long may shrink with the next
-                                           // segment
+            || self.mss_cache > self.smss; // the payload is reduced by options, which may change
+
+        // A window that was unused for long may shrink with the next segment.
         let shrinks = self.board.packets_out() == 0 || self.usage.is_stale(now, self.rtt.rto());
         if looks || shrinks || !self.intent.is_nothing() {
             return 0;
@@ -267,8 +267,8 @@ impl Sender {
         offered.min(self.window.cwnd.saturating_sub(self.board.pipe()) as u64)
     }
 
-    /// The writer is awake, but a process runs only when the kernel has taken in all packets (in Linux behind the softirq): of
-    /// two ACKs in one nanosecond neither finds what it will write.
+    /// Wake the writer, but let it run only after the kernel has processed all packets (in Linux after the
+    /// softirq). Two ACKs that arrive in the same nanosecond are both processed before it writes.
     #[cold]
     pub(super) fn wait_for_turn(&mut self, now: Time) {
         if !self.config.application_waits {
@@ -283,7 +283,7 @@ impl Sender {
         self.timer.take_turn(now);
     }
 
-    /// All packets of this instant are processed.
+    /// Run the writer after all packets of this instant were processed.
     #[cold]
     pub(super) fn on_turn(&mut self) {
         self.timer.take_turn(Time::NEVER);
@@ -291,7 +291,7 @@ impl Sender {
         self.intent.push();
     }
 
-    /// Whether a writer that sleeps is woken (Linux `sk_stream_write_space`).
+    /// Whether the sleeping writer wakes (Linux `sk_stream_write_space`).
     #[inline]
     fn wakes_writer(&mut self) -> bool {
         let sleeps_to = self.buffer.as_ref().map_or(0, |buffer| buffer.sleeps_to);
@@ -311,8 +311,8 @@ impl Sender {
         queued < limit && limit - queued >= queued / 2
     }
 
-    /// Too much is queued: how far must it be acknowledged at least? No buffer holds more than a segment, so `bytes` take no less than
-    /// their share of a full one; two thirds of the limit must be left.
+    /// Compute the offset that must be acknowledged before the writer can wake. At most two thirds of the limit may remain queued,
+    /// and a buffer contains no more than one segment, so every byte of payload takes at least its share of a full buffer.
     #[cold]
     fn sleep_on(&mut self) {
         let (smss, whole) = (self.smss as u64, self.smss as u64 + self.config.buffer_overhead as u64);
@@ -323,7 +323,7 @@ impl Sender {
         }
     }
 
-    /// Give the writer its turn; returns whether it wrote something to send.
+    /// Continue the write call. Returns whether data was written.
     #[cold]
     fn write_call(&mut self, now: Time) -> bool {
         let mut queued = self.buffered();
@@ -349,7 +349,7 @@ impl Sender {
         if buffer.call == 0 {
             (buffer.call, buffer.copied) = (buffer.left.min(WRITE), false);
         }
-        // The last buffer takes more if it is not full, and not sent.
+        // The last buffer takes more bytes if it is neither full nor sent.
         let mut room = match (end - snd_nxt.min(end)) % smss {
             0 => 0,
             tail => smss - tail,
@@ -366,7 +366,7 @@ impl Sender {
                     }
                     break;
                 }
-                // Buffers before the first one that later checks depend on are filled at once.
+                // Buffers before the first one that a later check depends on are filled at once.
                 if at_once > 0 {
                     let marked = (buffer.pushed + buffer.max_window / 2).saturating_sub(end) / smss;
                     let fit = (buffer.limit.bytes - queued - 1) / (smss + overhead);
@@ -390,7 +390,7 @@ impl Sender {
             buffer.call -= bytes;
             buffer.copied = true;
             if buffer.call == 0 {
-                buffer.mark(end); // the call returns
+                buffer.mark(end); // end of the write call
                 break;
             }
             room = 0; // the segment is full
@@ -399,7 +399,7 @@ impl Sender {
                 break; // Linux `forced_push`
             }
             if end - snd_nxt == smss {
-                break; // the first in the queue leaves if it may (Linux `tcp_push_one`)
+                break; // the first segment in the queue is sent if possible (Linux `tcp_push_one`)
             }
         }
         let wrote = end > write_end;
@@ -410,7 +410,8 @@ impl Sender {
         wrote
     }
 
-    /// Linux `tcp_sndbuf_expand`: twice the memory of cwnd, if the controller asks for no more. Returns whether the buffer has grown.
+    /// Raise the limit to twice the memory of cwnd, or more if the controller requests it (Linux
+    /// `tcp_sndbuf_expand`). Returns whether it was recomputed.
     #[inline]
     pub(super) fn expand_stream(&mut self, now: Time) -> bool {
         let segments = LEAST_SEGMENTS.max(self.window.cwnd).max(self.dupthresh.degree() + 1);
@@ -427,7 +428,7 @@ impl Sender {
         true
     }
 
-    /// Windows that the buffer holds (Linux `sndbuf_expand`).
+    /// Size of the buffer in units of cwnd (Linux `sndbuf_expand`).
     #[inline]
     pub(super) fn buffer_factor(&self) -> u64 {
         match self.config.controller.needs().buffer_windows {

@@ -1,14 +1,14 @@
-//! TCP small queues: a sender leaves only so much in its own host's queue, a millisecond's worth at the pacing rate and two
-//! packets at least, and goes on when the queue lets a packet go. (Linux `tcp_small_queue_check`, `tcp_wfree`,
-//! `tcp_tsq_write`.) Where the host has no queue of its own, nothing ever waits, and none of this is asked.
+//! TCP small queues: a sender keeps only a limited amount of data in the queue of its own host, a millisecond's
+//! worth at the pacing rate and at least two packets, and resumes when the queue releases a packet. (Linux
+//! `tcp_small_queue_check`, `tcp_wfree`, `tcp_tsq_write`.) If the host has no queue, nothing is limited.
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `charged` | memory of the packets that the queue holds, bytes (Linux `sk_wmem_alloc`) |
-//! | `throttled` | the sender stopped because of it (TSQ_THROTTLED) |
-//! | `paces` | the queue holds packets until they are due (SK_PACING_FQ): the sender stamps them and does not wait |
+//! | `charged` | memory of the packets in the queue, bytes (Linux `sk_wmem_alloc`) |
+//! | `throttled` | the sender has stopped because of the limit (TSQ_THROTTLED) |
+//! | `paces` | the queue delays packets until their departure times (SK_PACING_FQ): the sender stamps them and does not wait |
 //!
-//! Differs: a segment of which a copy still waits may be sent again (Linux `skb_still_in_host_queue` would not).
+//! Differs: a segment may be retransmitted while its previous copy is still queued (Linux `skb_still_in_host_queue` prevents this).
 
 use ackclock_core::trace::CaState;
 use ackclock_core::Time;
@@ -19,26 +19,26 @@ use super::pacing::Pacer;
 use super::timers::TimerKind;
 use super::Sender;
 
-/// Linux `sk_pacing_shift`: 1/1024 s.
+/// Linux `sk_pacing_shift`: the limit is 1/1024 s of the pacing rate.
 const PACING_SHIFT: u32 = 10;
 
-/// The host's own queue, as the sender knows it.
+/// Queue of the host's device, as the sender sees it.
 #[derive(Clone, Debug)]
 pub(super) struct HostQueue {
     charged: u64,
     throttled: bool,
     paces: bool,
-    /// The host's queue is full.
+    /// The queue is full.
     full: bool,
-    /// Packets that found the queue full, since the last call of `take_refused`.
+    /// Packets refused by the full queue since the last call of `take_refused`.
     refused: u32,
-    /// Limit of charged memory (Linux `tcp_limit_output_bytes`); `None`: the sender ignores the queue.
+    /// Limit of `charged`, bytes (Linux `tcp_limit_output_bytes`); `None`: the sender ignores the length of the queue.
     most: Option<u64>,
 }
 
 impl HostQueue {
-    /// Whether a packet of `truesize` has to wait, for a sender with this pacing rate, bytes/s. `factor`:
-    /// twice as much for a retransmission, as a power of 2.
+    /// Whether a packet of `truesize` bytes has to wait at pacing rate `rate`, bytes/s. The limit is
+    /// multiplied by 2 to the power of `factor`, which is 1 for a retransmission.
     fn defers(&self, truesize: u64, rate: u64, factor: u32) -> bool {
         let Some(most) = self.most else { return false };
         let limit = (2 * truesize).max(rate >> PACING_SHIFT).min(most) << factor;
@@ -47,8 +47,8 @@ impl HostQueue {
 }
 
 impl Sender {
-    /// Packets wait in a queue of the host, which may pace them. A sender without small queues notices neither their number
-    /// nor a drop, as if the queue were in the next machine.
+    /// Put packets into a queue of the host, which may pace them. A sender without small queues notices
+    /// neither its length nor a drop, as if the queue belonged to the next machine.
     pub fn queue_behind(&mut self, paces: bool) {
         let most = self.config.small_queues;
         if most.is_none() && !paces {
@@ -64,7 +64,7 @@ impl Sender {
         }
     }
 
-    /// Departure of the next packet, if the host's queue does the pacing.
+    /// Departure time of the next packet: `now` unless the host's queue does the pacing.
     pub fn departure(&self, now: Time) -> Time {
         match (&self.host_queue, &self.pacer) {
             (Some(queue), Some(pacer)) if queue.paces => pacer.next.max(now),
@@ -72,19 +72,19 @@ impl Sender {
         }
     }
 
-    /// Whether the host's queue has no room for the next packet.
+    /// Set whether the host's queue is full.
     pub fn set_queue_full(&mut self, full: bool) {
         if let Some(queue) = &mut self.host_queue {
             queue.full = full && queue.most.is_some();
         }
     }
 
-    /// Return the packets that found the queue full, since the last call.
+    /// Return the number of packets refused by the full queue since the last call.
     pub fn take_refused(&mut self) -> u32 {
         self.host_queue.as_mut().map_or(0, |queue| std::mem::take(&mut queue.refused))
     }
 
-    /// A packet with `payload` bytes went into the host's queue.
+    /// Charge a packet with `payload` bytes that entered the host's queue.
     pub fn queued(&mut self, payload: u32) {
         let truesize = self.truesize(payload);
         if let Some(queue) = &mut self.host_queue {
@@ -92,7 +92,7 @@ impl Sender {
         }
     }
 
-    /// The packet left the host's queue. Returns whether the sender waited for that.
+    /// Release the charge of a packet that left the host's queue. Returns whether the sender was throttled.
     pub fn left_queue(&mut self, payload: u32) -> bool {
         let truesize = self.truesize(payload);
         let Some(queue) = &mut self.host_queue else { return false };
@@ -104,7 +104,7 @@ impl Sender {
         waited
     }
 
-    /// The wait that delayed the sender has ended (Linux `tcp_tsq_write`).
+    /// Resume sending after a wait for the host or the pacing clock (Linux `tcp_tsq_write`).
     #[inline]
     pub(super) fn push_on(&mut self) {
         self.intent.push();
@@ -113,7 +113,7 @@ impl Sender {
         }
     }
 
-    /// Whether the device accepts a packet of new data; the host's queue may be too long, or full.
+    /// Whether the device accepts a packet of new data: the host's queue is neither too long nor full.
     #[cold]
     pub(super) fn device_takes(&mut self, now: Time, len: u32) -> bool {
         if self.patience.device == Takes::Some && self.queue_defers(len, 0) {
@@ -129,7 +129,7 @@ impl Sender {
         true
     }
 
-    /// Whether the device refuses everything now.
+    /// Whether the device refuses every packet now.
     pub(super) fn device_refuses(&self) -> bool {
         match self.patience.device {
             Takes::All => false,
@@ -138,7 +138,7 @@ impl Sender {
         }
     }
 
-    /// Whether the retransmission of the segment at `start` waits for the host's queue.
+    /// Whether the retransmission of the segment at `start` has to wait for the host's queue.
     #[inline]
     pub(super) fn retransmission_waits(&mut self, start: u64, len: u32) -> bool {
         self.patience.device == Takes::Some
@@ -154,7 +154,7 @@ impl Sender {
         queue.throttled
     }
 
-    /// Whether at most one packet is unacknowledged: then the queue cannot be long (Linux
+    /// Whether at most one packet is unacknowledged, so that the queue cannot be long (Linux
     /// `tcp_rtx_queue_empty_or_single_skb`).
     fn one_packet_out(&self) -> bool {
         match &self.queue {
@@ -163,7 +163,7 @@ impl Sender {
         }
     }
 
-    /// Memory of a packet (Linux `truesize`); one without data takes next to nothing.
+    /// Memory of a packet, bytes (Linux `truesize`); a packet without data counts as zero.
     fn truesize(&self, payload: u32) -> u64 {
         match payload {
             0 => 0,
@@ -180,7 +180,7 @@ mod tests {
         HostQueue { charged, throttled: false, paces: false, full: false, refused: 0, most }
     }
 
-    /// Return the largest charge at which a packet of this size still leaves.
+    /// Return the largest charge at which a packet of this size may still be sent.
     fn greatest(truesize: u64, rate: u64, most: u64, factor: u32) -> u64 {
         (0..1 << 20)
             .take_while(|&charged| !queue(charged, Some(most)).defers(truesize, rate, factor))

@@ -1,6 +1,6 @@
-//! The end of the first slow start: its time, reason and window, and the losses until two round trips later.
+//! End of the first slow start: its time, reason and window, and the losses until two round trips later.
 //!
-//! An end that proves a mistake, and is undone, is none: ssthresh is arbitrarily high again, and slow start goes on.
+//! An end that is undone as spurious does not count: ssthresh is arbitrarily high again, and slow start continues.
 
 use ackclock_cc::Window;
 use ackclock_core::Time;
@@ -8,24 +8,24 @@ use ackclock_core::Time;
 use super::Sender;
 use crate::stats::{SlowStartEnd, SlowStartExit};
 
-/// Phase of the search for the end of slow start.
+/// Phase of the first slow start.
 #[derive(Clone, Debug)]
 pub(super) enum StartUp {
-    /// The end of slow start.
+    /// Slow start is in progress.
     Goes,
-    /// Losses, until then.
+    /// Slow start has ended; losses are counted until this time.
     Over(Time),
-    /// Finished; unused if the controller has its own start.
+    /// The result is complete, or the controller has its own start-up.
     Known,
 }
 
 impl Sender {
-    /// More than one SYN was lost: start from one segment (RFC 5681 §3.1; Linux `tcp_init_transfer`).
+    /// Start with a cwnd of one segment, because more than one SYN was lost (RFC 5681 §3.1; Linux `tcp_init_transfer`).
     pub fn start_from_one(&mut self) {
         self.window.cwnd = 1;
     }
 
-    /// After an ACK, check whether slow start has ended; at once if the reason would not be visible later.
+    /// Check after an ACK whether slow start has ended. `why`: the reason, if it could not be determined later.
     #[inline]
     pub(super) fn look_at_slow_start(&mut self, now: Time, why: Option<SlowStartEnd>) {
         match self.start_up {

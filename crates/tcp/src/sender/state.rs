@@ -1,16 +1,16 @@
-//! The congestion states and the moves between them: Linux `tcp_fastretrans_alert` and what it calls. A reduction begins
-//! and ends here; the recovery rule does the arithmetic.
+//! Congestion states and their transitions: Linux `tcp_fastretrans_alert` and the functions that it calls. A
+//! reduction begins and ends here; the recovery rule computes the window.
 //!
-//! | state | means | ends |
+//! | state | meaning | ends |
 //! |---|---|---|
 //! | Open | nothing is dubious | |
-//! | Disorder | something was SACKed or came twice, nothing is lost yet (RFC 3042) | when nothing is SACKed any more |
-//! | CWR | the window is reduced for a mark (RFC 3168 §6.1.2) or a loss that a probe repaired (RFC 8985 §7.4.2) | beyond `high_seq` |
-//! | Recovery | segments are lost and sent again (RFC 5681 §3.2, RFC 6675 §5) | at `high_seq`: the RecoveryPoint |
+//! | Disorder | SACKs or duplicate ACKs arrived, but no segment is lost yet (RFC 3042) | when no segment is SACKed any more |
+//! | CWR | the window is reduced for an ECN mark (RFC 3168 §6.1.2) or for a loss repaired by a probe (RFC 8985 §7.4.2) | beyond `high_seq` |
+//! | Recovery | lost segments are retransmitted (RFC 5681 §3.2, RFC 6675 §5) | at `high_seq`: the RecoveryPoint |
 //! | Loss | the retransmission timer expired (RFC 5681 §3.1, RFC 5682) | at `high_seq` |
 //!
-//! Letters A to E are those of the steps in Linux's function. Step B, a receiver that takes back what it SACKed, is looked
-//! for when the timer expires (`timeout_mark_lost`); step C checks an invariant, as the scoreboard's tests do.
+//! Letters A to E are the steps of Linux's function. The full check of step B, a receiver that reneges on its SACKs,
+//! is made when the timer expires (`timeout_mark_lost`). Step C checks an invariant, as the scoreboard's tests do.
 
 use ackclock_cc::{Arrival, CongestionControl, RecoveryEntry, RecoveryExit, RecoveryRule, SlowStart, Window};
 use ackclock_core::trace::{CaState, Event, ExitCause};
@@ -24,11 +24,11 @@ use crate::config::Detection;
 use crate::scoreboard::{EVER_RETRANS, RETRANS, SACKED};
 use crate::stats::SlowStartEnd;
 
-/// Minimum time that a receiver is given to deliver what it SACKed.
+/// Minimum time that a receiver is given to acknowledge data that it has SACKed.
 const LEAST_RENEGING_WAIT: Span = Span::from_ms(10);
 
 impl Sender {
-    /// The congestion state machine (Linux `tcp_fastretrans_alert`). True if this ACK enters recovery.
+    /// Run the congestion state machine (Linux `tcp_fastretrans_alert`). True if this ACK enters recovery.
     pub(super) fn fast_retrans_alert(
         &mut self,
         now: Time,
@@ -37,7 +37,7 @@ impl Sender {
         arrival: &Arrival,
         w: &mut AckWork,
     ) -> bool {
-        // A. A mark is genuine: the reduction stays.
+        // A. An ECN mark is genuine congestion: the reduction is not undone.
         if self.ecn.echo {
             self.undo.keep_reduction();
         }
@@ -48,8 +48,8 @@ impl Sender {
         if !self.sack && self.board.packets_out() == 0 {
             self.board.set_emulated_sacked(0);
         }
-        // B. The next segment in order was SACKed: the receiver may have dropped it, which half a round trip
-        // will show (Linux `tcp_check_sack_reneging`).
+        // B. The head is SACKed although the ACK did not cover it: the receiver may have dropped it. Wait
+        // half a round trip to find out (Linux `tcp_check_sack_reneging`).
         let reneged = self.sack && w.una_advanced && self.board.head().is_some_and(|head| head.is(SACKED));
         if reneged && self.config.detection == Detection::Rack {
             self.timer.arm(TimerKind::Rto, now, (self.rtt.srtt() / 2).max(LEAST_RENEGING_WAIT));
@@ -61,7 +61,7 @@ impl Sender {
             self.undo.no_retransmission();
         } else if self.snd_una >= self.high_seq {
             match self.ca_state {
-                // above it: a segment with the flag CWR has reached the receiver
+                // above high_seq, so that a segment with the CWR flag has reached the receiver
                 CaState::Cwr if self.snd_una != self.high_seq => {
                     self.end_reduction(now, ExitCause::FullAck);
                     self.set_state(now, CaState::Open);
@@ -77,7 +77,7 @@ impl Sender {
                         return false;
                     }
                     match undone {
-                        true => self.cc.on_recovered(&mut self.window, now), // Westwood heeds it all the same
+                        true => self.cc.on_recovered(&mut self.window, now), // Westwood needs the event even after an undo
                         false => self.end_reduction(now, ExitCause::FullAck),
                     }
                     self.set_state(now, CaState::Open);
@@ -85,10 +85,10 @@ impl Sender {
                 _ => {}
             }
         }
-        // E. The effect of the ACK in each state.
+        // E. Process the ACK in each state.
         match self.ca_state {
             CaState::Recovery => {
-                // partial ACKs may come from originals that were only late
+                // a partial ACK may come from originals that were only delayed
                 if !w.una_advanced {
                     self.add_emulated_sack(num_dupack);
                 } else if self.try_undo_partial(now, seg, prior_una) {
@@ -110,7 +110,7 @@ impl Sender {
             CaState::Loss => {
                 self.process_loss(now, seg, num_dupack, w);
                 self.identify_loss(now, w);
-                // A retransmission lost again starts a new episode even in Loss (RACK sees it; FACK looks only in Recovery).
+                // A lost retransmission starts a new episode even in Loss (RACK detects it; FACK checks only in Recovery).
                 if self.ca_state == CaState::Open || (w.lost_retrans && self.time_to_recover()) {
                     return self.look_at_order(now, num_dupack, arrival, w);
                 }
@@ -127,7 +127,7 @@ impl Sender {
         false
     }
 
-    /// Process an ACK outside of recovery for losses. True if recovery begins.
+    /// Check for losses on an ACK outside of recovery. True if recovery begins.
     fn look_at_order(&mut self, now: Time, num_dupack: u32, arrival: &Arrival, w: &mut AckWork) -> bool {
         if !self.sack {
             if w.una_advanced {
@@ -142,8 +142,8 @@ impl Sender {
         self.try_enter(now, arrival, w)
     }
 
-    /// Begin recovery if something is lost; otherwise answer a mark, and enter or leave Disorder (the end of
-    /// Linux's function; `tcp_try_to_open`). True if recovery begins.
+    /// Begin recovery if a segment is lost; otherwise respond to an ECN mark, and enter or leave Disorder
+    /// (the end of Linux's function; `tcp_try_to_open`). True if recovery begins.
     fn try_enter(&mut self, now: Time, arrival: &Arrival, w: &AckWork) -> bool {
         if !self.time_to_recover() {
             self.try_to_open(now, arrival, w);
@@ -157,7 +157,7 @@ impl Sender {
         true
     }
 
-    /// Without losses: answer a mark, and enter or leave Disorder (Linux `tcp_try_to_open`).
+    /// Respond to an ECN mark, and enter or leave Disorder, when no segment is lost (Linux `tcp_try_to_open`).
     fn try_to_open(&mut self, now: Time, arrival: &Arrival, w: &AckWork) {
         self.forget_retransmissions();
         if self.ecn.echo && self.cc.on_ecn(&mut self.window, arrival) {
@@ -165,27 +165,27 @@ impl Sender {
         }
         if self.ca_state != CaState::Cwr {
             self.try_keep_open(now);
-            // Linux up to 3.1 `tcp_moderate_cwnd`: no burst when ACKs are dubious
+            // Linux up to 3.1 `tcp_moderate_cwnd`: no burst after dubious ACKs
             if self.config.moderate_open {
                 self.window.cwnd = self.window.cwnd.min(self.board.pipe() + self.dupthresh.degree());
             }
         }
     }
 
-    /// Whether something is believed lost (Linux `tcp_time_to_recover`).
+    /// Whether a segment is believed lost (Linux `tcp_time_to_recover`).
     pub(super) fn time_to_recover(&self) -> bool {
         self.board.lost_out > 0
     }
 
-    /// An ACK in Loss: F-RTO (RFC 5682 §2.1; §3.1 with SACK), undo, or the end of the episode (Linux `tcp_process_loss`).
+    /// Process an ACK in Loss: F-RTO (RFC 5682 §2.1; §3.1 with SACK), undo, or the end of the episode (Linux `tcp_process_loss`).
     fn process_loss(&mut self, now: Time, seg: &Segment, num_dupack: u32, w: &AckWork) {
         let recovered = self.snd_una >= self.high_seq;
         if w.una_advanced && self.try_undo_loss(now, seg, false) {
             return;
         }
         if self.frto {
-            // Step 3.b: data never retransmitted was delivered, so not everything was lost. With SACK from
-            // the first ACK on (RFC 5682 §3.1); Linux accepts it at any time.
+            // Step 3.b: data that was never retransmitted was delivered, so the timeout was spurious. With
+            // SACK this applies from the first ACK on (RFC 5682 §3.1); Linux accepts it at any time.
             if w.orig_sack_acked && self.try_undo_loss(now, seg, true) {
                 return;
             }
@@ -194,10 +194,10 @@ impl Sender {
                     self.frto = false; // step 3.a: the loss was real
                 }
             } else if w.una_advanced && !recovered {
-                // step 2: the first ACK after the timeout covers something, but not all
+                // step 2: the first ACK after the timeout acknowledges part of the data
                 self.high_seq = self.snd_nxt;
                 if self.has_new_data() && self.window_room() {
-                    self.intent.set(Next::NewThenLost); // step 2.b: new data shows more
+                    self.intent.set(Next::NewThenLost); // step 2.b: send new data, whose ACK decides
                     return;
                 }
                 self.frto = false;
@@ -212,7 +212,7 @@ impl Sender {
             }
             return;
         }
-        // Duplicate ACKs of data sent since then indicate holes; earlier ones do not.
+        // Duplicate ACKs for data sent since the timeout indicate holes; earlier ones do not.
         if !self.sack {
             if self.snd_nxt > self.high_seq && num_dupack > 0 {
                 self.add_emulated_sack(num_dupack);
@@ -223,7 +223,7 @@ impl Sender {
         self.intent.set(Next::LostThenNew);
     }
 
-    /// Change the state and notify the controller (Linux `tcp_set_ca_state`).
+    /// Change the congestion state and notify the controller (Linux `tcp_set_ca_state`).
     #[inline]
     pub(super) fn set_state(&mut self, now: Time, state: CaState) {
         if state == CaState::Loss {
@@ -231,7 +231,8 @@ impl Sender {
             self.slow_start.on_rto();
         }
         self.cc.on_state(&mut self.window, state, now);
-        // A rule may leave no window while it reduces (RFC 6937's CRB): deliveries give one back. No other state does.
+        // A recovery rule may set cwnd to zero during a reduction (CRB of RFC 6937), because later deliveries raise
+        // it again. In other states nothing would.
         if !matches!(state, CaState::Recovery | CaState::Cwr) {
             self.window.cwnd = self.window.cwnd.max(1);
         }
@@ -243,7 +244,7 @@ impl Sender {
         self.reasons.set(Reasons::DISORDER, waits);
     }
 
-    /// Open if nothing is SACKed, lost or retransmitted, else Disorder (Linux `tcp_try_keep_open`).
+    /// Enter Open if no segment is SACKed, lost or retransmitted, else Disorder (Linux `tcp_try_keep_open`).
     pub(super) fn try_keep_open(&mut self, now: Time) {
         let clear = self.board.sacked_out + self.board.lost_out == 0 && !self.any_retrans_done();
         let state = if clear { CaState::Open } else { CaState::Disorder };
@@ -253,7 +254,7 @@ impl Sender {
         }
     }
 
-    /// No retransmission is outstanding: the next episode has its own stamp (Linux
+    /// Clear the stamp of the first retransmission if none is outstanding (Linux
     /// `tcp_retrans_stamp_cleanup`).
     pub(super) fn forget_retransmissions(&mut self) {
         if !self.any_retrans_done() {
@@ -261,12 +262,12 @@ impl Sender {
         }
     }
 
-    /// Linux `tcp_any_retrans_done`.
+    /// Whether a retransmission is outstanding (Linux `tcp_any_retrans_done`).
     fn any_retrans_done(&self) -> bool {
         self.board.retrans_out > 0 || self.board.head().is_some_and(|h| h.is(EVER_RETRANS))
     }
 
-    /// ssthresh as it would be remembered (Linux `tcp_current_ssthresh`).
+    /// ssthresh to be remembered for an undo (Linux `tcp_current_ssthresh`).
     pub(super) fn current_ssthresh(&self) -> u32 {
         if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
             return self.window.ssthresh;
@@ -274,9 +275,9 @@ impl Sender {
         self.window.current_ssthresh()
     }
 
-    /// Begin recovery (RFC 6675 §5 step 4, RFC 6582 §3.2 step 2; Linux `tcp_enter_recovery`). From CWR the
-    /// current reduction continues: one per window. `marked`: the ACK carries ECE, so that the reduction is
-    /// genuine.
+    /// Begin recovery (RFC 6675 §5 step 4, RFC 6582 §3.2 step 2; Linux `tcp_enter_recovery`). In CWR the
+    /// current reduction continues, because there is at most one per window. `marked`: the ACK carries ECE,
+    /// so the reduction is genuine.
     pub(super) fn enter_recovery(&mut self, now: Time, w: &AckWork, marked: bool) {
         let pipe = self.board.pipe();
         let cwnd = self.window.cwnd;
@@ -292,7 +293,7 @@ impl Sender {
         self.set_state(now, CaState::Recovery);
         self.stats.recoveries += 1;
         self.next_seg.enter_recovery(self.board.first);
-        // RFC 6675 §5 step 4.3: the first segment leaves regardless of pipe
+        // RFC 6675 §5 step 4.3: the first segment is sent regardless of pipe
         let head_under_way = self.board.head().is_some_and(|h| h.is(RETRANS));
         match self.rule.forces_first_retransmit() && !head_under_way {
             true => self.intent.force(First::Head),
@@ -304,9 +305,9 @@ impl Sender {
         }
     }
 
-    /// A reduction begins: RecoveryPoint (RFC 6675 §5 step 4.1), ssthresh (step 4.2, RFC 5681 §3.1 equation 4, which
-    /// is the controller's, for a loss or for a mark), the rule's state (Linux `tcp_init_cwnd_reduction`). RecoverFS counts
-    /// what the ACK that did `w` delivers (RFC 9937 §6).
+    /// Begin a reduction: RecoveryPoint (RFC 6675 §5 step 4.1), ssthresh (step 4.2, RFC 5681 §3.1 equation 4; the
+    /// controller computes it, for a loss or for a mark), and the rule's state (Linux `tcp_init_cwnd_reduction`).
+    /// RecoverFS includes the segments that the current ACK, with effects `w`, delivers (RFC 9937 §6).
     pub(super) fn init_reduction(&mut self, now: Time, w: Option<&AckWork>, marked: bool) {
         let flight = self.board.packets_out();
         self.high_seq = self.snd_nxt;
@@ -334,7 +335,7 @@ impl Sender {
         });
     }
 
-    /// The reduction is complete (Linux `tcp_end_cwnd_reduction`; the rule says with which cwnd).
+    /// End the reduction (Linux `tcp_end_cwnd_reduction`). The recovery rule sets the final cwnd.
     pub(super) fn end_reduction(&mut self, now: Time, cause: ExitCause) {
         let before = self.window.cwnd;
         if self.window.ssthresh < Window::INFINITE && !self.controls {
@@ -351,8 +352,8 @@ impl Sender {
         self.finish_episode(now, before, cause);
     }
 
-    /// The timer expired (RFC 5681 §3.1, RFC 6675 §5.1; Linux `tcp_enter_loss`). ssthresh is set once per window of data:
-    /// not again when a retransmission times out (RFC 5681 §3.1, below equation 4).
+    /// Process an expired RTO (RFC 5681 §3.1, RFC 6675 §5.1; Linux `tcp_enter_loss`). ssthresh is set once
+    /// per window of data, and not again when a retransmission times out (RFC 5681 §3.1, below equation 4).
     pub(super) fn enter_loss(&mut self, now: Time) {
         let new_recovery = self.ca_state < CaState::Recovery;
         let cwnd_before = self.window.cwnd;
@@ -363,14 +364,14 @@ impl Sender {
         if first_of_window {
             self.undo.remember(self.current_ssthresh());
             self.window.prior_cwnd = self.window.cwnd;
-            self.cc.on_timer(now); // the last one that it knows of is an ACK long ago
+            self.cc.on_timer(now); // the controller's clock still shows the last ACK, long ago
             let target = self.cc.ssthresh(&self.window, self.board.packets_out());
             self.window.ssthresh = self.slow_start.on_reduction(&mut self.window, target, self.snd_nxt);
             self.look_at_slow_start(now, Some(SlowStartEnd::Timeout));
             self.cc.on_rto(&mut self.window, now);
             self.init_undo();
         }
-        // The loss window of one segment (RFC 5681 §3.1), on top of what RACK believes to be in flight.
+        // Loss window of one segment (RFC 5681 §3.1), plus the segments that RACK believes to be in flight.
         self.window.cwnd = self.board.pipe() + 1;
         self.window.cwnd_cnt = 0;
         self.usage.window_changed(now);
@@ -384,12 +385,12 @@ impl Sender {
         self.tell_reduction();
         self.loss_probe.end();
         self.dupthresh.reset();
-        // RFC 5682 §2.1 step 1: not when the timer fires in Recovery, unless this is a repeated timeout
+        // RFC 5682 §2.1 step 1: no F-RTO if the timer expires in Recovery, unless the timeout is a repeated one
         let probing = self.mtu_search.as_ref().is_some_and(|search| search.is_out());
         self.frto = self.config.frto && (new_recovery || self.patience.timeouts > 0) && !probing;
     }
 
-    /// Mark everything lost that is not SACKed (RFC 5681 §3.1), under RACK only what was sent long enough ago
+    /// Mark all segments lost that are not SACKed (RFC 5681 §3.1); with RACK only those sent long enough ago
     /// (RFC 8985 §6.3; Linux `tcp_timeout_mark_lost`).
     fn timeout_mark_lost(&mut self, now: Time) {
         let (now, first) = (self.clock(now), self.board.first);
@@ -403,7 +404,7 @@ impl Sender {
                     }
                 });
             }
-            self.board.forget_sacks(); // the receiver reneged (RFC 2018 §8): regardless of when it was sent
+            self.board.forget_sacks(); // the receiver reneged (RFC 2018 §8): mark its segments regardless of when they were sent
         }
         if !self.sack {
             self.board.set_emulated_sacked(0);

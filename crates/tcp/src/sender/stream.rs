@@ -1,14 +1,14 @@
-//! The bytes that the application writes, the FIN after them, and the small segments that may wait. With send
+//! Data written by the application, the FIN after it, and small segments that may have to wait. With send
 //! buffers, a write continues in `writer.rs`.
 
 use ackclock_core::Time;
 
 use super::Sender;
 
-/// The stream written so far. Data begins at offset 1.
+/// Data written so far. Its first byte has offset 1.
 #[derive(Clone, Debug, Default)]
 pub struct Stream {
-    /// Bytes written.
+    /// Bytes written so far.
     written: u64,
     fin_wanted: bool,
     fin_sent: bool,
@@ -16,12 +16,12 @@ pub struct Stream {
     small_end: u64,
     nodelay: bool,
     cork: bool,
-    /// Bytes written so far leave regardless of Nagle's rule (Linux TCP_NAGLE_PUSH).
+    /// Data written so far is sent regardless of Nagle's rule (Linux TCP_NAGLE_PUSH).
     nagle_push: bool,
 }
 
 impl Stream {
-    /// Start with nothing written and these options.
+    /// Return an empty stream with these options.
     pub fn new(nodelay: bool, cork: bool) -> Stream {
         Stream { nodelay, cork, ..Stream::default() }
     }
@@ -32,27 +32,27 @@ impl Stream {
         self.written + 1
     }
 
-    /// Write more bytes.
+    /// Append `bytes` to the stream.
     pub fn append(&mut self, bytes: u64) {
         self.written = self.written.saturating_add(bytes).min(u64::MAX - 1);
     }
 
-    /// Limit the written data to what was sent: `nxt` is the next offset.
+    /// Cut the stream down to the data already sent; `nxt` is the next offset to send.
     pub fn cut(&mut self, nxt: u64) {
         self.written = nxt - 1 - self.fin_sent as u64;
     }
 
-    /// Apply Nagle's rule again to bytes written from now on.
+    /// Apply Nagle's rule again to data written from now on.
     pub fn end_nagle_push(&mut self) {
         self.nagle_push = false;
     }
 
-    /// A FIN after all of it.
+    /// End the stream with a FIN.
     pub fn close(&mut self) {
         self.fin_wanted = true;
     }
 
-    /// Whether a FIN ends it.
+    /// Whether a FIN follows the written data.
     #[inline]
     pub fn is_closed(&self) -> bool {
         self.fin_wanted
@@ -64,7 +64,7 @@ impl Stream {
         self.fin_sent
     }
 
-    /// Whether a FIN has yet to leave.
+    /// Whether the FIN is yet to be sent.
     #[inline]
     pub fn fin_due(&self) -> bool {
         self.fin_wanted && !self.fin_sent
@@ -76,13 +76,13 @@ impl Stream {
         nxt < self.end() || self.fin_due()
     }
 
-    /// Bytes from `nxt` on.
+    /// Bytes written from offset `nxt` on.
     #[inline]
     pub fn from(&self, nxt: u64) -> u64 {
         self.end().saturating_sub(nxt)
     }
 
-    /// A segment up to `nxt` left; `small`: it was not full.
+    /// Record that a segment up to `nxt` was sent; `small`: it was not full.
     #[inline]
     pub fn sent(&mut self, nxt: u64, small: bool, fin: bool) {
         self.fin_sent |= fin;
@@ -91,8 +91,8 @@ impl Stream {
         }
     }
 
-    /// A small segment waits: one in flight at most (Nagle's rule in Minshall's form; Linux `tcp_nagle_check`), none under
-    /// TCP_CORK.
+    /// Whether a small segment has to wait: under Nagle's rule in Minshall's form (Linux `tcp_nagle_check`)
+    /// at most one is in flight; under TCP_CORK none is sent.
     #[inline]
     pub fn small_waits(&self, outstanding: bool, una: u64) -> bool {
         !self.nagle_push && (self.cork || (!self.nodelay && outstanding && self.small_end > una))
@@ -100,12 +100,12 @@ impl Stream {
 }
 
 impl Sender {
-    /// The application wrote `bytes`.
+    /// Process a write of `bytes` by the application.
     pub fn write(&mut self, now: Time, bytes: u64) {
         self.write_marked(now, bytes, false, false);
     }
 
-    /// Write bytes; `more` will follow (MSG_MORE), or the last byte ends a `record` (MSG_EOR).
+    /// Process a write of `bytes` by the application. `more`: further data will follow (MSG_MORE); `record`: the last byte ends a record (MSG_EOR).
     pub fn write_marked(&mut self, now: Time, bytes: u64, more: bool, record: bool) {
         debug_assert!(!self.stream.is_closed(), "nothing is written behind a FIN");
         self.check_app_limited();
@@ -120,15 +120,15 @@ impl Sender {
         self.intent.push();
     }
 
-    /// TCP_NODELAY: small segments need not wait for ACKs.
+    /// Set TCP_NODELAY: small segments need not wait for ACKs.
     pub fn set_nodelay(&mut self, on: bool) {
         self.stream.nodelay = on;
         self.stream.nagle_push |= on;
         self.intent.push();
     }
 
-    /// TCP_CORK: no small segments at all. Without `push`, waiting data continues to wait for an ACK or a
-    /// timer (MSG_MORE).
+    /// Set TCP_CORK: small segments wait. Without `push`, waiting data still waits for an ACK or a timer
+    /// after `on` is cleared (MSG_MORE).
     pub fn set_cork(&mut self, on: bool, push: bool) {
         self.stream.cork = on;
         self.stream.nagle_push |= !on && push && self.stream.nodelay;
@@ -137,8 +137,8 @@ impl Sender {
         }
     }
 
-    /// End writing: the send buffer's content still leaves. Without a send buffer an application writes what
-    /// leaves, so nothing beyond that was written.
+    /// Stop writing. The content of the send buffer is still sent. Without a send buffer the application
+    /// writes data as it is sent, so unsent data counts as not written.
     pub fn stop_writing(&mut self) {
         if !self.buffers_writes() {
             self.stream.cut(self.snd_nxt);
@@ -150,7 +150,7 @@ impl Sender {
         self.end_stream();
     }
 
-    /// FIN after all written data.
+    /// Send a FIN after all written data.
     pub fn close(&mut self) {
         match self.buffer {
             Some(_) => self.close_stream(),

@@ -1,5 +1,5 @@
-//! The one timer of a sender: RTO (RFC 6298 §5), tail loss probe (RFC 8985 §7), RACK's reordering window, delayed early
-//! retransmit. Armed as Linux arms it, so that the timeouts of a trace fall on the kernel's ticks.
+//! The single timer of a sender: RTO (RFC 6298 §5), tail loss probe (RFC 8985 §7), RACK's reordering timer, delayed
+//! early retransmit. It is armed as Linux arms it, so that the timeouts of a trace fall on the kernel's ticks.
 
 use ackclock_cc::{RecoveryAck, RecoveryRule};
 use ackclock_core::trace::{CaState, Event};
@@ -8,18 +8,18 @@ use ackclock_core::{Span, Time};
 use super::device::Takes;
 use super::intent::{First, Next};
 use super::{AckWork, Sender};
-use crate::ticks::Ticks;
+use crate::ticks::{Armed, Ticks};
 
-/// Event that the timer waits for (Linux `icsk_pending`).
+/// Purpose of the timer (Linux `icsk_pending`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TimerKind {
-    /// No timer.
+    /// Not armed.
     None,
     /// Retransmission timeout.
     Rto,
     /// Tail loss probe.
     Tlp,
-    /// RACK's reordering window.
+    /// RACK's reordering timer.
     Reorder,
     /// Delayed early retransmit.
     Early,
@@ -27,61 +27,61 @@ pub(super) enum TimerKind {
     Probe,
 }
 
-/// The timer, and the pacing clock's and the writer's.
+/// Retransmission timer, and the wake-up times of the pacing clock and of the writer.
 #[derive(Clone, Debug)]
 pub(super) struct Timer {
-    /// Timers expire on ticks of the host.
+    /// Ticks of the host, on which timers expire.
     pub ticks: Ticks,
     kind: TimerKind,
-    /// Start and length of the wait; [`Span::MAX`] if the timer does not run. The expiry is computed on
-    /// demand: a timer is armed more often than its expiry is read.
+    /// Start and length of the wait; [`Span::MAX`] if the timer is not armed. The expiry is computed on
+    /// demand, because a timer is armed more often than its expiry is read.
     since: Time,
     wait: Span,
-    /// Departure of a segment that waits for pacing.
+    /// Departure time of a segment that waits for the pacing clock; NEVER if none waits.
     pace_at: Time,
-    /// Time of the writer's turn.
+    /// Time at which the suspended writer runs; NEVER if it is not suspended.
     turn_at: Time,
-    /// The earlier of both.
+    /// Earlier of `pace_at` and `turn_at`.
     wake_at: Time,
 }
 
 impl Timer {
-    /// A timer that does not run.
+    /// Return a timer that is not armed.
     pub fn new(ticks: Ticks) -> Timer {
         let (since, wait, never) = (Time::ZERO, Span::MAX, Time::NEVER);
         Timer { ticks, kind: TimerKind::None, since, wait, pace_at: never, turn_at: never, wake_at: never }
     }
 
-    /// The timer expires after `wait`; the event that it waited for before is forgotten.
+    /// Arm the timer to expire after `wait`, replacing its earlier purpose.
     #[inline]
     pub fn arm(&mut self, kind: TimerKind, now: Time, wait: Span) {
         (self.kind, self.since, self.wait) = (kind, now, wait);
     }
 
-    /// The timer waits for nothing.
+    /// Disarm the timer.
     pub fn disarm(&mut self) {
         (self.kind, self.wait) = (TimerKind::None, Span::MAX);
     }
 
-    /// Suspend the timer until it is armed again, by the suspending code.
+    /// Suspend the timer; the caller arms it again.
     pub fn suspend(&mut self) {
         self.wait = Span::MAX;
     }
 
-    /// Whether the timer has this purpose.
+    /// Whether the timer is armed for this purpose.
     #[inline]
     pub fn waits_for(&self, kind: TimerKind) -> bool {
         self.kind == kind
     }
 
-    /// The earlier of timer and clocks.
+    /// Earliest of the timer's expiry and the wake-up times.
     #[inline]
     pub fn at(&self) -> Time {
         self.deadline().min(self.wake_at)
     }
 
-    /// The result of [`Timer::at`] if that is before `before`, else some time that is not. A timer expires less than a tick early, so that the exact
-    /// expiry is needed only then.
+    /// Return [`Timer::at`] if it is earlier than `before`, else any time that is not. A timer expires less
+    /// than a tick before `since + wait`, so the exact expiry is needed only near `before`.
     #[inline]
     pub fn at_before(&self, before: Time) -> Time {
         match self.since + self.wait >= before.min(self.wake_at) + self.ticks.span(1) {
@@ -90,13 +90,13 @@ impl Timer {
         }
     }
 
-    /// Whether it has expired. The pacing clock's is another matter.
+    /// Whether the timer has expired, not counting the wake-up times.
     #[inline]
     fn is_due(&self, now: Time) -> bool {
         self.since + self.wait <= now + self.ticks.span(1) && self.deadline() <= now
     }
 
-    /// Time of expiry.
+    /// Expiry of the timer; NEVER if it is not armed.
     #[inline]
     pub fn deadline(&self) -> Time {
         match self.wait {
@@ -105,39 +105,52 @@ impl Timer {
         }
     }
 
-    /// A segment waits for its departure until then.
+    /// How the timer that expires at `deadline` is armed; `None` if that is the time of the pacing clock or of the writer.
+    pub fn on_wheel(&self, deadline: Time) -> Option<Armed> {
+        if self.wake_at <= deadline || self.deadline() != deadline {
+            return None;
+        }
+        self.ticks.level(self.wait).map(|level| Armed { level, since: self.since })
+    }
+
+    /// Set the departure time of a segment that waits for the pacing clock.
     #[inline]
     pub fn pace(&mut self, at: Time) {
         (self.pace_at, self.wake_at) = (at, at.min(self.turn_at));
     }
 
-    /// Set the time of the writer's next turn.
+    /// Set the time at which the writer runs.
     pub fn take_turn(&mut self, at: Time) {
         (self.turn_at, self.wake_at) = (at, at.min(self.pace_at));
     }
 }
 
 impl Sender {
-    /// Deadline of the timer.
+    /// See [`Timer::on_wheel`].
+    pub fn on_wheel(&self, deadline: Time) -> Option<Armed> {
+        self.timer.on_wheel(deadline)
+    }
+
+    /// Time of the next expiry or wake-up.
     #[inline]
     pub fn deadline(&self) -> Time {
         self.timer.at()
     }
 
-    /// The deadline if that is before `before`, else some time that is not.
+    /// Return the deadline if it is earlier than `before`, else any time that is not.
     #[inline]
     pub fn deadline_before(&self, before: Time) -> Time {
         self.timer.at_before(before)
     }
 
-    /// After a cumulative ACK: a loss probe where allowed, else the RTO (Linux `tcp_set_xmit_timer`).
+    /// Arm the timer after a cumulative ACK: for a loss probe if allowed, else for the RTO (Linux `tcp_set_xmit_timer`).
     pub(super) fn set_xmit_timer(&mut self, now: Time) {
         if !self.schedule_probe(now, true) {
             self.rearm_rto(now);
         }
     }
 
-    /// Time left until the head's RTO, counted from its last transmission.
+    /// Time left until the head's RTO, counted from its last transmission; `None` if it has passed or nothing is outstanding.
     #[inline]
     pub(super) fn rto_left(&self, now: Time) -> Option<Span> {
         let head = self.board.head()?;
@@ -158,19 +171,13 @@ impl Sender {
         self.timer.arm(TimerKind::Rto, now, rto);
     }
 
-    /// Whether a segment that waited for its departure leaves now.
-    #[inline]
-    pub fn pacing_due(&self, now: Time) -> bool {
-        self.timer.pace_at <= now
-    }
-
-    /// Whether either clock is due.
+    /// Whether the timer or a wake-up time has been reached.
     #[inline]
     pub fn is_due(&self, now: Time) -> bool {
         self.timer.wake_at <= now || self.timer.is_due(now)
     }
 
-    /// Check whether the timer has expired.
+    /// Process the timer and the wake-up times that have been reached.
     #[inline]
     pub fn on_timer(&mut self, now: Time) {
         if self.timer.turn_at <= now {
@@ -226,7 +233,7 @@ impl Sender {
                 return;
             }
             let ack = RecoveryAck {
-                delivered: 1, // Linux calls tcp_cwnd_reduction(sk, 1, ...) here
+                delivered: 1, // Linux calls `tcp_cwnd_reduction(sk, 1, ...)` here
                 pipe: self.board.pipe(),
                 cwnd: self.window.cwnd,
                 ssthresh: self.window.ssthresh,

@@ -1,5 +1,5 @@
-//! Record of a sender: a line for each ACK and each segment, episodes of recovery, and the controller's variables. This file reads the sender and
-//! changes nothing.
+//! Trace of a sender: a record for each ACK and each segment, episodes of recovery, and the controller's
+//! variables. This file reads the sender and changes nothing else.
 
 use ackclock_core::trace::{Event, ExitCause, RecoverySummary};
 use ackclock_core::{FlowId, Segment, Span, Time};
@@ -9,21 +9,21 @@ use super::record::Record;
 use super::{AckWork, Prior, Sender, VarsTrace};
 use crate::scoreboard::Marked;
 
-/// Record of a sender.
+/// Trace of one sender.
 #[derive(Clone)]
 pub struct Trace {
     flow: FlowId,
     responder: bool,
-    /// The latest episode of recovery is under way.
+    /// The latest episode of recovery has not ended.
     under_way: bool,
-    /// Segments that left since the last ACK or timer.
+    /// Segments sent since the last ACK or timer.
     burst: u32,
-    /// A line for each ACK and each segment, when wanted.
+    /// Record of each ACK and each segment; `None` unless requested.
     #[allow(clippy::box_collection, reason = "a word for each sender, and few have one")]
     records: Option<Box<Vec<Record>>>,
-    /// The controller's variables, when wanted.
+    /// Variables of the controller; `None` unless requested.
     pub vars: Option<Box<VarsTrace>>,
-    /// The latest episode, linked to the earlier ones: most of many flows have one or two.
+    /// Latest episode of recovery, linked to the earlier ones. Most flows have at most two.
     latest: Option<Box<Episode>>,
 }
 
@@ -49,23 +49,23 @@ impl Trace {
         Trace { flow, responder, under_way: false, burst: 0, records: None, vars: None, latest: None }
     }
 
-    /// Flow, and whether the end is the responder.
+    /// Flow, and whether the sender belongs to the responder.
     pub(super) fn whose(&self) -> (FlowId, bool) {
         (self.flow, self.responder)
     }
 
-    /// Whether lines are written.
+    /// Whether records are written.
     #[inline]
     pub(super) fn is_on(&self) -> bool {
         self.records.is_some()
     }
 
-    /// Return the lines since the last call.
+    /// Return the records since the last call.
     pub fn take_records(&mut self) -> Vec<Record> {
         self.records.as_deref_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Return the episodes that ended since the last call.
+    /// Return the episodes that have ended since the last call.
     pub fn take_recoveries(&mut self) -> Vec<RecoverySummary> {
         let mut next = match &mut self.latest {
             Some(latest) if self.under_way => latest.before.take(),
@@ -80,7 +80,7 @@ impl Trace {
         ended
     }
 
-    /// The episode under way.
+    /// Current episode of recovery; `None` outside of one.
     #[inline]
     fn episode(&mut self) -> Option<&mut RecoverySummary> {
         match &mut self.latest {
@@ -89,7 +89,7 @@ impl Trace {
         }
     }
 
-    /// A segment was marked.
+    /// Count a segment that was marked lost.
     pub(super) fn marked(&mut self, marked: Marked) {
         if let Some(e) = self.episode() {
             e.losses += (marked == Marked::Lost) as u32;
@@ -97,7 +97,7 @@ impl Trace {
         }
     }
 
-    /// Segments have left.
+    /// Count segments that were sent.
     #[inline]
     pub(super) fn sent(&mut self, segments: u32) {
         self.burst += segments;
@@ -114,7 +114,7 @@ impl Trace {
         }
     }
 
-    /// An ACK was processed.
+    /// Count an ACK, which ends the burst.
     #[inline]
     pub(super) fn ack_done(&mut self) {
         self.burst = 0;
@@ -123,19 +123,19 @@ impl Trace {
         }
     }
 
-    /// A timer expired: segments sent from now on belong to another burst.
+    /// End the burst because a timer expired.
     pub(super) fn burst_over(&mut self) {
         self.burst = 0;
     }
 }
 
 impl Sender {
-    /// Write the controller's variables down, one row per ACK but at most one in `interval`.
+    /// Record the controller's variables: one row per ACK, but at most one per `interval`.
     pub fn trace_vars(&mut self, interval: Span) {
         self.trace.vars = Some(Box::new(VarsTrace::new(self.config.controller.needs().vars, interval)));
     }
 
-    /// Switch the lines on or off.
+    /// Switch records on or off.
     pub(crate) fn set_trace(&mut self, on: bool) {
         self.trace.records = on.then(Box::default);
         self.reasons.set(Reasons::TRACED, on);
@@ -153,7 +153,7 @@ impl Sender {
         let goes_on = self.queue.as_ref().is_some_and(|q| q.packet_start < seq && seq < q.packet_end);
         if let Some(records) = &mut self.trace.records {
             match records.last_mut() {
-                // A packet of several segments is a line.
+                // The segments of one packet share a record.
                 Some(Record { event: last, .. })
                     if goes_on && (last.t, last.kind, last.seq + last.len as u64) == (now, event, seq) =>
                 {
@@ -172,7 +172,7 @@ impl Sender {
         }
     }
 
-    /// Start an episode of recovery; `pipe` and `cwnd` are those before it.
+    /// Start an episode of recovery. `pipe` and `cwnd` are the values before it.
     pub(super) fn begin_episode(&mut self, now: Time, pipe: u32, cwnd: u32) {
         let summary = RecoverySummary {
             flow: self.trace.flow,
@@ -201,7 +201,7 @@ impl Sender {
         self.trace.under_way = true;
     }
 
-    /// End an episode of recovery.
+    /// End the current episode of recovery.
     pub(super) fn finish_episode(&mut self, now: Time, cwnd_before: u32, cause: ExitCause) {
         let (cwnd, pipe) = (self.window.cwnd, self.board.pipe());
         let Some(e) = self.trace.episode() else { return };
@@ -216,7 +216,7 @@ impl Sender {
         }
     }
 
-    /// End of the run: an ongoing episode gets its line, too.
+    /// Close a current episode at the end of the run.
     pub fn finish(&mut self, now: Time) {
         self.finish_episode(now, self.window.cwnd, ExitCause::RunEnd);
     }
@@ -233,7 +233,7 @@ mod tests {
         Sender::new(7, false, &Rc::new(Config::profile("linux-6").expect("known")))
     }
 
-    /// Return an episode that begins at `from` and ends at `to`, if it does.
+    /// Record an episode that begins at `from` and, if given, ends at `to`.
     fn episode(sender: &mut Sender, from: u64, to: Option<u64>) {
         sender.begin_episode(Time(from), 10, 20);
         if let Some(to) = to {

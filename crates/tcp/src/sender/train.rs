@@ -1,6 +1,6 @@
-//! Trains: full segments of new data that leave one after another, with nothing to check in between. In a bulk flow, most ACKs
-//! release a train. Its conditions are checked once, before it leaves; all other segments leave through `poll`. If the flow is
-//! paced, or its delivery rate is measured, each train is a single segment.
+//! Trains: full segments of new data that are sent back to back, with no checks in between. In a bulk flow,
+//! most ACKs release a train. The conditions are checked once, before the first segment; all other segments
+//! are sent by `poll`. If the flow is paced, or its delivery rate is measured, each train is a single segment.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Flags, Time};
@@ -8,7 +8,7 @@ use ackclock_core::{Flags, Time};
 use super::{Leaving, Sender};
 
 impl Sender {
-    /// Number of segments of the train that may leave now; 0: poll.
+    /// Number of segments that may be sent as a train now; 0: use `poll`.
     #[inline(always)]
     pub fn train_length(&self, now: Time) -> u32 {
         #[cfg(debug_assertions)]
@@ -22,7 +22,7 @@ impl Sender {
             Some(pacer) if pacer.holds(now).is_some() => return 0,
             _ => 1,
         };
-        // A FIN leaves with the last byte, or alone.
+        // The FIN is sent with the last byte or alone, so `poll` sends it.
         let written = self.stream.end() - self.stream.fin_due() as u64;
         let bytes = written.min(self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
         let most = self.window.cwnd.saturating_sub(self.board.pipe()).min(longest);
@@ -32,12 +32,12 @@ impl Sender {
         }
     }
 
-    /// Send a train of `length` segments; returns their common part. The timer is armed at the end of the
-    /// round of sending (`after_push`), which follows.
+    /// Send a train of `length` segments and return the fields that they share. The timer is armed at the end
+    /// of the round of sending, in `after_push`.
     #[inline(always)]
     pub fn begin_train(&mut self, now: Time, length: u32) -> Leaving {
         let clock = match self.heard {
-            (at, clock) if at == now => clock, // an ACK releases most trains
+            (at, clock) if at == now => clock, // most trains are released by an ACK
             _ => self.clock(now),
         };
         self.train = (self.snd_nxt, self.board.next as u32);
@@ -46,7 +46,7 @@ impl Sender {
         Leaving { seq: self.train.0, len: self.smss, seg_no: 0, rexmit: 0, flags: Flags::ACK }
     }
 
-    /// The next segment of the train: offset, number, and whether it carries PSH.
+    /// Next segment of the train: offset, number, and whether it carries PSH.
     #[inline(always)]
     pub fn next_of_train(&mut self) -> (u64, u32, bool) {
         let (start, n) = self.train;
@@ -55,8 +55,8 @@ impl Sender {
         (start, after, self.pushes_new(end))
     }
 
-    /// A train has left. That is a round of sending, if it filled the window or was all there was, or if the next segment of a paced
-    /// flow waits for its time: the round is over then, and nothing more leaves, as [`Sender::poll`] would find at greater length.
+    /// Whether the round of sending ends with the train that was just sent: the train filled the window or sent all data,
+    /// or the next segment of a paced flow has to wait. In that case [`Sender::poll`] would find nothing to send either.
     #[inline(always)]
     pub fn ends_with_train(&mut self, now: Time) -> bool {
         let ends = match self.pacer {

@@ -1,4 +1,4 @@
-//! Choice and order of the segments that leave: lost segments first, then new data, then the segments that RFC 6675 NextSeg allows beyond.
+//! Choice and order of the segments to send: lost segments first, then new data, then the segments that RFC 6675 NextSeg allows beyond.
 
 use ackclock_cc::RecoveryRule;
 use ackclock_core::trace::{CaState, Event};
@@ -13,7 +13,7 @@ use super::Sender;
 use crate::config::{Detection, FinRule};
 use crate::scoreboard::{FIN, RETRANS};
 
-/// The sender's part of a segment; the connection writes the rest of its header.
+/// Fields of a segment that the sender sets. The connection fills in the rest of the header.
 #[derive(Clone, Copy)]
 pub struct Leaving {
     pub seq: u64,
@@ -29,7 +29,7 @@ impl Sender {
         self.stream.has_new(self.snd_nxt)
     }
 
-    /// Whether new data, including data yet to be written, may leave with the next segment.
+    /// Whether there may be new data to send, including data yet to be written.
     #[inline]
     pub(crate) fn may_send_new(&self) -> bool {
         self.has_new_data()
@@ -42,7 +42,7 @@ impl Sender {
         self.snd_una + self.snd_wnd > self.snd_nxt
     }
 
-    /// Whether [`Sender::poll`] would find nothing and change nothing, as far as a quick check shows.
+    /// Whether [`Sender::poll`] would return nothing and change nothing, as far as a quick check can tell.
     #[inline(always)]
     pub(crate) fn has_nothing(&mut self) -> bool {
         let due = self.has_new_data() || !self.intent.is_idle() || !self.reasons.is_empty();
@@ -54,7 +54,7 @@ impl Sender {
         true
     }
 
-    /// Next segment to leave, if any: lost ones first, then new data (RFC 6675 NextSeg).
+    /// Return the next segment to send, if any: lost segments first, then new data (RFC 6675 NextSeg).
     #[inline(always)]
     pub fn poll(&mut self, now: Time) -> Option<Leaving> {
         if self.queue.is_some() {
@@ -127,7 +127,7 @@ impl Sender {
         None
     }
 
-    /// F-RTO had no new data to send: the lost segments leave after all.
+    /// End F-RTO for lack of new data, and send the lost segments instead.
     #[cold]
     fn end_frto(&mut self, now: Time) -> Option<Leaving> {
         self.frto = false;
@@ -139,12 +139,18 @@ impl Sender {
         lost
     }
 
-    pub(super) fn retransmit(&mut self, now: Time, n: u64) -> Leaving {
+    /// The head leaves again because its timer expired, which is armed anew without the delay of pacing (Linux `tcp_retransmit_timer`).
+    pub(super) fn retransmit_expired(&mut self, now: Time, n: u64) -> Leaving {
         self.undo.resent(self.ts(now));
         self.next_seg.resent(n);
-        let is_head = n == self.board.first;
         let seg = self.resend(now, n, true);
         self.tell_rule(1);
+        seg
+    }
+
+    pub(super) fn retransmit(&mut self, now: Time, n: u64) -> Leaving {
+        let is_head = n == self.board.first;
+        let seg = self.retransmit_expired(now, n);
         if is_head && !self.timer.waits_for(TimerKind::Reorder) {
             let rto = self.clamp_rto(now, self.rtt.rto()) + self.pacing_delay(now);
             self.timer.arm(TimerKind::Rto, now, rto);
@@ -184,7 +190,7 @@ impl Sender {
         seg
     }
 
-    /// New data, if window, receiver and Nagle (in Minshall's form) allow. `probe`: one segment beyond cwnd.
+    /// Send new data if cwnd, the receiver's window and Nagle's rule (in Minshall's form) allow it. `probe`: send one segment beyond cwnd.
     #[inline(always)]
     pub(super) fn next_new(&mut self, now: Time, probe: bool) -> Option<Leaving> {
         let available = self.stream.from(self.snd_nxt);
@@ -232,7 +238,7 @@ impl Sender {
         Some(self.send_new(now, len, fin))
     }
 
-    /// Bytes of the next segment of new data, if `available` may leave now; a `probe` never waits.
+    /// Length of the next segment of new data, if it may be sent now; `available`: unsent bytes. A `probe` is not held back by Nagle's rule.
     #[inline]
     fn next_alone(&self, available: u64, outstanding: u32, probe: bool) -> Option<u32> {
         let room = (self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
@@ -241,14 +247,14 @@ impl Sender {
             if outstanding > 0 || room == 0 {
                 return None;
             }
-            len = room; // a receiver with less than a segment of room gets what fits; Linux waits for its probe timer
+            len = room; // a window smaller than one segment is filled; Linux waits for its probe timer
         }
         let len = len as u32;
         (len == self.smss || probe || self.stream.is_closed() || !self.waits_for_more(outstanding))
             .then_some(len)
     }
 
-    /// Whether new data may leave, as far as cwnd, receiver and Nagle allow (Linux `tcp_may_send_now`).
+    /// Whether new data may be sent: cwnd, the receiver's window and Nagle's rule allow it (Linux `tcp_may_send_now`).
     pub(super) fn may_send_now(&self) -> bool {
         let available = self.stream.from(self.snd_nxt);
         available > 0
@@ -256,7 +262,7 @@ impl Sender {
             && self.next_alone(available, self.board.packets_out(), false).is_some()
     }
 
-    /// Whether the next segment, with the due FIN and `available` bytes, leaves regardless of the window.
+    /// Whether the next segment, with the pending FIN and `available` bytes, ignores the congestion window.
     #[cold]
     fn fin_leaves(&self, available: u64) -> bool {
         let with_data = match self.config.switches.fin_ignores_cwnd {
@@ -267,7 +273,7 @@ impl Sender {
         available <= with_data
     }
 
-    /// A small segment waits.
+    /// Whether a small segment has to wait for an ACK.
     #[inline]
     pub(super) fn waits_for_more(&self, outstanding: u32) -> bool {
         self.stream.small_waits(outstanding > 0, self.snd_una)
@@ -294,9 +300,8 @@ impl Sender {
         seg
     }
 
-    /// Record segments of new data that leave, each with `len` bytes, the last one with a FIN if `fin`; they
-    /// are on the board already. This is everything else that the sender records of them, whether they leave
-    /// alone or in a train.
+    /// Record the transmission of segments of new data that are on the scoreboard already, each of `len`
+    /// bytes, the last one with a FIN if `fin`. Used for single segments and for trains.
     #[inline(always)]
     pub(super) fn leave(&mut self, now: Time, clock: Time, segments: u32, len: u32, fin: bool) {
         let start = self.snd_nxt;
@@ -310,7 +315,7 @@ impl Sender {
         self.note_new_data(now, self.board.pipe() + 1 - segments, segments);
     }
 
-    /// Segments of `len` bytes leave, the first from `start` on: the statistics and the pacing clock count them. A paced train is a single segment.
+    /// Count segments of `len` bytes, the first at offset `start`, in the statistics and on the pacing clock. A paced train is a single segment.
     #[inline(always)]
     pub(super) fn count(&mut self, now: Time, start: u64, len: u32, segments: u32) {
         self.stats.data_segments_sent += if len > 0 { segments as u64 } else { 0 };
@@ -321,13 +326,13 @@ impl Sender {
         }
     }
 
-    /// With new data in flight, the RTO replaces the armed probe, because `after_push` arms none.
+    /// Whether the RTO replaces an armed probe when new data is sent, because `after_push` arms no probe in this state.
     #[inline]
     pub(super) fn gives_up_probe(&self) -> bool {
         !matches!(self.ca_state, CaState::Open | CaState::Cwr) && self.timer.waits_for(TimerKind::Tlp)
     }
 
-    /// Segments have left: in recovery and CWR the rule counts them.
+    /// Notify the recovery rule of segments sent in Recovery or CWR.
     #[inline]
     pub(super) fn tell_rule(&mut self, segments: u32) {
         if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
@@ -335,7 +340,7 @@ impl Sender {
         }
     }
 
-    /// Segments of new data have left; `pipe` were in flight with the first.
+    /// Record that segments of new data were sent. `pipe`: segments in flight with the first of them.
     #[inline(always)]
     pub(super) fn note_new_data(&mut self, now: Time, pipe: u32, segments: u32) {
         if let Some(buffer) = &mut self.buffer {
@@ -368,7 +373,7 @@ impl Sender {
         Leaving { seq: start, len, seg_no, rexmit, flags }
     }
 
-    /// Whether a new segment that ends at `end` carries PSH: it ends the written data, or one write call.
+    /// Whether a new segment that ends at `end` carries PSH: it ends the written data, or a write call.
     #[inline]
     pub(super) fn pushes_new(&mut self, end: u64) -> bool {
         match &mut self.buffer {
@@ -377,7 +382,7 @@ impl Sender {
         }
     }
 
-    /// Whether a segment that ends at `end` and was sent before carried PSH.
+    /// Whether a segment that ends at `end` carried PSH when it was first sent.
     #[inline]
     fn pushes_again(&self, end: u64) -> bool {
         match &self.buffer {

@@ -1,5 +1,5 @@
-//! Reductions that were a mistake: DSACK undo, Eifel by timestamps (RFC 3522), F-RTO's verdict (RFC 5682).
-//! Linux `tcp_may_undo` and kin.
+//! Undo of spurious reductions: by DSACK, by timestamps (Eifel, RFC 3522), and by F-RTO (RFC 5682). Linux
+//! `tcp_may_undo` and related functions.
 
 use std::num::{NonZeroU32, NonZeroU64};
 
@@ -9,24 +9,24 @@ use ackclock_core::{Segment, Time};
 
 use super::Sender;
 
-/// State before a reduction, in case it was a mistake.
+/// State before a reduction, kept for an undo.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Undo {
-    /// Linux `undo_marker`: snd_una when the reduction began; none: nothing to undo.
+    /// Linux `undo_marker`: snd_una when the reduction began; `None` if there is nothing to undo.
     marker: Option<NonZeroU64>,
-    /// Linux `undo_retrans`: retransmissions since then that no DSACK reported needless.
+    /// Linux `undo_retrans`: retransmissions since then that no DSACK has reported.
     unreported: u32,
-    /// A segment was retransmitted since then: before, an empty count means nothing (Linux `undo_retrans` <
-    /// 0).
+    /// A segment was retransmitted since then. Until then `unreported` = 0 proves nothing (Linux
+    /// `undo_retrans` < 0).
     resent: bool,
-    /// Linux `retrans_stamp`: timestamp of the first retransmission.
+    /// Linux `retrans_stamp`: timestamp of the first retransmission; `None` if none is outstanding.
     stamp: Option<NonZeroU32>,
-    /// ssthresh before; 0: the reduction is not to be undone.
+    /// ssthresh before the reduction, segments; 0: the reduction is not to be undone.
     prior_ssthresh: u32,
 }
 
 impl Undo {
-    /// A reduction begins, with this many retransmissions in flight (Linux `tcp_init_undo`).
+    /// Begin a reduction with this many retransmissions in flight (Linux `tcp_init_undo`).
     fn begin(&mut self, snd_una: u64, in_flight: u32) {
         self.marker = NonZeroU64::new(snd_una);
         (self.unreported, self.resent) = (in_flight, in_flight > 0);
@@ -37,52 +37,52 @@ impl Undo {
         self.marker.is_some()
     }
 
-    /// ssthresh that an undo brings back.
+    /// Set the ssthresh that an undo restores.
     pub fn remember(&mut self, ssthresh: u32) {
         self.prior_ssthresh = ssthresh;
     }
 
-    /// The reduction is genuine: the network signalled congestion.
+    /// Prevent the undo of the window: the reduction is genuine.
     pub fn keep_reduction(&mut self) {
         self.prior_ssthresh = 0;
     }
 
-    /// There is nothing to undo any more.
+    /// Clear the state: nothing remains to be undone.
     pub fn forget(&mut self) {
         self.marker = None;
     }
 
-    /// A segment was retransmitted at this value of the timestamp clock.
+    /// Record a retransmission at this value of the timestamp clock.
     pub fn resent(&mut self, stamp: u32) {
         self.unreported += 1;
         self.resent = true;
         self.stamp = self.stamp.or(NonZeroU32::new(stamp));
     }
 
-    /// Timestamp of the first retransmission.
+    /// Timestamp of the first outstanding retransmission.
     pub fn since(&self) -> Option<u32> {
         self.stamp.map(NonZeroU32::get)
     }
 
-    /// No retransmission is outstanding.
+    /// Clear the timestamp: no retransmission is outstanding.
     pub fn no_retransmission(&mut self) {
         self.stamp = None;
     }
 
-    /// A DSACK reports `segments` up to `end` (Linux `tcp_check_dsack`, `tcp_sacktag_one`).
+    /// Process a DSACK for `segments` up to offset `end` (Linux `tcp_check_dsack`, `tcp_sacktag_one`).
     pub fn on_dsack(&mut self, end: u64, segments: u64) {
         if self.marker.is_some_and(|marker| end > marker.get()) {
             self.unreported = (self.unreported as u64).saturating_sub(segments) as u32;
         }
     }
 
-    /// Whether DSACKs reported every retransmission needless.
+    /// Whether DSACKs reported every retransmission as unnecessary.
     fn all_needless(&self) -> bool {
         self.possible() && self.resent && self.unreported == 0
     }
 }
 
-/// TSecr older than `stamp`: the original arrived (Eifel, RFC 3522 §3.2).
+/// Whether the echoed timestamp (TSecr) is older than `stamp`, so that the original arrived (Eifel, RFC 3522 §3.2).
 pub(super) fn echo_before(seg: &Segment, stamp: u32) -> bool {
     seg.has_ts && seg.ts_ecr > 0 && seg.ts_ecr < stamp
 }
@@ -93,22 +93,22 @@ impl Sender {
         self.undo.begin(self.snd_una, self.board.retrans_out + probe);
     }
 
-    /// Whether the ACK answers data sent before any retransmission, as far as timestamps show (Linux
+    /// Whether the ACK was triggered by data sent before any retransmission, according to timestamps (Linux
     /// `tcp_packet_delayed`).
     fn packet_delayed(&self, seg: &Segment) -> bool {
         match self.undo.since() {
             Some(stamp) => echo_before(seg, stamp),
-            // Without SACK the stamp is forgotten at high_seq, even if something was retransmitted.
+            // Without SACK the stamp is cleared at high_seq, even if a segment was retransmitted.
             None => self.sack || self.snd_una < self.high_seq,
         }
     }
 
-    /// Linux `tcp_may_undo`.
+    /// Whether the reduction may be undone (Linux `tcp_may_undo`).
     fn may_undo(&self, seg: &Segment) -> bool {
         self.config.undo && self.undo.possible() && (self.undo.all_needless() || self.packet_delayed(seg))
     }
 
-    /// Window and ssthresh as before the reduction (Linux `tcp_undo_cwnd_reduction`); `unmark`: nothing is lost.
+    /// Restore cwnd and ssthresh from before the reduction (Linux `tcp_undo_cwnd_reduction`). `unmark`: also clear all loss marks.
     pub(super) fn undo_reduction(&mut self, now: Time, unmark: bool) {
         if unmark {
             self.board.unmark_all_lost();
@@ -139,7 +139,7 @@ impl Sender {
         }
     }
 
-    /// At the end of recovery: true if it was undone (Linux `tcp_try_undo_recovery`).
+    /// Try to undo at the end of recovery. True if the reduction was undone (Linux `tcp_try_undo_recovery`).
     pub(super) fn try_undo_recovery(&mut self, now: Time, seg: &Segment) -> bool {
         if self.may_undo(seg) {
             self.undo_reduction(now, false);
@@ -149,8 +149,8 @@ impl Sender {
         false
     }
 
-    /// Process a partial ACK for a hole filled by the original: stop retransmitting, undo if no
-    /// retransmission is in flight (Linux `tcp_try_undo_partial`).
+    /// Process a partial ACK if the original filled the hole: stop retransmitting, and undo if no
+    /// retransmission is in flight (Linux `tcp_try_undo_partial`). True if retransmissions are in flight.
     pub(super) fn try_undo_partial(&mut self, now: Time, seg: &Segment, prior_una: u64) -> bool {
         if !(self.config.undo && self.undo.possible() && self.packet_delayed(seg)) {
             return false;
@@ -165,7 +165,7 @@ impl Sender {
         false
     }
 
-    /// Every retransmission was reported needless by DSACK (RFC 3708; Linux `tcp_try_undo_dsack`).
+    /// Undo if DSACKs reported every retransmission as unnecessary (RFC 3708; Linux `tcp_try_undo_dsack`).
     pub(super) fn try_undo_dsack(&mut self, now: Time) -> bool {
         if self.config.undo && self.undo.all_needless() {
             self.rack.recovery_undone();
@@ -175,7 +175,7 @@ impl Sender {
         false
     }
 
-    /// A timeout that was a mistake, shown by F-RTO (RFC 5682) or as above (Linux `tcp_try_undo_loss`).
+    /// Undo a spurious timeout, detected by F-RTO (RFC 5682) or as in `may_undo` (Linux `tcp_try_undo_loss`).
     pub(super) fn try_undo_loss(&mut self, now: Time, seg: &Segment, frto: bool) -> bool {
         let proven = frto && self.config.undo; // independent of earlier undos
         if !proven && !self.may_undo(seg) {
@@ -205,7 +205,7 @@ mod tests {
         undo.resent(7);
         undo.resent(9);
         assert_eq!(undo.since(), Some(7));
-        undo.on_dsack(1_001, 1); // from before the reduction
+        undo.on_dsack(1_001, 1); // from before the reduction: ignored
         undo.on_dsack(2_001, 1);
         assert!(!undo.all_needless());
         undo.on_dsack(6_001, 1);

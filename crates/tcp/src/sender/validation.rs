@@ -1,5 +1,5 @@
-//! Windows that the application does not fill: congestion window validation (RFC 7661 in Linux's form) and slow start
-//! after idle (RFC 5681 §4.1).
+//! Congestion window validation for applications that do not fill the window (RFC 7661 in Linux's form), and
+//! slow start after idle (RFC 5681 §4.1).
 
 use ackclock_cc::{CongestionControl, Window};
 use ackclock_core::trace::CaState;
@@ -9,66 +9,66 @@ use super::round::Round;
 use super::timers::TimerKind;
 use super::Sender;
 
-/// Usage of the window.
+/// Use of the congestion window.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Usage {
-    /// Linux `is_cwnd_limited`: the window held data back in this round trip or the last.
+    /// Linux `is_cwnd_limited`: cwnd held data back in this round trip or the previous one.
     limited: bool,
-    /// Largest number of outstanding segments in this round trip (Linux `max_packets_out`).
+    /// Maximum number of outstanding segments in this round trip (Linux `max_packets_out`).
     most_out: u32,
-    /// End of the round trip: the acknowledgement of this offset (Linux `cwnd_usage_seq`).
+    /// Offset whose ACK ends the round trip (Linux `cwnd_usage_seq`).
     round_end: u64,
-    /// Largest number of outstanding segments since `stamp` (Linux `snd_cwnd_used`).
+    /// Maximum number of outstanding segments since `stamp` (Linux `snd_cwnd_used`).
     used: u32,
-    /// Last time when the window was full or changed (Linux `snd_cwnd_stamp`).
+    /// Last time at which cwnd was full or changed (Linux `snd_cwnd_stamp`).
     stamp: Time,
-    /// Last departure of data (Linux `lsndtime`).
+    /// Time of the last data transmission (Linux `lsndtime`).
     last_sent: Time,
 }
 
 impl Usage {
-    /// The handshake is complete.
+    /// Start the clocks at the end of the handshake.
     pub fn begin(&mut self, now: Time) {
         (self.stamp, self.last_sent) = (now, now);
     }
 
-    /// The window changed.
+    /// Record that cwnd changed.
     #[inline]
     pub fn window_changed(&mut self, now: Time) {
         self.stamp = now;
     }
 
-    /// Whether the window has neither been full nor changed for an `rto`.
+    /// Whether cwnd has been neither full nor changed for an `rto`.
     #[inline]
     pub fn is_stale(&self, now: Time, rto: Span) -> bool {
         now.since(self.stamp) >= rto
     }
 
-    /// Last departure of data.
+    /// Time of the last data transmission.
     pub fn last_sent(&self) -> Time {
         self.last_sent
     }
 
-    /// Data left.
+    /// Record a data transmission.
     #[inline]
     pub fn data_sent(&mut self, now: Time) {
         self.last_sent = now;
     }
 
-    /// A round of sending has ended; `una` and `nxt` are offsets (Linux `tcp_cwnd_validate`).
+    /// Update the state at the end of a round of sending; `una` and `nxt` are offsets (Linux `tcp_cwnd_validate`).
     fn note_round(&mut self, limited: bool, packets_out: u32, una: u64, nxt: u64) {
         if una >= self.round_end || limited || (!self.limited && packets_out > self.most_out) {
             (self.limited, self.most_out, self.round_end) = (limited, packets_out, nxt);
         }
     }
 
-    /// Whether the window held data back in this round trip or the last.
+    /// Whether cwnd held data back in this round trip or the previous one.
     #[inline]
     pub(super) fn is_held(&self) -> bool {
         self.limited
     }
 
-    /// Whether the window limits the sender; in slow start half of it suffices (Linux `tcp_is_cwnd_limited`).
+    /// Whether cwnd limits the sender. In slow start it does if half of it is used (Linux `tcp_is_cwnd_limited`).
     #[inline]
     pub(super) fn is_limited(&self, window: &Window) -> bool {
         self.limited || (window.in_slow_start() && window.cwnd < 2 * self.most_out)
@@ -76,7 +76,7 @@ impl Usage {
 }
 
 impl Sender {
-    /// Slow start again after an idle period (Linux `tcp_slow_start_after_idle_check`, `tcp_cwnd_restart`).
+    /// Reduce cwnd after an idle period (Linux `tcp_slow_start_after_idle_check`, `tcp_cwnd_restart`).
     pub(super) fn restart_after_idle(&mut self, now: Time) {
         let idle = now.since(self.usage.last_sent);
         if self.usage.last_sent == Time::ZERO || self.snd_nxt == 1 {
@@ -100,17 +100,17 @@ impl Sender {
         self.usage.window_changed(now);
     }
 
-    /// Data is about to leave with nothing in flight (Linux `tcp_event_data_sent`).
+    /// Notify the controller that data is about to be sent with nothing in flight (Linux `tcp_event_data_sent`).
     #[cold]
     pub(super) fn start_anew(&mut self, now: Time) {
         if self.usage.last_sent == Time::ZERO || self.snd_nxt == 1 {
             return;
         }
         if self.rates.as_ref().is_some_and(|rates| !rates.is_app_limited()) {
-            return; // controllers that measure the rate need to know of an idle application
+            return; // controllers that use rates are notified only if the sender was application-limited
         }
         let idle = now.since(self.usage.last_sent);
-        let by_acks = self.clock(now); // otherwise the next ACK may arrive before
+        let by_acks = self.clock(now); // rounded as for ACKs, else the next ACK might seem earlier than this
         self.cc.on_tx_start(&mut self.window, by_acks, idle, self.snd_nxt);
         self.adopt_pacing();
     }
@@ -121,7 +121,7 @@ impl Sender {
         !self.config.cwnd_validation || self.usage.is_limited(&self.window)
     }
 
-    /// A round of sending has ended: arm the probe timer, validate cwnd (Linux end of `tcp_write_xmit`).
+    /// End a round of sending: arm the probe timer and validate cwnd (Linux end of `tcp_write_xmit`).
     #[inline(always)]
     pub(super) fn after_push(&mut self, now: Time) {
         let sent = self.intent.take_sent();

@@ -1,32 +1,32 @@
-//! The controller's own variables over time. This file reads the controller and changes nothing.
+//! Trace of the controller's own variables. This file reads the controller and changes nothing else.
 
 use ackclock_cc::controller::MAX_VARS;
 use ackclock_cc::{CongestionControl, Controller, Window};
 use ackclock_core::{Span, Time};
 
-/// One row.
+/// One row of the trace.
 #[derive(Clone, Copy, Debug)]
 pub struct VarsRow {
     /// Time of the row.
     pub t: Time,
-    /// ACKs received so far, including that of this row.
+    /// ACKs received so far, including the one of this row.
     pub ack_no: u32,
-    /// cwnd after it, segments.
+    /// cwnd after the ACK, segments.
     pub cwnd: u32,
-    /// ssthresh after it, segments.
+    /// ssthresh after the ACK, segments.
     pub ssthresh: u32,
-    /// Pacing rate after it, bytes/s.
+    /// Pacing rate after the ACK, bytes/s.
     pub pacing_rate: u64,
-    /// The variables, in the order of their names; NaN = unknown.
+    /// Values of the variables, in the order of `names`; NaN: unknown.
     pub values: [f64; MAX_VARS],
 }
 
-/// The rows of one sender.
+/// Trace of one sender's controller.
 #[derive(Clone, Debug)]
 pub struct VarsTrace {
     /// Names of the variables.
     pub names: &'static [&'static str],
-    /// The rows.
+    /// Rows so far.
     pub rows: Vec<VarsRow>,
     interval: Span,
     next: Time,

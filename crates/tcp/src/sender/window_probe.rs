@@ -1,6 +1,6 @@
-//! Probes of a closed window, and of a corked segment that nothing pushes out (RFC 9293 §3.8.6.1; Linux
-//! `tcp_send_probe0`, `tcp_write_wakeup`): with nothing outstanding and data that may not leave, the timer runs at the
-//! RTO, doubling.
+//! Probes of a zero window, and of a corked segment that no other event would send (RFC 9293 §3.8.6.1; Linux
+//! `tcp_send_probe0`, `tcp_write_wakeup`). The timer runs when nothing is outstanding and the data may not be
+//! sent. It starts at the RTO and doubles.
 
 use ackclock_core::{Flags, Span, Time};
 
@@ -8,24 +8,24 @@ use super::intent::First;
 use super::timers::TimerKind;
 use super::{Leaving, Sender};
 
-/// Probes of a row.
+/// State of a series of window probes.
 #[derive(Clone, Debug, Default)]
 pub struct WindowProbes {
-    /// Probes without an answer.
+    /// Probes without an answer so far.
     unanswered: u8,
-    /// Doublings of the time to the next.
+    /// Number of times that the interval was doubled.
     backoff: u8,
-    /// Time when the first probe was due.
+    /// Time at which the first probe was due; `None` if none is.
     since: Option<Time>,
 }
 
 impl WindowProbes {
-    /// Probes without an answer.
+    /// Number of probes without an answer.
     pub fn unanswered(&self) -> u8 {
         self.unanswered
     }
 
-    /// Doublings of the time to the next.
+    /// Number of times that the interval was doubled.
     pub fn backoff(&self) -> u8 {
         self.backoff
     }
@@ -39,7 +39,7 @@ impl Sender {
         self.timer.arm(TimerKind::Probe, now, wait);
     }
 
-    /// Process an ACK while the timer runs: restart it, or stop it if the window opened (Linux
+    /// Process an ACK while the timer runs: restart it, or disarm it if the window opened (Linux
     /// `tcp_ack_probe`).
     pub(super) fn on_probe_ack(&mut self, now: Time) {
         self.end_probing();
@@ -85,7 +85,7 @@ impl Sender {
         Some(self.bare_probe(now))
     }
 
-    /// A segment without data and with a number that the peer has acknowledged: it answers.
+    /// Send a segment without data whose sequence number is already acknowledged, which makes the peer reply.
     #[cold]
     pub fn bare_probe(&mut self, now: Time) -> Leaving {
         self.count(now, self.snd_una - 1, 0, 1);
@@ -94,18 +94,18 @@ impl Sender {
         seg
     }
 
-    /// Whether the due probe of a closed window would exceed the limit.
+    /// Whether sending another probe would exceed a limit, so that the connection is given up.
     pub(super) fn gives_up_probing(&mut self, now: Time) -> bool {
         let since = *self.window_probes.since.get_or_insert(now);
         self.patience.over(now.since(since)) || self.window_probes.unanswered >= self.config.data_retries
     }
 
-    /// The receiver answered, or there is nothing to probe for.
+    /// End the series of probes: the receiver answered, or nothing needs a probe.
     pub(super) fn end_probing(&mut self) {
         (self.window_probes.unanswered, self.window_probes.since) = (0, None);
     }
 
-    /// The rest of the user timeout bounds the time to the next probe (Linux `tcp_clamp_probe0_to_user_timeout`).
+    /// Limit the time to the next probe to the remainder of the user timeout (Linux `tcp_clamp_probe0_to_user_timeout`).
     pub(super) fn clamp_probe(&self, now: Time, wait: Span) -> Span {
         let Some(since) = self.window_probes.since else { return wait };
         let left = self.patience.left(now.since(since), self.timer.ticks.span(2));

@@ -1,9 +1,9 @@
-//! One write call: bytes go into buffers of the send queue, full ones are pushed on the way, and where the send buffer
-//! has no room the rest waits (Linux `tcp_sendmsg_locked`, `sk_stream_wait_memory`, `tcp_sndbuf_expand`). The writer
-//! sleeps until two thirds of what is queued would be free; then it goes on by itself, as a blocking write does. A stream that has
-//! more than one call's worth to write makes one call after another.
+//! Write calls into the send queue. Data fills buffers, full ones are pushed on the way, and the rest waits
+//! if the send buffer is full (Linux `tcp_sendmsg_locked`, `sk_stream_wait_memory`, `tcp_sndbuf_expand`). The
+//! writer sleeps until a third of the send buffer is free, then continues by itself, as a blocking write
+//! does. A stream with more data than one call makes several calls in sequence.
 //!
-//! Memory is what Linux charges: payload, and `buffer_overhead` for each buffer or packet.
+//! Memory is counted as in Linux: payload, plus `buffer_overhead` for each buffer or packet.
 
 use ackclock_core::{Span, Time};
 
@@ -13,48 +13,48 @@ use super::Sender;
 use crate::config::{Buffers, SendLimit};
 use crate::ticks::Ticks;
 
-/// Headers and `skb_shared_info` in a buffer's head (MAX_TCP_HEADER, SKB_DATA_ALIGN), in the same kernel.
+/// Bytes of headers and `skb_shared_info` in the head of a buffer (MAX_TCP_HEADER, SKB_DATA_ALIGN), in a kernel without WLAN and tunnels.
 const HEAD: u64 = 192 + 320;
-/// Size of a write above which an application never ends: one buffer stands for everything that it will
-/// write.
+/// Size of a write, bytes, above which the application is taken to write without end. One buffer then
+/// represents everything that it will write.
 const ENDLESS: u64 = 1 << 40;
-/// Linux TCP_INIT_CWND: least number of segments that the buffer is meant for.
+/// Linux TCP_INIT_CWND: minimum number of segments that the send buffer is sized for.
 pub(super) const LEAST_SEGMENTS: u32 = 10;
 
-/// A write call under way.
+/// Current write call.
 #[derive(Clone, Copy, Debug)]
 struct Call {
     left: u64,
-    /// Bytes for later calls.
+    /// Bytes left for later calls.
     rest: u64,
-    /// The application is in the call; else it is about to make it.
+    /// The application has entered the call; otherwise it is about to.
     begun: bool,
     more: bool,
     record: bool,
     copied: bool,
     asleep: bool,
-    /// The connection is closed when all is written.
+    /// The application closes the connection after the last write.
     closes: bool,
 }
 
-/// The send buffer and its writer.
+/// Send buffer and its writer.
 #[derive(Clone, Debug)]
 pub(super) struct Writer {
     call: Option<Call>,
     limit: Option<SendLimit>,
-    /// TCP_NOTSENT_LOWAT: bytes that may wait unsent.
+    /// TCP_NOTSENT_LOWAT: limit of unsent bytes.
     pub notsent_lowat: u64,
-    /// Largest size of one call.
+    /// Maximum size of one call, bytes.
     call_bytes: u64,
-    /// Linux SOCK_NOSPACE.
+    /// Linux SOCK_NOSPACE: the writer has found the buffer full.
     nospace: bool,
-    /// Number of times that a writer without room was told that there is some.
+    /// Number of times that a writer was notified of free space after it had found none.
     wakes: u64,
-    /// Everything is written: close follows as soon as all sendable data has left.
+    /// All data was written: the application closes the connection once all sendable data was sent.
     closes: bool,
     /// An ACK may have freed memory.
     check: bool,
-    /// The writer waits for its turn: the kernel is still taking packets in.
+    /// The writer is suspended while the kernel is still processing received packets.
     pub suspended: bool,
     pub chrono: Chrono,
 }
@@ -75,30 +75,30 @@ impl Writer {
         }
     }
 
-    /// Whether the application may write now.
+    /// Whether the writer has data to write and is not suspended.
     pub fn is_due(&self) -> bool {
         self.call.is_some() && !self.suspended
     }
 
-    /// A call has returned: the one that follows it, if the application has more to write.
+    /// Return the call after `done`, if the application has more to write.
     fn next_call(&self, done: Call) -> Option<Call> {
         let left = done.rest.min(self.call_bytes);
         (left > 0).then_some(Call { left, rest: done.rest - left, begun: false, copied: false, ..done })
     }
 
-    /// Whether the writer found no room.
+    /// Whether the writer found the buffer full.
     pub fn lacks_room(&self) -> bool {
         self.nospace || self.call.is_some_and(|call| call.asleep)
     }
 }
 
 impl Sender {
-    /// The application writes `bytes`; `more` will follow (MSG_MORE), or the last byte ends a `record` (MSG_EOR).
+    /// Start a write of `bytes`. `more`: further data will follow (MSG_MORE); `record`: the last byte ends a record (MSG_EOR).
     pub(super) fn begin_writing(&mut self, now: Time, bytes: u64, more: bool, record: bool) {
         let nothing = self.unsent() == 0 && self.board.packets_out() == 0;
         let Some(queue) = &mut self.queue else { return };
         if nothing && queue.open {
-            queue.writer.chrono.start(now, Limit::Busy); // earlier the writer waits for the end of the handshake
+            queue.writer.chrono.start(now, Limit::Busy); // before the end of the handshake, the writer waits for it
         }
         if bytes > ENDLESS && queue.writer.limit.is_none() {
             self.stream.append(bytes);
@@ -108,7 +108,7 @@ impl Sender {
         }
         let most = queue.writer.call_bytes;
         let (left, rest, copied) = match &mut queue.writer.call {
-            Some(call) if most == u64::MAX => (call.left.saturating_add(bytes), 0, false), // one that writes without waiting
+            Some(call) if most == u64::MAX => (call.left.saturating_add(bytes), 0, false), // a writer that does not block
             Some(call) => (call.left, call.rest.saturating_add(bytes), call.copied),
             None => (bytes.min(most), bytes - bytes.min(most), false),
         };
@@ -121,12 +121,12 @@ impl Sender {
         }
     }
 
-    /// Bytes of the last write call that have not found room yet.
+    /// Bytes of the current write that the buffer has not accepted yet.
     pub fn unwritten(&self) -> u64 {
         self.queue.as_ref().and_then(|q| q.writer.call).map_or(0, |c| c.left + c.rest)
     }
 
-    /// Return from the call without the rest (a non-blocking socket, or a writer told to stop).
+    /// Return from the call without writing the rest (a non-blocking socket, or a writer told to stop).
     pub fn stop_waiting(&mut self) {
         if let Some(queue) = &mut self.queue {
             let returned = queue.writer.call.take();
@@ -134,12 +134,12 @@ impl Sender {
         }
     }
 
-    /// Written data waits in a send buffer of limited size.
+    /// Whether written data waits in a send buffer of limited size.
     pub(super) fn buffers_writes(&self) -> bool {
         self.buffer.is_some() || self.queue.as_ref().is_some_and(|queue| queue.writer.limit.is_some())
     }
 
-    /// End data written with MSG_MORE (Linux `tcp_push` without new data).
+    /// Push data written with MSG_MORE (Linux `tcp_push` without new data).
     pub fn push_written(&mut self) {
         let unsent = self.unsent() > 0;
         if let Some(queue) = self.queue.as_mut().filter(|_| unsent) {
@@ -149,7 +149,7 @@ impl Sender {
         }
     }
 
-    /// SO_SNDBUF: set the buffer's size permanently.
+    /// Set SO_SNDBUF, which fixes the size of the buffer.
     pub fn set_send_buffer(&mut self, limit: SendLimit) {
         if let Some(queue) = &mut self.queue {
             queue.writer.limit = Some(limit);
@@ -158,12 +158,12 @@ impl Sender {
         }
     }
 
-    /// Bytes that the send buffer may take now.
+    /// Current limit of the send buffer, bytes; `None` if unlimited.
     pub fn send_buffer(&self) -> Option<u64> {
         self.queue.as_ref().and_then(|q| q.writer.limit).map(|l| l.bytes)
     }
 
-    /// TCP_NOTSENT_LOWAT.
+    /// Set TCP_NOTSENT_LOWAT.
     pub fn set_notsent_lowat(&mut self, bytes: u64) {
         if let Some(queue) = &mut self.queue {
             queue.writer.notsent_lowat = bytes;
@@ -179,12 +179,12 @@ impl Sender {
         self.intent.push();
     }
 
-    /// Bytes written and not sent.
+    /// Bytes written and not sent yet.
     pub fn unsent(&self) -> u64 {
         self.stream.end() - (self.snd_nxt - self.stream.fin_sent() as u64)
     }
 
-    /// Nothing more may leave for now. Returns true if the writer added data to push.
+    /// Let the writer continue after everything sendable was sent. Returns true if there is data to push.
     #[cold]
     pub(super) fn write_on(&mut self, now: Time) -> bool {
         if self.queue.as_mut().is_some_and(|q| std::mem::take(&mut q.writer.closes)) {
@@ -219,7 +219,7 @@ impl Sender {
                 queue.writer.call = Some(call);
                 return pushes;
             };
-            queue.writer.chrono.start(now, Limit::Busy); // no change if it runs
+            queue.writer.chrono.start(now, Limit::Busy); // no change if it is running
             call.copied = true;
             call.left -= filled.bytes;
             self.stream.append(filled.bytes);
@@ -253,13 +253,13 @@ impl Sender {
         }
     }
 
-    /// Memory that the send queue takes (Linux `sk_wmem_queued`).
+    /// Memory of the send queue, bytes (Linux `sk_wmem_queued`).
     fn memory_queued(&self) -> u64 {
         let buffers = self.queue.as_ref().map_or(0, |q| {
             q.held(self.snd_una, self.snd_nxt) - self.board.shared(|start, end| q.sent_between(start, end))
         });
         self.stream.from(self.snd_una) + self.config.buffer_overhead as u64 * buffers
-        // a FIN is not a byte
+        // the FIN takes no byte
     }
 
     fn memory_free(&self) -> bool {
@@ -268,20 +268,20 @@ impl Sender {
         w.limit.is_none_or(|l| self.memory_queued() < l.bytes) && self.unsent() < w.notsent_lowat
     }
 
-    /// Number of times that a writer without room was told that there is some (the edges of EPOLLET).
+    /// Number of times that a writer was notified of free space after it had found none (the edges of EPOLLET).
     pub fn wakes(&self) -> u64 {
         self.queue.as_ref().map_or(0, |q| q.writer.wakes)
     }
 
-    /// A third of the send buffer is free (Linux `sk_stream_wspace` beside `sk_stream_min_wspace`).
+    /// Whether a third of the send buffer is free (Linux `sk_stream_wspace` against `sk_stream_min_wspace`).
     pub fn has_room(&self) -> bool {
         let queued = self.memory_queued();
         let limit = self.queue.as_ref().and_then(|q| q.writer.limit).map_or(u64::MAX, |l| l.bytes);
         limit.saturating_sub(queued) >= queued / 2
     }
 
-    /// A packet of new data left. A writer that has room now wakes, even if the packets that follow will cost it by their overhead (Linux
-    /// `tcp_event_new_data_sent`).
+    /// Check for free space after a packet of new data was sent. A writer that finds space now wakes, even if
+    /// the overhead of the following packets will use it up (Linux `tcp_event_new_data_sent`).
     pub(super) fn check_space(&mut self, now: Time) {
         let whole = !self.continues();
         if let Some(queue) = self.queue.as_mut().filter(|q| whole && q.writer.nospace) {
@@ -290,7 +290,7 @@ impl Sender {
         }
     }
 
-    /// Linux `tcp_check_space`.
+    /// Wake the writer if there is space (Linux `tcp_check_space`).
     fn wake_writer(&mut self, now: Time) {
         let Some(queue) = &mut self.queue else { return };
         if !std::mem::take(&mut queue.writer.check) || !queue.writer.nospace {
@@ -312,17 +312,17 @@ impl Sender {
         }
     }
 
-    /// Twice what cwnd takes in memory, three times for BBR, one segment per buffer whose size is a power of two (Linux
-    /// `tcp_sndbuf_expand`).
+    /// Raise the limit to twice the memory of cwnd, three times for BBR, with one segment per buffer whose
+    /// size is a power of two (Linux `tcp_sndbuf_expand`).
     pub(super) fn expand_buffer(&mut self) {
         let segments = LEAST_SEGMENTS.max(self.window.cwnd).max(self.dupthresh.degree() + 1) as u64;
         let wanted = self.buffer_factor() * segments * per_segment(self.smss);
         if let Some(limit) = self.queue.as_mut().and_then(|q| q.writer.limit.as_mut()) {
-            limit.bytes = limit.bytes.max(wanted.min(limit.most)); // nothing, if it was set
+            limit.bytes = limit.bytes.max(wanted.min(limit.most)); // no change for a fixed size
         }
     }
 
-    /// The handshake is complete, and the peer offers `window`. Data written without end waits from now on.
+    /// Open the queue at the end of the handshake, when the peer offers `window`. From now on, data written earlier waits to be sent.
     pub(super) fn open_queue(&mut self, now: Time, window: u64) {
         let waits = self.unsent() > 0;
         let Some(queue) = &mut self.queue else { return };
@@ -332,7 +332,7 @@ impl Sender {
         }
     }
 
-    /// A round of sending has ended: record whether the receiver's window limited it (Linux end of
+    /// Record at the end of a round of sending whether the receiver's window limited it (Linux end of
     /// `tcp_write_xmit`).
     pub(super) fn note_receiver(&mut self, now: Time) {
         let empty = self.unsent() == 0 && self.board.packets_out() == 0;
@@ -345,7 +345,8 @@ impl Sender {
         }
     }
 
-    /// A segment left, cwnd has room, nothing waits, and the writer has found no room (Linux `tcp_cwnd_validate`).
+    /// Record that the send buffer limits the sender: a segment was sent, cwnd is not full, no data is queued, and
+    /// the writer found no space (Linux `tcp_cwnd_validate`).
     pub(super) fn note_starved(&mut self, now: Time) {
         let (established, unsent) = (!self.stream.is_closed(), self.unsent());
         let Some(queue) = &mut self.queue else { return };
@@ -354,12 +355,12 @@ impl Sender {
         }
     }
 
-    /// Time with something to send, of it limited by the receiver and by the send buffer.
+    /// Total busy time, and the parts of it limited by the receiver and by the send buffer.
     pub fn limits(&self, now: Time) -> (Span, Span, Span) {
         self.queue.as_ref().map_or_else(Default::default, |q| q.writer.chrono.spent(now))
     }
 
-    /// An ACK may have freed memory, and has if it acknowledged anything: SACKs free some, too (Linux `tcp_data_snd_check`).
+    /// Record that an ACK may have freed memory, as SACKs also can (Linux `tcp_data_snd_check`). `acked`: it acknowledged data.
     pub(super) fn note_freed(&mut self, now: Time, acked: bool) {
         let empty = acked && self.board.packets_out() == 0 && self.unsent() == 0;
         let Some(queue) = &mut self.queue else { return };
@@ -370,7 +371,7 @@ impl Sender {
     }
 }
 
-/// Memory that one segment is taken to need, alone in a buffer whose size is a power of two.
+/// Memory assumed for one segment, alone in a buffer whose size is a power of two, bytes.
 pub(super) fn per_segment(smss: u32) -> u64 {
     (smss as u64 + 12 + HEAD).next_power_of_two() + 256
 }

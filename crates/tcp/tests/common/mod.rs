@@ -1,4 +1,4 @@
-//! Helpers of the TCP tests: one end with hand-made ACKs ([`server`]), two ends and a path ([`wire`]).
+//! Helpers of the TCP tests: one endpoint with hand-written ACKs ([`server`]), two endpoints and a path ([`wire`]).
 
 pub mod server;
 pub mod wire;

@@ -1,4 +1,4 @@
-//! A server under test whose peer is the test itself: every ACK is written by hand.
+//! Server under test whose peer is the test: every ACK is written by hand.
 
 use ackclock_core::packet::{Ecn, SynOptions};
 use ackclock_core::trace::CaState;
@@ -10,14 +10,14 @@ pub const SMSS: u64 = 1000;
 /// RTT of the handshake.
 pub const RTT: Span = Span::from_ms(100);
 
-/// A server after its handshake. Segments are numbered from 0, 1000 bytes each.
+/// Server after the handshake. Segments of 1000 bytes are numbered from 0.
 pub struct Server {
     pub conn: Connection,
     pub now: Time,
 }
 
 impl Server {
-    /// No timestamps; otherwise as `config` says.
+    /// Return a server with this configuration, but without timestamps.
     pub fn new(config: &Config) -> Server {
         let config = Config { smss: SMSS as u32, timestamps: false, ..config.clone() };
         let mut s = Server { conn: Connection::responder(0, &config), now: Time(1) };
@@ -33,7 +33,7 @@ impl Server {
         s
     }
 
-    /// Return what leaves now: "N7" is new, "R0" a retransmission.
+    /// Return the segments sent now: "N7" is new, "R0" a retransmission.
     pub fn sent(&mut self) -> Vec<String> {
         let mut sent = Vec::new();
         while let Some(seg) = self.conn.poll_transmit(self.now) {
@@ -50,7 +50,7 @@ impl Server {
         self.sent()
     }
 
-    /// A pure ACK for all segments below `ack`, with SACK blocks of segments [a, b) in header order.
+    /// Return a pure ACK of all segments below `ack`, with SACK blocks of segments [a, b) in header order.
     pub fn segment(ack: u64, sacks: &[(u64, u64)]) -> Segment {
         let mut seg =
             Segment { seq: 1, ack: 1 + ack * SMSS, flags: Flags::ACK, wnd: 257 << 8, ..Segment::default() };
@@ -65,14 +65,14 @@ impl Server {
         self.conn.on_packet(self.now, &Server::segment(ack, sacks), Ecn::NotEct);
     }
 
-    /// Deliver one such ACK 1 ms later; returns what it releases.
+    /// Deliver the ACK of [`Server::segment`] 1 ms later. Returns the segments that it releases.
     pub fn ack(&mut self, ack: u64, sacks: &[(u64, u64)]) -> String {
         self.now += Span::from_ms(1);
         self.deliver(ack, sacks);
         self.sent().join(" ")
     }
 
-    /// Wait for the next timer; returns what it releases.
+    /// Advance to the next timer. Returns the segments that it releases.
     pub fn timer(&mut self) -> String {
         self.now = self.conn.next_deadline();
         self.conn.on_timer(self.now);

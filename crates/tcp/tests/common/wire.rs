@@ -1,4 +1,4 @@
-//! Two ends and the path between them. The test decides over each segment as it leaves: lost, late, twice.
+//! Two endpoints and the path between them. The test decides the fate of each segment when it is sent: lost, delayed or duplicated.
 
 use ackclock_core::packet::Ecn;
 use ackclock_core::rng::threshold;
@@ -6,31 +6,31 @@ use ackclock_core::{Segment, Span, Stream, Time};
 use ackclock_tcp::{Config, Connection};
 use std::collections::BTreeMap;
 
-/// The end that connects, and in most tests the one that sends data.
+/// Endpoint that connects, and that sends the data in most tests.
 pub const CLIENT: usize = 0;
-/// The end that listens.
+/// Endpoint that listens.
 pub const SERVER: usize = 1;
 
-/// A segment about to leave.
+/// Segment that is being sent.
 pub struct Leaving {
     pub from: usize,
-    /// Number of packets that this end sent before it.
+    /// Number of packets that this end sent earlier.
     pub index: u64,
     pub seg: Segment,
 }
 
 impl Leaving {
-    /// Whether it is the `rexmit`-th retransmission (0: the original) of the client's data segment `seg_no`, counted
-    /// from 1.
+    /// Whether the segment is the `rexmit`-th retransmission (0: the original) of the client's data segment
+    /// `seg_no`, counted from 1.
     pub fn is(&self, seg_no: u32, rexmit: u8) -> bool {
         self.from == CLIENT && self.seg.seg_no == seg_no && self.seg.rexmit == rexmit
     }
 }
 
-/// Delay of each copy beyond the path's own; none: lost.
+/// Extra delay of each copy of a segment; empty if the segment is lost.
 pub type Copies = Vec<Span>;
 
-/// Lost, if so; else on time.
+/// Return no copy if `lost`, otherwise one without extra delay.
 pub fn lost_if(lost: bool) -> Copies {
     if lost {
         vec![]
@@ -39,35 +39,35 @@ pub fn lost_if(lost: bool) -> Copies {
     }
 }
 
-/// Extra delay, if any.
+/// Return one copy, delayed by `by` if `late`.
 pub fn late_if(late: bool, by: Span) -> Copies {
     vec![if late { by } else { Span::ZERO }]
 }
 
-/// Two ends, the same constant delay each way; data segments leave at least `gap` apart.
+/// Two endpoints with the same constant delay in each direction. Data segments are sent at least `gap` apart.
 pub struct Wire {
     pub ends: [Connection; 2],
-    /// By arrival and order of departure: destination and packet.
+    /// Segments in flight, by arrival time and order of transmission: destination and segment.
     pub flying: BTreeMap<(Time, u64), (usize, Segment)>,
     pub now: Time,
     pub delay: Span,
     pub gap: Span,
-    /// End of the present transmission on each end's link.
+    /// End of the current transmission on each end's link.
     pub busy: [Time; 2],
     fate: Box<dyn FnMut(&Leaving) -> Copies>,
-    /// The mark with which a segment arrives, given to whom and the one with which it left.
+    /// Mark with which a segment arrives, as a function of its destination and its original mark.
     pub marks: Box<dyn FnMut(usize, Ecn) -> Ecn>,
     sent: [u64; 2],
     inserted: u64,
-    /// All departures: time, end, packet.
+    /// All segments sent: time, sending end, segment.
     pub log: Vec<(Time, usize, Segment)>,
-    /// Whether to ask for trains first, as a world does, and the number of segments that left in one.
+    /// Whether trains are used where possible, as in a simulation, and the number of segments sent in trains.
     pub trains: bool,
     pub in_trains: u64,
 }
 
 impl Wire {
-    /// 20 ms each way, no gap.
+    /// Return a path of 20 ms in each direction, without a gap.
     pub fn new(client: &Config, server: &Config, fate: impl FnMut(&Leaving) -> Copies + 'static) -> Wire {
         Wire {
             ends: [Connection::initiator(0, client), Connection::responder(0, server)],
@@ -86,7 +86,7 @@ impl Wire {
         }
     }
 
-    /// Both ends alike; segments are lost, reordered and duplicated with these probabilities.
+    /// Return two equal endpoints and a path that loses, reorders and duplicates segments with these probabilities.
     pub fn random(config: &Config, seed: u64, loss: f64, reorder: f64, duplicate: f64) -> Wire {
         let mut rng = Stream::new(seed, "wire");
         let (loss, reorder, duplicate) = (threshold(loss), threshold(reorder), threshold(duplicate));
@@ -100,7 +100,7 @@ impl Wire {
                 .map(|_| {
                     let late = if rng.chance(reorder) { Span::from_ms(rng.below(15)) } else { Span::ZERO };
                     inserted += 1;
-                    late + Span::from_us((inserted - 1) % 100) // not all at one instant
+                    late + Span::from_us((inserted - 1) % 100) // spread over several instants
                 })
                 .collect()
         })
@@ -151,7 +151,7 @@ impl Wire {
         self.ends.iter().map(Connection::next_deadline).fold(arrival, Time::min)
     }
 
-    /// Process one event; false when nothing is left.
+    /// Process one event. False when there is none.
     pub fn step(&mut self) -> bool {
         let next = self.next();
         if next == Time::NEVER {
@@ -171,26 +171,26 @@ impl Wire {
         true
     }
 
-    /// Process every event until `until`.
+    /// Process all events up to `until`.
     pub fn run_until(&mut self, until: Time) {
         while self.next() <= until && self.step() {}
         self.now = self.now.max(until);
     }
 
-    /// Handshake; over at 100 ms.
+    /// Complete the handshake, and advance to 100 ms.
     pub fn connect(&mut self) {
         self.ends[CLIENT].connect(self.now);
         self.drain(CLIENT);
         self.run_until(Time(100_000_000));
     }
 
-    /// The client writes full segments.
+    /// Write this number of full segments at the client.
     pub fn write(&mut self, segments: u64) {
         self.ends[CLIENT].write(self.now, segments * 1448);
         self.drain(CLIENT);
     }
 
-    /// Handshake, `bytes` from the client, both ends close.
+    /// Run a connection: handshake, `bytes` from the client, and close at both ends.
     pub fn run(&mut self, bytes: u64) {
         self.ends[CLIENT].connect(self.now);
         self.ends[CLIENT].write(self.now, bytes);

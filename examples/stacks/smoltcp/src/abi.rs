@@ -1,4 +1,4 @@
-//! `ackclock_stack.h`, in Rust: the functions that the header asks for, over the `Stack` of this crate.
+//! Functions of `ackclock_stack.h` in Rust, over the `Stack` of this crate.
 
 use std::ffi::{c_char, c_int, CStr};
 use std::ptr;
@@ -39,7 +39,7 @@ unsafe impl Sync for Table {}
 
 static TABLE: Table = Table {
     abi: 1,
-    header_bytes: 20, // IPv4; what is handed over is TCP's segment
+    header_bytes: 20, // IPv4 header; the bytes passed on are the TCP segment
     round_trips: 1,
     name: c"smoltcp".as_ptr(),
     version: c"0.14.0".as_ptr(),
@@ -63,7 +63,7 @@ pub extern "C" fn ackclock_stack() -> *const Table {
     &TABLE
 }
 
-/// Text into room, cut, with a zero at its end.
+/// Copy text into a buffer of `room` bytes, truncated and zero-terminated.
 unsafe fn tell(text: &str, into: *mut c_char, room: usize) {
     if room > 0 {
         let len = text.len().min(room - 1);
@@ -104,7 +104,7 @@ unsafe extern "C" fn transmit(stack: *mut Stack, now: u64, into: *mut u8, room: 
     let Some(segment) = (*stack).transmit(now) else { return 0 };
     let bytes = &segment.bytes[crate::IP..];
     if bytes.len() > room {
-        return 0; // never: the largest packet is 1,500 bytes
+        return 0; // cannot happen: the largest packet is 1,500 bytes
     }
     ptr::copy_nonoverlapping(bytes.as_ptr(), into, bytes.len());
     *mark = if segment.has_data { 4 } else { 0 };

@@ -1,8 +1,8 @@
-//! TCP of smoltcp behind `ackclock_stack.h`: one socket on an interface of its own. smoltcp does no I/O and takes time as an argument, in
-//! us; packets wait in two queues.
+//! smoltcp's TCP behind `ackclock_stack.h`: one socket on a separate interface. smoltcp does no I/O and takes the time
+//! as an argument, in us; packets wait in two queues.
 //!
-//! smoltcp tells neither its congestion window nor its round-trip time, so both ends look at the headers that pass: what was sent again,
-//! what was acknowledged, and how long that took.
+//! smoltcp exposes neither its congestion window nor its round-trip time, so both ends inspect the headers of passing
+//! packets for retransmissions, acknowledged data and round-trip times.
 
 mod abi;
 
@@ -17,7 +17,7 @@ use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr, IpProtocol, Ipv4Address,
 
 pub const CONTROLLERS: &CStr = c"cubic,reno,none";
 const NONE: u64 = u64::MAX;
-/// Bytes of an IPv4 header.
+/// Length of an IPv4 header, bytes.
 pub const IP: usize = 20;
 const CLIENT: Ipv4Address = Ipv4Address::new(10, 0, 0, 1);
 const SERVER: Ipv4Address = Ipv4Address::new(10, 0, 0, 2);
@@ -47,13 +47,13 @@ pub enum State {
     Failed(&'static str),
 }
 
-/// A packet that leaves.
+/// A packet to be sent.
 pub struct Sent {
     pub bytes: Vec<u8>,
     pub has_data: bool,
 }
 
-/// Packets that arrived, and that leave.
+/// Queues of arrived packets and of packets to be sent.
 struct Queues {
     mtu: usize,
     arrived: VecDeque<Vec<u8>>,
@@ -94,23 +94,23 @@ impl Device for Queues {
         let mut caps = DeviceCapabilities::default();
         caps.medium = Medium::Ip;
         caps.max_transmission_unit = self.mtu;
-        caps.checksum.ipv4 = Checksum::None; // the header does not travel
+        caps.checksum.ipv4 = Checksum::None; // the IPv4 header is not sent
         caps
     }
 }
 
-/// Contents of the headers.
+/// State gathered from the headers.
 #[derive(Default)]
 struct Seen {
-    /// Sequence number of the SYN of this end, once it has been sent.
+    /// Sequence number of this end's SYN; `None` until it has been sent.
     first: Option<u32>,
-    /// Ends of what was sent and acknowledged, counted from it.
+    /// Ends of sent and of acknowledged data, as offsets from the SYN.
     sent_to: u64,
     acked_to: u64,
     sent: u64,
     again: u64,
     acks: u64,
-    /// A timed segment: its end, and the time of its departure.
+    /// Segment being timed: offset of its end, and the time at which it was sent, ns.
     timed: Option<(u64, u64)>,
     latest: Option<u64>,
     smoothed: Option<u64>,
@@ -133,7 +133,7 @@ pub struct Stack {
 }
 
 fn instant(now: u64) -> Instant {
-    Instant::from_micros((now / 1000) as i64) // down, as the header asks
+    Instant::from_micros((now / 1000) as i64) // rounded down, as the header asks
 }
 
 /// Settings of a flow.
@@ -146,7 +146,7 @@ struct Options {
 }
 
 impl Options {
-    /// From an object of JSON that holds numbers and flags.
+    /// Parse a JSON object of numbers and flags.
     fn read(text: &str) -> Result<Options, String> {
         let mut read = Options { buffer: 262_144, mtu: 1500, nagle: true, ack_delay_ms: Some(10), timeout_s: None };
         let inner = text.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
@@ -192,7 +192,7 @@ impl Stack {
         let mut interface = Interface::new(config, &mut queues, instant(now));
         let [own, peer] = if is_server { [SERVER, CLIENT] } else { [CLIENT, SERVER] };
         interface.update_ip_addrs(|addresses| {
-            let _ = addresses.push(IpCidr::new(IpAddress::Ipv4(own), 24)); // there is room for another
+            let _ = addresses.push(IpCidr::new(IpAddress::Ipv4(own), 24)); // the list has room for one more
         });
         let buffer = || SocketBuffer::new(vec![0; options.buffer]);
         let mut socket = Socket::new(buffer(), buffer());
@@ -227,7 +227,7 @@ impl Stack {
         self.sockets.get(self.handle)
     }
 
-    /// The application reads and writes what can be read and written.
+    /// Let the application read and write as much as possible.
     fn work(&mut self) {
         let socket = self.sockets.get_mut::<Socket>(self.handle);
         self.was_open |= socket.may_send();
@@ -327,7 +327,7 @@ impl Stack {
         (ended || self.is_through()) && !self.socket().can_recv()
     }
 
-    /// Closed after both ends had finished.
+    /// Whether the connection closed after both ends had finished.
     fn is_through(&self) -> bool {
         let everything = self.seen.acked_to > 0 && self.seen.acked_to == self.seen.sent_to;
         self.socket().state() == Tcp::Closed && self.finishes && self.to_write == 0 && everything && !self.seen.reset
@@ -363,7 +363,7 @@ impl Stack {
         }
     }
 
-    /// Bytes of the application; SYN and FIN count one each.
+    /// Acknowledged bytes of the application; SYN and FIN, which count one each, are subtracted.
     fn acked(&self) -> u64 {
         let fin = [Tcp::FinWait2, Tcp::TimeWait].contains(&self.socket().state()) || self.is_through();
         self.seen.acked_to.saturating_sub(1 + u64::from(fin))
@@ -371,14 +371,14 @@ impl Stack {
 }
 
 impl Seen {
-    /// How far a sequence number of this end is from that of its SYN, near `around`.
+    /// Offset of a sequence number of this end from its SYN, near `around`.
     fn offset(&self, number: u32, around: u64) -> u64 {
         let from = around as u32;
         let far = number.wrapping_sub(self.first.unwrap_or(number)).wrapping_sub(from) as i32;
         around.saturating_add_signed(i64::from(far))
     }
 
-    /// A segment leaves; whether it holds data.
+    /// Record a segment that is sent; returns whether it carries data.
     fn left(&mut self, now: u64, bytes: &[u8]) -> bool {
         let Ok(tcp) = TcpPacket::new_checked(bytes) else { return false };
         if tcp.syn() {

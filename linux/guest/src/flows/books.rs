@@ -1,4 +1,4 @@
-//! Books of the flows' ends for the observer: state of the flows, fetches, sums of connections.
+//! Bookkeeping of the flows' ends, read by the observer: flow state, fetches, sums over connections.
 
 use std::io::{Error, Result};
 use std::os::fd::RawFd;
@@ -15,10 +15,10 @@ use crate::info::Info;
 use crate::job::Job;
 use crate::sys;
 
-/// More would run into the next range of ports.
+/// Upper bound on flows: beyond it their ports would reach the next range.
 pub const MOST_FLOWS: usize = 10_000;
 
-/// Counters of connections that are closed, and of the open one when the run ends.
+/// Sums of the counters of closed connections; at the end of the run the open one is added.
 #[derive(Clone, Copy, Default)]
 pub struct Sums {
     pub acked: u64,
@@ -29,7 +29,7 @@ pub struct Sums {
     pub acks_received: u64,
     pub min_rtt_us: Option<u32>,
     pub syn_retransmissions: u64,
-    /// Connections that are over, and what the kernel's stop watches said of them.
+    /// Finished connections, and the kernel's stopwatches summed over them.
     pub connections: u64,
     pub busy_us: u64,
     pub rwnd_limited_us: u64,
@@ -37,7 +37,7 @@ pub struct Sums {
     pub pcc: Option<PccSums>,
 }
 
-/// Counters of PCC alone, and its round-trip times, which it samples itself.
+/// Counters that only PCC has, and the round-trip times that it samples itself.
 #[derive(Clone, Copy)]
 pub struct PccSums {
     pub sent_bytes: u64,
@@ -48,7 +48,7 @@ pub struct PccSums {
 }
 
 impl Sums {
-    /// Add a connection.
+    /// Add the counters of a connection.
     pub fn add(&mut self, info: &Info, connected: bool) {
         self.acked += info.payload_acked(connected);
         self.data_segs_out += info.data_segs_out as u64;
@@ -66,14 +66,14 @@ impl Sums {
     }
 }
 
-/// A flow as it stands. Times are ns of the run.
+/// Current state of a flow. Times are ns since the start of the run.
 #[derive(Default)]
 pub struct State {
-    /// The sending host's socket of the connection now open.
+    /// Sending host's socket of the connection that is open now.
     pub open: Option<RawFd>,
-    /// The application writes into the open connection, and is told when the flow stops.
+    /// The application is writing into the open connection; the flow's stop shuts that connection down.
     pub writing: bool,
-    /// The sending end opens connections; a server accepts them.
+    /// The sending end opens connections; false for a server, which accepts them.
     pub connects: bool,
     /// Endpoints of a flow over datagrams.
     pub datagrams: Option<Arc<Ends>>,
@@ -85,7 +85,8 @@ pub struct State {
 }
 
 impl State {
-    /// Sums of the flow with those of a connection. What a SYN repeats before it is answered is no data's.
+    /// Sums of the flow, including those of a connection. Retransmissions of an unanswered SYN are not data and are
+    /// left out.
     pub fn with(&self, info: &Info) -> Sums {
         let mut sums = self.closed;
         sums.add(info, self.connects);
@@ -99,7 +100,7 @@ impl State {
         self.connects && self.established.is_none()
     }
 
-    /// The connection is over: read its counters.
+    /// Add the counters of a connection that has ended.
     pub fn close(&mut self, fd: RawFd) -> Option<Info> {
         let info = Info::of(fd).ok();
         if let Some(info) = &info {
@@ -116,7 +117,7 @@ impl State {
     }
 }
 
-/// A fetch. Times are ns of the run.
+/// A fetch. Times are ns since the start of the run.
 #[derive(Clone, Default)]
 pub struct Fetched {
     pub flow: u32,
@@ -133,17 +134,17 @@ pub struct Fetched {
     pub synack_retransmissions: u32,
 }
 
-/// A flow, as the run lays it out.
+/// Place and times of a flow within the run.
 pub struct Flow {
     pub id: u32,
     pub group: usize,
     pub start: u64,
     pub stop: u64,
-    /// Fetches of its client, if there are any, and how the server paces responses.
+    /// Parameters of its client's fetches, and the pace of the server's responses; `None` without fetches.
     pub fetches: Option<(FetchParams, Option<Pace>)>,
 }
 
-/// The losses of a flow begin anew with a fetch.
+/// Restart of a flow's loss process at a fetch.
 #[derive(Clone, Copy)]
 pub struct Restart {
     pub t: u64,
@@ -153,11 +154,11 @@ pub struct Restart {
 
 /// State that threads and observer share.
 pub struct Shared {
-    /// Monotonic time of the start of the run.
+    /// Monotonic time at the start of the run, ns.
     pub zero: u64,
     /// CLOCK_REALTIME at the start of the run, ns.
     pub wall: u64,
-    /// Flows by number.
+    /// Flows, indexed by number.
     pub flows: Vec<Flow>,
     /// Clients of populations, as drawn.
     pub clients: Vec<ClientRow>,
@@ -167,7 +168,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Every flow of the job, none started.
+    /// Create the state of every flow of the job; no flow has started yet.
     pub fn new(job: &Job) -> Result<Shared> {
         let (mut flows, mut clients) = (Vec::new(), Vec::new());
         let mut layout = Layout::default();
@@ -203,32 +204,32 @@ impl Shared {
         })
     }
 
-    /// A flow's state.
+    /// Lock the state of a flow.
     pub fn state(&self, flow: u32) -> MutexGuard<'_, State> {
         self.states[flow as usize].lock().expect("invariant: no thread panics")
     }
 
-    /// All fetches so far.
+    /// Lock the list of fetches so far.
     pub fn fetches(&self) -> MutexGuard<'_, Vec<Fetched>> {
         self.fetches.lock().expect("invariant: no thread panics")
     }
 
-    /// Let the losses of a fetch begin anew.
+    /// Request a restart of the loss process at a fetch.
     pub fn restart(&self, flow: u32, idx: u32) {
         self.restarts.lock().expect("invariant: no thread panics").push(Restart { t: self.now(), flow, idx });
     }
 
-    /// Fetches whose losses are to begin anew, in order of time.
+    /// Take the pending restarts, in time order.
     pub fn take_restarts(&self) -> Vec<Restart> {
         std::mem::take(&mut self.restarts.lock().expect("invariant: no thread panics"))
     }
 
-    /// Time of the run, ns.
+    /// Time since the start of the run, ns.
     pub fn now(&self) -> u64 {
         sys::monotonic() - self.zero
     }
 
-    /// Wait until this time of the run.
+    /// Sleep until this time of the run, ns.
     pub fn sleep_until(&self, t: u64) {
         sys::sleep_until(self.zero + t);
     }

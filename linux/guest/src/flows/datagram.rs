@@ -1,6 +1,6 @@
-//! Flows over datagrams: the simulator's own endpoints (PCC, plain traffic) behind real UDP sockets. An endpoint is called
-//! with the instant that its timer was set to, not with what the clock shows after waking up: in virtual time the
-//! difference is what reading clocks costs, and a paced sender would lose it at every datagram.
+//! Flows over datagrams: the simulator's own endpoints (PCC, plain traffic) behind real UDP sockets. An endpoint is
+//! called with the instant its timer was set to, not with the clock after the wake-up: in virtual time the two differ
+//! by the cost of reading clocks, and a paced sender would lose that much at every datagram.
 
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -20,12 +20,12 @@ use crate::network::host_ip;
 use crate::sys::{self, Inbox, Poll};
 use crate::wire;
 
-/// Both endpoints of a flow, the sending one first.
+/// Both endpoints of a flow, the sender first.
 pub struct Ends([Mutex<DatagramEnd>; 2]);
 
 impl Ends {
-    /// The endpoints of a flow over datagrams; `None` if it is one of TCP. The host side calls every controller of TCP
-    /// "cubic" here.
+    /// Create the endpoints of a flow over datagrams; `None` for a TCP flow. In this job the host side calls every TCP
+    /// controller "cubic".
     pub fn new(
         spec: &FlowGroup,
         group: usize,
@@ -53,7 +53,7 @@ impl Ends {
         self.0[side].lock().expect("invariant: no thread panics")
     }
 
-    /// Payload bytes that verifiably arrived.
+    /// Payload delivered: acknowledged if the sender is PCC's, received if the receiver is a sink, bytes.
     pub fn delivered(&self) -> u64 {
         match (&*self.end(0), &*self.end(1)) {
             (DatagramEnd::PccSender(sender), _) => sender.acked(),
@@ -62,7 +62,7 @@ impl Ends {
         }
     }
 
-    /// Add what the flow did.
+    /// Add the flow's counters to `sums`.
     pub fn add_to(&self, sums: &mut Sums) {
         sums.acked += self.delivered();
         match &*self.end(0) {
@@ -115,7 +115,7 @@ pub fn is_plain(workload: &WorkloadConfig) -> bool {
 }
 
 impl End {
-    /// Let both ends wait for the start.
+    /// Start the threads of both ends; each waits for the flow's start.
     pub(super) fn launch_datagrams(self, spec: &FlowGroup, ends: &Arc<Ends>) -> Result<()> {
         self.state().datagrams = Some(ends.clone());
         let plain = is_plain(&spec.workload);
@@ -123,7 +123,7 @@ impl End {
             sys::enter(self.namespace[side])?;
             let socket = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
             let fd = socket.as_raw_fd();
-            // more than any instant brings: the threads read at once
+            // more than can arrive in one instant: the threads read immediately
             sys::set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &BUFFER)?;
             sys::set_option(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &BUFFER)?;
             sys::bind(fd, host_ip(side, self.group), self.port(side))?;
@@ -144,7 +144,7 @@ impl End {
     }
 }
 
-/// The application at the sending end, with its next action.
+/// Application at the sending end, and the time of its next action.
 struct Application {
     kind: Kind,
     stop: u64,
@@ -156,9 +156,9 @@ struct Application {
 enum Kind {
     Bulk,
     Plain,
-    /// Written at once.
+    /// All data is written at once.
     Transfer(u64),
-    /// Bytes of the first write and of each further one, ns between them, bytes left.
+    /// Bytes of the first write, bytes of each further write, interval between writes in ns, bytes left.
     Throttled(u64, u64, u64, u64),
 }
 
@@ -175,7 +175,7 @@ impl Application {
         Application { kind, stop, wake: 0, started: false, closed: false }
     }
 
-    /// The time of the next action has come.
+    /// Perform the action that is due.
     fn act(&mut self, now: u64, end: &mut DatagramEnd) {
         let first = !std::mem::replace(&mut self.started, true);
         match end {
@@ -230,9 +230,9 @@ struct Drive<'a> {
     poll: Poll,
     side: usize,
     plain: bool,
-    /// Time of the run of what is handled now.
+    /// Time of the event being handled, ns since the start of the run.
     now: u64,
-    /// Time to which the timer is set.
+    /// Expiry to which the timer is set, ns since the start of the run.
     armed: u64,
     outbox: Vec<u8>,
     inbox: Inbox,
@@ -247,7 +247,7 @@ impl<'a> Drive<'a> {
         Ok(Drive { end, ends, socket, timer, poll, side, plain, now: 0, armed: u64::MAX, outbox, inbox })
     }
 
-    /// Until the flow is over; a receiving end goes on as long as the run does.
+    /// Run the endpoint until the flow is over; a receiving endpoint runs until the end of the run.
     fn run(&mut self, mut app: Option<&mut Application>) -> Result<()> {
         let mut ready = Vec::new();
         loop {
@@ -266,7 +266,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Send what may be sent.
+    /// Send every datagram that the endpoint allows now.
     fn flush(&mut self) -> Result<()> {
         loop {
             let datagram = self.ends.end(self.side).poll_transmit(Time(self.now));
@@ -276,7 +276,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Wait for the next deadline or datagram, and handle what has come.
+    /// Wait for the next deadline or datagram, and handle it.
     fn wait(&mut self, next: u64, ready: &mut Vec<u64>) -> Result<()> {
         let fd = self.socket.as_raw_fd();
         if next == u64::MAX {
@@ -316,7 +316,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Hand over the datagrams of the inbox, none of them later than `limit`.
+    /// Hand the inbox's datagrams to the endpoint, up to arrival time `limit`.
     fn take_in(&mut self, limit: u64) {
         let mut endpoint = self.ends.end(self.side);
         for received in self.inbox.each() {
@@ -328,9 +328,9 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Note milestones; whether nothing is left to do.
+    /// Record milestones; returns whether the flow is done.
     fn over(&self, closed: bool) -> bool {
-        // one lock at a time: the observer takes both, the state first
+        // one lock at a time: the observer takes both, the state's lock first
         let (established, failed, done) = match &*self.ends.end(0) {
             DatagramEnd::PccSender(s) => (s.is_established(), s.failure().is_some(), s.is_done()),
             _ => return false,
@@ -349,10 +349,10 @@ impl<'a> Drive<'a> {
 
 const SOCKET: u64 = 0;
 const TIMER: u64 = 1;
-/// Bytes of a datagram.
+/// Largest size of a datagram, bytes.
 const LARGEST: usize = 1 << 16;
-/// Buffer of a socket, bytes.
+/// Size of a socket's buffers, bytes.
 const BUFFER: i32 = 16 << 20;
-/// A deadline nearer than this is slept for, and datagrams that come in between are handed over then, with their times:
-/// two system calls less for each. ns.
+/// Deadlines closer than this, ns, are slept for instead of polled. Datagrams that arrive meanwhile are handed over
+/// afterwards, with their arrival times, which saves two system calls each.
 const SOON: u64 = 250_000;

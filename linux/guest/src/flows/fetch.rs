@@ -1,4 +1,4 @@
-//! Fetches: one client that opens a connection, asks, reads and closes, again and again.
+//! Fetches: one client that repeatedly opens a connection, requests, reads and closes.
 
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -12,7 +12,7 @@ use crate::network::host_ip;
 use crate::sys;
 
 impl End {
-    /// The client of fetches: connect, request, read, close; again.
+    /// Run the client: connect, request, read and close, `count` times.
     pub(super) fn fetch(&self, params: &FetchParams, closed: &Receiver<u16>) -> Result<()> {
         let FetchParams { bytes, request, count, pause, timeout, .. } = *params;
         sys::enter(self.namespace[1])?;
@@ -23,7 +23,7 @@ impl End {
                 return Ok(());
             }
             if params.common_random_numbers {
-                // no packet of the fetch before is to meet the losses of this one
+                // packets of the previous fetch must not meet the losses of this one
                 while last.is_some_and(|port| closed.recv().is_ok_and(|other| other != port)) {}
                 self.shared.restart(self.id, idx);
             }
@@ -35,7 +35,7 @@ impl End {
         Ok(())
     }
 
-    /// One fetch; its port, if the response came whole.
+    /// Perform one fetch; returns its port if the response arrived completely.
     fn one_fetch(&self, idx: u32, bytes: u64, request: u64, timeout: Option<u64>) -> Result<Option<u16>> {
         let socket = self.socket(1)?;
         let fd = socket.as_raw_fd();
@@ -72,7 +72,8 @@ impl End {
             if let Some(left) = patience() {
                 sys::set_timeout(fd, false, left)?;
             }
-            // One byte first: the time of the first byte. What comes with it stays in the buffer for no time at all.
+            // The first read takes one byte, to record its arrival time. The rest is read from the buffer at the same
+            // instant.
             let want = if got == 0 { 1 } else { (bytes - got).min(1 << 30) };
             match sys::swallow(fd, want as usize) {
                 Ok(0) | Err(_) => {
@@ -94,7 +95,7 @@ impl End {
         Ok(Some(port))
     }
 
-    /// The server of fetches: a thread for each connection, which tells when the connection is closed at both ends.
+    /// Run the server of fetches: one thread per connection, which reports the client's port once both ends are closed.
     pub(super) fn serve(
         &self,
         listener: &OwnedFd,
@@ -117,13 +118,42 @@ impl End {
         }
     }
 
-    /// One response: read the request, write, wait for the client to close, count.
+    /// Change the row of the fetch whose client has this port.
+    fn note(&self, port: u16, change: impl FnOnce(&mut Fetched)) {
+        let mut fetches = self.shared.fetches();
+        if let Some(row) = fetches.iter_mut().rev().find(|f| f.flow == self.id && f.port == port) {
+            change(row);
+        }
+    }
+
+    /// Close, and add the retransmissions of the FIN to the counters of the flow. `before`: retransmissions and timeouts
+    /// until now.
+    fn count_repeated_fins(&self, fd: RawFd, before: (u32, u16)) -> Result<()> {
+        sys::shut(fd);
+        sys::until_fin_is_acknowledged(fd)?;
+        let after = Info::of(fd)?;
+        let (segments, timeouts) =
+            (after.total_retrans.saturating_sub(before.0), after.total_rto.saturating_sub(before.1));
+        let mut state = self.state();
+        state.closed.retransmissions = state.closed.retransmissions.wrapping_add(segments as u64);
+        state.closed.rtos = state.closed.rtos.wrapping_add(timeouts as u64);
+        Ok(())
+    }
+
+    /// Serve one response: read the request, write, wait for the client's close, add the counters.
     fn respond(&self, socket: &OwnedFd, params: &FetchParams, pace: Option<Pace>) -> Result<()> {
         let fd = socket.as_raw_fd();
         let port = sys::peer_port(fd)?;
         let accepted = Info::of(fd)?;
         let synacks = accepted.total_retrans;
-        self.state().open = Some(fd);
+        {
+            // retransmissions of the SYN-ACK have a counter of their own
+            let mut state = self.state();
+            state.open = Some(fd);
+            state.closed.retransmissions = state.closed.retransmissions.wrapping_sub(synacks as u64);
+            state.closed.rtos = state.closed.rtos.wrapping_sub(accepted.total_rto as u64);
+        }
+        self.note(port, |row| row.synack_retransmissions = synacks);
         sys::swallow(fd, params.request as usize)?;
         let block = vec![0; WRITE.min(params.bytes as usize)];
         let mut left = params.bytes;
@@ -146,16 +176,11 @@ impl End {
         sys::swallow(fd, 1)?; // the client's FIN
         let mut state = self.state();
         let Some(mut info) = state.close(fd) else { return Ok(()) };
-        state.closed.retransmissions -= synacks as u64;
-        state.closed.rtos -= accepted.total_rto as u64;
         drop(state);
+        let before = (info.total_retrans, info.total_rto);
         info.total_retrans -= synacks;
-        let mut fetches = self.shared.fetches();
-        if let Some(row) = fetches.iter_mut().rev().find(|f| f.flow == self.id && f.port == port) {
-            row.server = Some(info);
-            row.synack_retransmissions = synacks;
-        }
-        Ok(())
+        self.note(port, |row| row.server = Some(info));
+        self.count_repeated_fins(fd, before)
     }
 }
 
@@ -165,7 +190,7 @@ fn close_and_wait(socket: OwnedFd) -> Result<()> {
     sys::set_option(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, &for_ever)
 }
 
-/// Write this many bytes; false if the connection failed.
+/// Write `bytes` bytes; false if the connection failed.
 fn send_all(fd: RawFd, block: &[u8], mut bytes: u64) -> bool {
     while bytes > 0 {
         match sys::send(fd, &block[..bytes.min(block.len() as u64) as usize]) {

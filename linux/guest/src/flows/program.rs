@@ -1,4 +1,5 @@
-//! A program as people write them, in place of a workload: what diagnoses of captures are judged by. The server sends, as most do.
+//! Typical application programs in place of a workload, for testing diagnoses of captures. The server sends, as is
+//! usual.
 
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -9,7 +10,7 @@ use crate::network::host_ip;
 use crate::sys;
 
 impl End {
-    /// Let both ends wait for the start.
+    /// Start both ends; each waits for the flow's start.
     pub(super) fn launch_program(self, program: &Program, host: &Host) -> Result<()> {
         sys::enter(self.namespace[0])?;
         let listener = self.listener(0, host)?;
@@ -52,7 +53,7 @@ impl End {
                 }
             }
             if program.request == 0 {
-                // a program with a pace of its own keeps it; others rest after a write
+                // a paced program keeps its schedule; other programs pause after each write
                 due = if program.paced { due + program.pause } else { self.shared.now() + program.pause };
             }
         }

@@ -1,4 +1,4 @@
-//! Bulk, transfer, throttled: one connection, one direction.
+//! Workloads bulk, transfer and throttled: one connection, data in one direction.
 
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -12,15 +12,15 @@ use crate::network::host_ip;
 use crate::sys;
 
 impl End {
-    /// The receiving end of a stream: it reads until the sender has closed, and closes then.
+    /// Run the receiving end of a stream: read until the sender has closed, then close.
     pub(super) fn swallow(&self, listener: &OwnedFd) -> Result<()> {
         let socket = sys::accept(listener.as_raw_fd())?;
         while sys::swallow(socket.as_raw_fd(), 1 << 30)? > 0 {}
         Ok(())
     }
 
-    /// The sending end of a stream: connect at the start, write as the workload says, close. It closes at the flow's stop at the latest, and
-    /// is complete when the FIN is acknowledged.
+    /// Run the sending end of a stream: connect at the start, write what the workload asks for, and close, at the
+    /// flow's stop at the latest. The flow is complete when the FIN is acknowledged.
     pub(super) fn stream(&self, spec: &FlowGroup) -> Result<()> {
         sys::enter(self.namespace[0])?;
         let socket = self.socket(0)?;
@@ -39,7 +39,7 @@ impl End {
             state.failed = true;
             return Ok(());
         }
-        // retransmissions of a SYN are counted apart
+        // SYN retransmissions have a counter of their own
         state.closed.syn_retransmissions += info.total_retrans as u64;
         state.closed.retransmissions = state.closed.retransmissions.wrapping_sub(info.total_retrans as u64);
         state.closed.rtos = state.closed.rtos.wrapping_sub(info.total_rto as u64);
@@ -54,7 +54,7 @@ impl End {
         if self.shared.now() >= self.stop && !self.stops {
             return self.stay(socket); // the run is over
         }
-        sys::shut(fd); // the observer may have done it
+        sys::shut(fd); // the observer may have closed it already
         let failed = !sys::until_fin_is_acknowledged(fd)?;
         let mut state = self.state();
         state.failed |= failed;
@@ -63,18 +63,18 @@ impl End {
         }
         state.close(fd);
         drop(state);
-        let _ = sys::swallow(fd, 1); // the peer closes, too
+        let _ = sys::swallow(fd, 1); // the peer closes as well
         Ok(())
     }
 
-    /// The connection stays open to the end of the run.
+    /// Keep the connection open until the end of the run.
     fn stay(&self, socket: OwnedFd) -> Result<()> {
         std::mem::forget(socket);
         Ok(())
     }
 
-    /// Write this many bytes, or until the flow's stop: then the observer closes, which ends the call. Data that the kernel has
-    /// accepted still leaves.
+    /// Write `bytes` bytes, or until the flow's stop: the observer then shuts the connection down, which ends the call.
+    /// Data that the kernel has accepted is still sent.
     fn write(&self, fd: RawFd, mut bytes: u64) {
         let block = vec![0; WRITE];
         while bytes > 0 && self.shared.now() < self.stop {
@@ -88,8 +88,9 @@ impl End {
         }
     }
 
-    /// The application's schedule runs from the start of the flow, whatever the network does: `initial` (or a chunk), then a
-    /// chunk at every interval. What came due meanwhile is written together, as soon as the connection takes it.
+    /// Write on a schedule that starts with the flow and does not depend on the network: `initial` (or one chunk), then
+    /// one chunk per interval. Chunks that became due while the connection was blocked are written together as soon as
+    /// it accepts data.
     fn throttled(&self, fd: RawFd, params: &ThrottledParams) {
         let interval = params.interval().0;
         let mut left = params.bytes.unwrap_or(u64::MAX);

@@ -1,5 +1,5 @@
-//! Calls of the socket interface as system calls: arguments out of their expressions, and what came back beside what the
-//! script says.
+//! Socket calls of a script as system calls: arguments are evaluated from their expressions, and results are compared
+//! with the script's expectations.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use ackclock_script::shape;
 use super::wire::{HOST4, HOST6, PEER4, PEER6};
 use crate::sys::raw::{self, Arg, Returned};
 
-/// Port of the kernel's end of a socket that is bound, and port that a socket connects to.
+/// Port to which a socket of the kernel binds, or to which it connects.
 pub const PORT: u16 = 8080;
-/// Largest write of one call: more is surely a slip.
+/// Largest size of one write, bytes; a larger one is probably a typing error.
 const MAX_BYTES: i64 = 64 << 20;
-/// Bytes for control messages.
+/// Size of the buffer for control messages, bytes.
 const CONTROL: usize = 1024;
-/// Options that change nothing that a script can see.
+/// Socket options without an effect that a script can see; they are accepted and ignored.
 const IGNORED: &[&str] = &["SO_BINDTODEVICE", "SO_RCVTIMEO", "SO_SNDTIMEO"];
 
-/// Descriptors: the script's, the kernel's.
+/// Map from the script's descriptors to the kernel's.
 pub type Descriptors = BTreeMap<i64, i64>;
 
 /// A system call, ready to be made.
@@ -32,17 +32,17 @@ pub struct Request {
     pub args: Vec<Arg>,
 }
 
-/// State of the machine that a call needs.
+/// Machine state that a call needs.
 pub struct Context<'a> {
     pub fds: &'a mut Descriptors,
     pub v6: bool,
     /// Wall clock at the beginning of the script, ns.
     pub wall: u64,
-    /// Tolerance of times.
+    /// Tolerance for times.
     pub tolerance: Span,
 }
 
-/// Bytes of each piece of `[{..., n}, ...]`.
+/// Sizes of the pieces of `[{..., n}, ...]`, bytes.
 fn pieces(e: &Expr) -> Option<Vec<usize>> {
     let Expr::List(items) = e else { return None };
     let piece = |item: &Expr| match item {
@@ -52,7 +52,7 @@ fn pieces(e: &Expr) -> Option<Vec<usize>> {
     items.iter().map(|item| piece(item).map(|n| n as usize)).collect()
 }
 
-/// Fields of a data value of an epoll event.
+/// Fields of the data of an epoll event.
 const DATA: [&str; 4] = ["fd", "ptr", "u32", "u64"];
 
 impl Context<'_> {
@@ -76,7 +76,7 @@ impl Context<'_> {
         a
     }
 
-    /// Return the system call for a call of the script; `None`: it does nothing, successfully.
+    /// Return the system call for a call of the script; `None` for a call that is ignored and succeeds.
     #[allow(clippy::too_many_lines, reason = "one arm for each call")]
     pub fn request(&self, line: u32, call: &Call) -> Result<Option<Request>, Stop> {
         let arg = |n: usize| call.args.get(n);
@@ -271,7 +271,7 @@ impl Context<'_> {
         Ok(Some(Request { number: libc::SYS_setsockopt, args }))
     }
 
-    /// Answer of a call; buffers that it filled in are compared here.
+    /// Result of a call; buffers that the kernel filled in are compared here.
     pub fn conclude(&mut self, line: u32, call: &Call, done: &Returned) -> Result<Answer, Stop> {
         if done.value < 0 {
             return Ok(Err(errno(-done.value as i32)));
@@ -399,7 +399,7 @@ impl Context<'_> {
 
 const TCP_CM_INQ: i32 = 36;
 
-/// Names of errors (`asm-generic/errno.h`).
+/// Name of an error number (`asm-generic/errno.h`).
 pub fn errno(number: i32) -> &'static str {
     const NAMES: &[(i32, &str)] = &[
         (0, "0"),

@@ -1,4 +1,4 @@
-//! The parameters of a script carried out: kernel parameters, the device with its queue and offloads, the route.
+//! Applies a script's settings: kernel parameters, the device with its queue and offloads, the route.
 
 use std::io::{Error, ErrorKind, Result};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -10,12 +10,12 @@ use crate::netlink::{Message, Netlink};
 use crate::sys;
 use crate::sys::raw;
 
-/// Name of the device, as scripts write it.
+/// Name of the device in scripts.
 const DEVICE: &str = "tun0";
-/// Packets that wait for the player.
+/// Length of the device's queue towards the player, packets.
 const TX_QUEUE: u32 = 10_000;
 
-/// The device and the way to configure it.
+/// The device, and the sockets that configure it.
 pub struct Host {
     tun: OwnedFd,
     netlink: Netlink,
@@ -26,7 +26,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Carry out the set-up of a script.
+    /// Create the host with a script's initial settings.
     pub fn new(setup: Setup) -> Result<Host> {
         let netlink = Netlink::new()?;
         let tun = raw::tun_with_offloads(DEVICE)?;
@@ -38,7 +38,7 @@ impl Host {
         let loopback = sys::interface_index("lo")?;
         host.netlink.request(link(loopback), "lo")?;
         if v6 {
-            // addresses are usable at once, without neighbour discovery
+            // addresses become usable at once, without duplicate address detection
             for name in ["accept_dad", "router_solicitations", "autoconf", "accept_ra"] {
                 std::fs::write(format!("/proc/sys/net/ipv6/conf/{DEVICE}/{name}"), "0")?;
             }
@@ -57,7 +57,7 @@ impl Host {
         self.tun.as_raw_fd()
     }
 
-    /// Apply settings that differ from the present ones; `all`: at the beginning.
+    /// Apply the settings that have changed; with `all` every one of them, at the start.
     pub fn change(&mut self, setup: Setup, all: bool) -> Result<()> {
         let before = std::mem::replace(&mut self.setup, setup);
         let setup = &self.setup;
@@ -94,12 +94,12 @@ impl Host {
         Ok(())
     }
 
-    /// Write settings that differ from the kernel's after boot.
+    /// Write the kernel parameters that differ from the present values or from those after boot.
     fn parameters(&self, sysctls: &Sysctls) -> Result<()> {
         let (boot, before) = (Sysctls::kernel(), &self.setup.sysctls);
         let lists = sysctls.list().into_iter().zip(boot.list()).zip(before.list());
         for (((name, value), (_, usual)), (_, is)) in lists {
-            // Values that the kernel chooses by its memory are always written.
+            // Values that the kernel derives from its memory size are always written.
             let sized = name.starts_with("rmem") || name.starts_with("wmem") || name.contains("mem");
             let value = match name {
                 "tcp_congestion_control" => controller(&value, &sysctls.recovery)?,
@@ -130,7 +130,7 @@ impl Host {
         self.netlink.request(message.attr(IFA_LOCAL, ip).attr(IFA_ADDRESS, ip), "address")
     }
 
-    /// To the peer's network, or to the peer if the family is IPv6.
+    /// Add the route to the peer's network, or with IPv6 to the peer itself.
     fn route(&self, route: &Route) -> Result<()> {
         let (family, bits, to): (i32, u8, &[u8]) = if self.v6 {
             (libc::AF_INET6, 128, &PEER6)
@@ -149,7 +149,7 @@ impl Host {
             lock |= 1 << RTAX_MTU;
         }
         if rto_min.is_some() {
-            lock |= 1 << RTAX_RTO_MIN; // holds against the destination's history
+            lock |= 1 << RTAX_RTO_MIN; // overrides the destination's cached RTT history
         }
         let metrics = [
             (RTAX_LOCK, Some(lock).filter(|bits| *bits != 0)),
@@ -192,7 +192,7 @@ impl Host {
         let new = about(libc::RTM_NEWQDISC, libc::NLM_F_CREATE | libc::NLM_F_REPLACE);
         let message = match qdisc {
             Qdisc::Fq => new.text(TCA_KIND, "fq"),
-            // Scripts of a few packets do not fill it.
+            // Long enough that the few packets of a script never fill it.
             Qdisc::Fifo => new.text(TCA_KIND, "pfifo").u32(TCA_OPTIONS, TX_QUEUE),
             Qdisc::DropAll => new.text(TCA_KIND, "pfifo").u32(TCA_OPTIONS, 0),
         };
@@ -200,7 +200,7 @@ impl Host {
     }
 }
 
-/// The kernel's name of a controller under a recovery rule.
+/// Kernel name of a controller with a recovery rule.
 fn controller(name: &str, recovery: &str) -> Result<String> {
     let rule = match recovery {
         "" | "prr-linux-6" => return Ok(name.to_string()),
@@ -232,7 +232,7 @@ fn cubic(now: &CubicModule, before: &CubicModule) -> Result<()> {
     Ok(())
 }
 
-/// Bring a device up.
+/// Request that sets a device up.
 fn link(index: u32) -> Message {
     let mut body = vec![0; 4];
     for word in [index, libc::IFF_UP as u32, libc::IFF_UP as u32] {

@@ -1,4 +1,4 @@
-//! TCP_INFO under the names of scripts.
+//! TCP_INFO with the field names of scripts.
 
 /// Name, offset and size of the fields of `struct tcp_info` (include/uapi/linux/tcp.h), which only grows at its end.
 const FIELDS: &[(&str, usize, usize)] = &[
@@ -68,10 +68,10 @@ const FIELDS: &[(&str, usize, usize)] = &[
     ("tcpi_received_ce_bytes", 272, 4),
 ];
 
-/// Bytes that hold all of them.
+/// Size of a buffer that covers all fields, bytes.
 pub const SIZE: usize = 280;
 
-/// TCP_INFO by names; a shorter one of an older kernel has fewer.
+/// Fields of TCP_INFO by name; an older kernel returns fewer.
 pub fn names(raw: &[u8]) -> Vec<(&'static str, i64)> {
     let number = |at: usize, size: usize| {
         let bytes = raw.get(at..at + size)?;

@@ -1,5 +1,5 @@
-//! The guest kernel as the host of a script. Calls are made by a thread of their own, which goes first: when it comes to
-//! rest, the call has returned or it waits. Virtual time passes only in [`Machine::step`].
+//! The guest kernel as the host of a script. A separate thread of higher priority makes the calls: when control comes
+//! back, the call has returned or it blocks. Virtual time advances only in [`Machine::step`].
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -22,10 +22,10 @@ const TIMER: u64 = 0;
 const DEVICE: u64 = 1;
 const BELL: u64 = 2;
 
-/// Ports of peers that connect, one after the other.
+/// First port of peers; each new peer uses the next one.
 const FIRST_PEER: u16 = 40_000;
 
-/// The machine.
+/// Kernel under test, and the state of the script's connection.
 pub struct Kernel {
     host: Option<Host>,
     ends: Ends,
@@ -37,15 +37,15 @@ pub struct Kernel {
     bell: OwnedFd,
     work: Sender<Request>,
     done: Receiver<Returned>,
-    /// Result of the waiting call.
+    /// Result of the call that was blocked; `None` while it blocks.
     returned: Option<Returned>,
     options: Options,
     wall: u64,
-    /// A socket listens since the last connection began.
+    /// Whether a socket has started to listen since the last connection began.
     listening: bool,
-    /// The kernel's oldest number that is not acknowledged.
+    /// Oldest unacknowledged sequence number of the kernel.
     una: u32,
-    /// Descriptor of the connection.
+    /// The script's descriptor of the connection.
     subject: Option<i64>,
     connects: bool,
     lateness: Lateness,
@@ -56,7 +56,7 @@ fn io(line: u32, error: std::io::Error) -> Stop {
 }
 
 impl Kernel {
-    /// Backend on which nothing is open yet.
+    /// Create the backend; no device or socket is open yet.
     pub fn new() -> std::io::Result<Kernel> {
         let (work, requests) = channel::<Request>();
         let (replies, done) = channel();
@@ -108,7 +108,7 @@ impl Kernel {
         Context { fds: &mut self.fds, v6: self.ends.v6, wall: self.wall, tolerance: self.options.tolerance }
     }
 
-    /// Take the packets that the kernel sent.
+    /// Collect the packets that the kernel has sent.
     fn collect(&mut self) -> std::io::Result<bool> {
         let mut buffer = vec![0; 70_000];
         let mut any = false;
@@ -130,7 +130,7 @@ impl Kernel {
         Ok(any)
     }
 
-    /// A connection begins.
+    /// Reset the state for a new connection.
     fn restart(&mut self) {
         self.tap.restart();
         (self.ends.first, self.ends.written, self.una) = ((0, 0), 0, 0);
@@ -212,7 +212,8 @@ impl Machine for Kernel {
                     self.tap.first_numbers.1 = p.seq.start;
                 }
                 self.ends.written = self.tap.first_numbers.0;
-                // An echo of a timestamp that was never sent is the script's mistake, found before the packet is made.
+                // An echo of a timestamp that was never sent is an error of the script; it is reported before the
+                // packet is built.
                 let mut echo = 0;
                 if let ackclock_script::ast::TcpOptions::Exactly(list) = &p.options {
                     for option in list {
@@ -251,7 +252,7 @@ impl Machine for Kernel {
         if self.work.send(request).is_err() {
             return unsupported(line, "a call after the thread of calls ended");
         }
-        // The other thread has run as far as it goes.
+        // The other thread has run until its call returned or blocked.
         self.returned = self.done.try_recv().ok();
         if self.returned.is_some() {
             sys::read(self.bell.as_raw_fd(), &mut [0; 8]).map_err(|e| io(line, e))?;
@@ -286,7 +287,7 @@ impl Machine for Kernel {
     }
 }
 
-/// Find unplayable parts before anything is played.
+/// Reject unplayable parts before anything is played.
 fn survey(script: &Script) -> Result<(), Stop> {
     for event in &script.events {
         let line = event.at.line;

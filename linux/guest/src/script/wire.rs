@@ -1,4 +1,5 @@
-//! Packets of the language as bytes on the wire, and back: numbers relative to each side's first, addresses filled in.
+//! Packets of the script language as bytes on the wire, and back: sequence numbers are relative to each side's initial
+//! one, addresses are filled in.
 
 use ackclock_core::packet::Ecn;
 use ackclock_core::{AccEcnOption, Flags};
@@ -6,22 +7,22 @@ use ackclock_script::ast::{
     EcnMark, IcmpPacket, Quoted, SeqRange, TcpFlags, TcpOption, TcpOptions, TcpPacket,
 };
 
-/// The two ends of the connection, and the origins of their numbers.
+/// Both ends of the connection, and the origins of their sequence numbers.
 #[derive(Clone, Debug)]
 pub struct Ends {
-    /// The packets are IPv6.
+    /// Whether packets are IPv6.
     pub v6: bool,
-    /// Port of the kernel's end.
+    /// Port of the kernel.
     pub local: u16,
-    /// Port of the script's.
+    /// Port of the script's peer.
     pub remote: u16,
-    /// First numbers: the kernel's, the script's.
+    /// Initial sequence numbers: the kernel's, the script's.
     pub first: (u32, u32),
-    /// The kernel's first number as the script writes it in its SYN.
+    /// Sequence number of the kernel's SYN as written in the script.
     pub written: u32,
 }
 
-/// Bytes of an address of the family; the host's and its peer's.
+/// Addresses of the host and its peer, for each family.
 pub const HOST4: [u8; 4] = [192, 168, 0, 1];
 pub const PEER4: [u8; 4] = [192, 0, 2, 1];
 pub const HOST6: [u8; 16] = [0xfd, 0x3d, 0x0a, 0x0b, 0x17, 0xd6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
@@ -29,14 +30,14 @@ pub const PEER6: [u8; 16] = [0xfd, 0x3d, 0xfa, 0x7b, 0xd1, 0x7d, 0, 0, 0, 0, 0, 
 
 const TCP: u8 = libc::IPPROTO_TCP as u8;
 
-/// The header of offloads in front of each packet of the device.
+/// Size of the offload header (`struct virtio_net_hdr`) in front of each packet of the device, bytes.
 pub const OFFLOAD: usize = 10;
 
 impl Ends {
-    /// A segment that the peer sends; above `gro` bytes it arrives as an aggregate of segments of that size.
+    /// Segment sent by the peer; if it is longer than `gro` bytes, it arrives as an aggregate of segments of that size.
     pub fn segment(&self, p: &TcpPacket, ecr: impl Fn(u32) -> u32, gro: Option<u16>) -> Vec<u8> {
         let syn = p.flags.bits.has(Flags::SYN);
-        // Numbers on a SYN are as written.
+        // Sequence numbers on a SYN are absolute.
         let seq = if syn { p.seq.start } else { self.first.1.wrapping_add(p.seq.start) };
         let base = if syn { self.first.0.wrapping_sub(self.written) } else { self.first.0 };
         let ack = p.ack.map_or(0, |ack| base.wrapping_add(ack));
@@ -75,8 +76,8 @@ impl Ends {
         packet
     }
 
-    /// A message about a segment of the kernel's; `None` if there is no such message. `una`: its oldest number that
-    /// is not acknowledged.
+    /// ICMP message about a segment of the kernel; `None` if there is no such message. `una` is the kernel's oldest
+    /// unacknowledged sequence number.
     pub fn icmp(&self, p: &IcmpPacket, una: u32) -> Option<Vec<u8>> {
         let (kind, code) = match (self.v6, p.kind.as_str()) {
             (false, "unreachable") => (3, icmp_code(p.code.as_deref().unwrap_or("net_unreachable"))?),
@@ -106,7 +107,7 @@ impl Ends {
         Some(packet)
     }
 
-    /// Header as the kernel sends it (`ours`), otherwise as its peer does.
+    /// IP header of a packet that the kernel sends (`ours`), or that its peer sends.
     fn ip_header(&self, protocol: u8, len: usize, tos: u8, ttl: u8, ours: bool) -> Vec<u8> {
         if self.v6 {
             let mut ip = vec![0x60 | tos >> 4, tos << 4, 0, 0];
@@ -126,7 +127,7 @@ impl Ends {
         ip
     }
 
-    /// Put the checksum at `at`.
+    /// Write the checksum at offset `at`.
     fn seal(&self, body: &mut [u8], protocol: u8, at: usize) {
         let mut pseudo: Vec<u8> = Vec::new();
         let plain = protocol == libc::IPPROTO_ICMP as u8;
@@ -181,7 +182,7 @@ impl Ends {
         }
     }
 
-    /// A packet that the kernel sent, if it is a segment of this connection.
+    /// Decode a packet that the kernel sent; `None` unless it is a segment of this connection.
     pub fn read(&self, bytes: &[u8]) -> Option<(TcpPacket, Ecn)> {
         let (v6, ip) = match bytes.first()? >> 4 {
             4 => (false, 4 * (bytes[0] & 15) as usize),
@@ -250,19 +251,19 @@ impl Ends {
     }
 }
 
-/// The number of a segment that the kernel sent.
+/// Sequence number of a segment that the kernel sent.
 pub fn number_of(bytes: &[u8]) -> Option<u32> {
     let ip = if bytes.first()? >> 4 == 6 { 40 } else { 4 * (bytes[0] & 15) as usize };
     bytes.get(ip + 4..ip + 8).map(|b| u32_at(b, 0))
 }
 
-/// Ports of a segment: from, to.
+/// Source and destination port of a segment.
 pub fn ports_of(bytes: &[u8]) -> Option<(u16, u16)> {
     let ip = if bytes.first()? >> 4 == 6 { 40 } else { 4 * (bytes[0] & 15) as usize };
     bytes.get(ip..ip + 4).map(|b| (u16_at(b, 0), u16_at(b, 2)))
 }
 
-/// Codes of "destination unreachable" (RFC 792, RFC 1122).
+/// Code of a "destination unreachable" message (RFC 792, RFC 1122).
 fn icmp_code(name: &str) -> Option<u8> {
     const CODES: [&str; 14] = [
         "net_unreachable",
@@ -291,7 +292,7 @@ fn ones(bytes: &[u8]) -> u32 {
     })
 }
 
-/// RFC 1071, of bytes in which the field itself is zero.
+/// Checksum of RFC 1071 over bytes in which the checksum field is zero.
 fn checksum(start: u32, bytes: &[u8]) -> u16 {
     let sum = start + ones(bytes);
     !((sum & 0xffff) + (sum >> 16)) as u16

@@ -1,4 +1,4 @@
-//! Datagrams from a socket, several in one system call, each with the time of its arrival.
+//! Datagrams from a socket, several per system call, each with its arrival time.
 
 use std::io::{Error, Result};
 use std::mem::{size_of, zeroed};
@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 
 use super::set_option;
 
-/// Room for datagrams: their first bytes, the only part that is used.
+/// Buffers for datagrams; only their first bytes are stored.
 pub struct Inbox {
     heads: Box<[[u8; HEAD]; SLOTS]>,
     controls: Box<[Control; SLOTS]>,
@@ -14,27 +14,27 @@ pub struct Inbox {
     count: usize,
 }
 
-/// Datagram that was received.
+/// A received datagram.
 pub struct Received<'a> {
-    /// CLOCK_REALTIME at its arrival, ns.
+    /// Arrival time, CLOCK_REALTIME, ns.
     pub t: u64,
-    /// Bytes after the UDP header.
+    /// Length after the UDP header, bytes.
     pub len: usize,
     /// First bytes of the datagram.
     pub head: &'a [u8],
 }
 
-/// Bytes kept of a datagram: more than any header of ours.
+/// Bytes stored of each datagram: more than any of our headers.
 const HEAD: usize = 64;
 const SLOTS: usize = 32;
 
-/// Room for one control message with a time.
+/// Space for one control message with a timestamp.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct Control([u8; 64]);
 
 impl Inbox {
-    /// Return an empty one, for a socket that records times.
+    /// Create an empty inbox, and turn on timestamps for the socket.
     pub fn new(fd: RawFd) -> Result<Inbox> {
         set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1i32)?;
         Ok(Inbox {
@@ -45,7 +45,7 @@ impl Inbox {
         })
     }
 
-    /// Take available datagrams; with `wait`, wait for the first. The earlier contents are discarded.
+    /// Replace the contents by the available datagrams; with `wait`, block until there is at least one.
     pub fn fill(&mut self, fd: RawFd, wait: bool) -> Result<()> {
         let mut parts: [libc::iovec; SLOTS] = unsafe { zeroed() };
         let mut messages: [libc::mmsghdr; SLOTS] = unsafe { zeroed() };
@@ -57,7 +57,7 @@ impl Inbox {
             header.msg_control = self.controls[i].0.as_mut_ptr().cast();
             header.msg_controllen = size_of::<Control>() as _;
         }
-        // MSG_TRUNC: lengths are those of the datagrams, not of the kept bytes
+        // MSG_TRUNC: lengths are those of the full datagrams
         let flags = libc::MSG_TRUNC | if wait { libc::MSG_WAITFORONE } else { libc::MSG_DONTWAIT };
         let (at, room) = (messages.as_mut_ptr(), SLOTS as u32);
         let n = unsafe { libc::recvmmsg(fd, at, room, flags as _, std::ptr::null_mut()) };
@@ -75,7 +75,7 @@ impl Inbox {
         }
     }
 
-    /// The datagrams, in order.
+    /// Datagrams in order of arrival.
     pub fn each(&self) -> impl Iterator<Item = Received<'_>> {
         (0..self.count).map(|i| {
             let len = self.lengths[i] as usize;
@@ -84,7 +84,7 @@ impl Inbox {
     }
 }
 
-/// The time in the control message: it is the first and only one.
+/// Timestamp in the control message, which is the first and only one.
 fn time(control: &Control) -> u64 {
     let data = unsafe { libc::CMSG_LEN(0) } as usize;
     let word = |at: usize| {

@@ -1,4 +1,4 @@
-//! Calls that never wait.
+//! Calls that never block.
 
 use std::io::{Error, Result};
 use std::mem::zeroed;
@@ -6,20 +6,20 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 use super::{address, check, get_option, set_option, Poll, ADDRESS_LEN};
 
-/// Something can be read, the end of the stream included.
+/// Data or the end of the stream can be read.
 pub const READABLE: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP) as u32;
-/// There is room to write.
+/// The socket accepts data.
 pub const WRITABLE: u32 = libc::EPOLLOUT as u32;
 /// The peer has closed, or the connection has ended.
 pub const CLOSED: u32 = (libc::EPOLLRDHUP | libc::EPOLLHUP) as u32;
 /// The connection may have failed.
 pub const BROKEN: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
 
-/// Events taken at once.
+/// Maximum number of events taken per call.
 const MOST: usize = 256;
 
 impl Poll {
-    /// Watch all events of `fd`; each change is reported once.
+    /// Watch `fd` for every event, edge-triggered: each change is reported once.
     pub fn watch(&self, fd: RawFd, token: u64) -> Result<()> {
         let events = READABLE | WRITABLE | libc::EPOLLET as u32;
         let mut event = libc::epoll_event { events, u64: token };
@@ -27,7 +27,7 @@ impl Poll {
         check(done, "epoll_ctl").map(drop)
     }
 
-    /// Events so far, with their tokens; true if there may be more.
+    /// Take the pending events with their tokens; true if there may be more.
     pub fn ready(&self, found: &mut Vec<(u64, u32)>) -> Result<bool> {
         let mut events: [libc::epoll_event; MOST] = unsafe { zeroed() };
         let n = unsafe { libc::epoll_wait(self.fd(), events.as_mut_ptr(), MOST as i32, 0) };
@@ -37,7 +37,7 @@ impl Poll {
     }
 }
 
-/// Connect without waiting for it.
+/// Start to connect.
 pub fn connect_now(fd: RawFd, ip: [u8; 4], port: u16) -> Result<()> {
     let a = address(ip, port);
     let done = unsafe { libc::connect(fd, std::ptr::from_ref(&a).cast(), ADDRESS_LEN) };
@@ -47,7 +47,7 @@ pub fn connect_now(fd: RawFd, ip: [u8; 4], port: u16) -> Result<()> {
     check(done, "connect").map(drop)
 }
 
-/// A connection that waits to be accepted, with the address of its peer; it never blocks.
+/// Accept a pending connection, with its peer's address; `None` if there is none.
 pub fn accept_now(fd: RawFd) -> Result<Option<(OwnedFd, [u8; 4], u16)>> {
     let mut a = address([0; 4], 0);
     let mut len = ADDRESS_LEN;
@@ -60,14 +60,13 @@ pub fn accept_now(fd: RawFd) -> Result<Option<(OwnedFd, [u8; 4], u16)>> {
     Ok(Some((fd, a.sin_addr.s_addr.to_ne_bytes(), u16::from_be(a.sin_port))))
 }
 
-/// Send what fits; `None` if nothing does.
+/// Send as much as the socket accepts; `None` if it accepts nothing.
 pub fn send_now(fd: RawFd, bytes: &[u8]) -> Result<Option<usize>> {
     let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
     none_if_it_would_wait(unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), flags) })
 }
 
-/// Receive available data and discard it inside the kernel; `None` if there is none, 0 at the end of the
-/// stream.
+/// Receive and discard available data inside the kernel; `None` if there is none, 0 at the end of the stream.
 pub fn swallow_now(fd: RawFd) -> Result<Option<usize>> {
     let flags = libc::MSG_TRUNC | libc::MSG_DONTWAIT;
     none_if_it_would_wait(unsafe { libc::recv(fd, std::ptr::null_mut(), 1 << 30, flags) })
@@ -84,14 +83,14 @@ fn none_if_it_would_wait(n: isize) -> Result<Option<usize>> {
     }
 }
 
-/// No more will be written: a FIN follows the written data.
+/// Shut down the sending side: a FIN follows the data already written.
 pub fn shut(fd: RawFd) {
     unsafe { libc::shutdown(fd, libc::SHUT_WR) };
 }
 
-/// Wait until the FIN, and so everything before it, is acknowledged; false: the connection has failed. At that instant the kernel
-/// wakes the socket's waiters, and no reader or writer returns for it: an edge of a poll does, because a socket that was shut is
-/// always writable.
+/// Wait until the FIN, and with it all data, is acknowledged; false if the connection failed. A blocking read or write
+/// does not return at that instant, but the kernel wakes the socket's waiters, and an edge-triggered poll reports that:
+/// a socket that was shut down is always writable.
 pub fn until_fin_is_acknowledged(fd: RawFd) -> Result<bool> {
     let poll = Poll::new()?;
     poll.watch(fd, 0)?;
@@ -106,7 +105,7 @@ pub fn until_fin_is_acknowledged(fd: RawFd) -> Result<bool> {
     }
 }
 
-/// Linux `enum` of states, the first byte of TCP_INFO.
+/// TCP states of Linux (`enum` in net/tcp_states.h); the first byte of TCP_INFO.
 const FIN_WAIT2: u8 = 5;
 const TIME_WAIT: u8 = 6;
 const CLOSE: u8 = 7;
@@ -117,16 +116,16 @@ fn tcp_state(fd: RawFd) -> Result<u8> {
     Ok(info[0])
 }
 
-/// The error of a socket, which is forgotten with this; 0 = none.
+/// Take the pending error of a socket, which clears it; 0 = none.
 pub fn take_error(fd: RawFd) -> Result<i32> {
     let mut error = [0; 4];
     get_option(fd, libc::SOL_SOCKET, libc::SO_ERROR, &mut error)?;
     Ok(i32::from_ne_bytes(error))
 }
 
-/// Closing the socket sends a RST.
+/// Make close() send a RST.
 pub fn abort_on_close(fd: RawFd) {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-    // A socket that refuses closes the long way, which is as good.
+    // A socket that refuses the option closes with a FIN, which serves as well.
     let _ = set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, &linger);
 }

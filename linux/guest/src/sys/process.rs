@@ -1,5 +1,5 @@
-//! Programs that are not ours: the files that they see, and their processes. Between `fork` and `exec` nothing is called that a thread may hold a
-//! lock of.
+//! The user's programs: the files that they see, and their processes. Between `fork` and `exec` no function is called
+//! that may need a lock of another thread.
 
 use std::ffi::CString;
 use std::io::{Error, PipeReader, PipeWriter, Read, Result, Write};
@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::{check, text};
 
-/// Surroundings of a program: a mount namespace, a host name, message queues of its own.
+/// View of a program: separate mount namespace, host name and message queues.
 pub struct View {
     mounts: OwnedFd,
     names: OwnedFd,
@@ -16,28 +16,28 @@ pub struct View {
 
 /// A program to be started.
 pub struct Command {
-    /// Path of the program's file.
+    /// Path of the executable.
     pub file: CString,
     /// Name and arguments.
     pub arguments: Vec<CString>,
-    /// NAME=VALUE.
+    /// Environment, entries NAME=VALUE.
     pub environment: Vec<CString>,
-    /// Folder in which the program starts.
+    /// Working directory.
     pub folder: CString,
-    /// Destination of its output.
+    /// Files for stdout and stderr.
     pub outputs: [OwnedFd; 2],
 }
 
-/// End of a process.
+/// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ended {
-    /// Exit with this code.
+    /// Exited with this code.
     Exited(i32),
-    /// End by this signal.
+    /// Killed by this signal.
     Killed(i32),
 }
 
-/// Mount with flags and options; an empty `kind` means none.
+/// Mount with flags and options; an empty `kind` means no filesystem type.
 pub fn mount_with(source: &str, target: &str, kind: &str, flags: u64, options: &str) -> Result<()> {
     let [source_c, target_c, kind_c, options_c] = [source, target, kind, options].map(text);
     let kind_at = if kind.is_empty() { std::ptr::null() } else { kind_c.as_ptr() };
@@ -47,7 +47,7 @@ pub fn mount_with(source: &str, target: &str, kind: &str, flags: u64, options: &
     check(done, &format!("mount {kind} at {target}")).map(drop)
 }
 
-/// A character device.
+/// Create a character device.
 pub fn device(path: &str, major: u32, minor: u32) -> Result<()> {
     let path_c = text(path);
     let made = unsafe { libc::mknod(path_c.as_ptr(), libc::S_IFCHR | 0o666, libc::makedev(major, minor)) };
@@ -55,8 +55,8 @@ pub fn device(path: &str, major: u32, minor: u32) -> Result<()> {
     check(unsafe { libc::chmod(path_c.as_ptr(), 0o666) }, path).map(drop)
 }
 
-/// A view that `lay` makes, in a process and namespaces of its own: it mounts everything below `root`, which becomes `/`. There must be no other
-/// thread yet.
+/// Create a view in a child process with separate namespaces: `lay` mounts everything below `root`, which becomes `/`.
+/// There must be no other thread yet.
 pub fn view(host: &str, network: RawFd, root: &str, lay: impl FnOnce() -> Result<()>) -> Result<View> {
     let (mut told, tell) = std::io::pipe()?;
     let (hold, mut go) = std::io::pipe()?;
@@ -103,15 +103,15 @@ fn inside(host: &str, network: RawFd, root: &str, lay: impl FnOnce() -> Result<(
     check(unsafe { libc::chdir(text("/").as_ptr()) }, "chdir").map(drop)
 }
 
-/// A process that becomes a program on request. It is created before this process maps packets: a copy of
-/// such a map is no good to the kernel.
+/// A child process that executes a program on request. It is forked before this process maps the packet rings, because
+/// the kernel cannot use a copy of such a mapping.
 pub struct Waiting {
     child: i32,
     go: PipeWriter,
     told: PipeReader,
 }
 
-/// Prepare a program in a view and a network; it leads a session.
+/// Prepare a program in a view and a network namespace; it leads a new session.
 pub fn prepare(view: &View, network: RawFd, command: &Command) -> Result<Waiting> {
     let pointers = |of: &[CString]| -> Vec<*const libc::c_char> {
         of.iter().map(|one| one.as_ptr()).chain([std::ptr::null()]).collect()
@@ -138,7 +138,7 @@ pub fn prepare(view: &View, network: RawFd, command: &Command) -> Result<Waiting
     Ok(Waiting { child, go, told })
 }
 
-/// Start the waiting process; returns its number.
+/// Let the waiting process execute its program; returns its process id.
 pub fn start(waiting: Waiting) -> Result<i32> {
     let Waiting { child, mut go, mut told } = waiting;
     go.write_all(&[0])?;
@@ -150,7 +150,7 @@ pub fn start(waiting: Waiting) -> Result<i32> {
     }
 }
 
-/// Run in the child. A failure shows when the program is executed, or by itself.
+/// Set up the child. A failure here shows when the program is executed, or in the program itself.
 unsafe fn become_it(view: &View, network: RawFd, command: &Command, null: &CString, root: &CString) {
     // SAFETY: system calls alone, on descriptors and texts that the parent holds.
     unsafe {
@@ -185,23 +185,23 @@ unsafe fn become_it(view: &View, network: RawFd, command: &Command, null: &CStri
     }
 }
 
-/// Limits of a program: bytes of a file, open files, a stack, no memory dumps.
+/// Resource limits of a program: file size, open files, stack, no core dumps.
 const LIMITS: &[(libc::__rlimit_resource_t, u64, u64)] = &[
     (libc::RLIMIT_FSIZE, LONGEST_FILE, LONGEST_FILE),
     (libc::RLIMIT_NOFILE, 1024, 1 << 19),
     (libc::RLIMIT_STACK, 8 << 20, libc::RLIM_INFINITY),
     (libc::RLIMIT_CORE, 0, 0),
 ];
-/// Bytes that a program may write into one file.
+/// Maximum size of a file that a program writes, bytes.
 pub const LONGEST_FILE: u64 = 256 << 20;
 
 /// Capabilities of a program as root of its host: own files (CHOWN, DAC_OVERRIDE, FOWNER, FSETID), signals (KILL), change its user
-/// (SETGID, SETUID, SETPCAP), the network (NET_BIND_SERVICE, NET_ADMIN, NET_RAW), chroot. None reaches the machine's files by another
-/// way: no mounts, no devices, no look into other processes.
+/// (SETGID, SETUID, SETPCAP), the network (NET_BIND_SERVICE, NET_ADMIN, NET_RAW), chroot. None of them reaches the
+/// machine's files in another way: programs cannot mount, create devices, or inspect other processes.
 const KEPT: u64 =
     1 | 1 << 1 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 12 | 1 << 13 | 1 << 18;
 
-/// A descriptor that is readable when a child has ended. Threads that are made from now on do not hear of it.
+/// Create a descriptor that is readable when a child has ended. Threads created later do not receive the signal.
 pub fn children() -> Result<OwnedFd> {
     let mut wanted: libc::sigset_t = unsafe { std::mem::zeroed() };
     unsafe { libc::sigemptyset(&mut wanted) };
@@ -211,7 +211,7 @@ pub fn children() -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(check(fd, "signalfd")?) })
 }
 
-/// A child that has ended; `None` if none has.
+/// Collect a child that has ended; `None` if there is none.
 pub fn reap() -> Option<(i32, Ended)> {
     let mut status = 0;
     let child = unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) };
@@ -225,12 +225,12 @@ pub fn reap() -> Option<(i32, Ended)> {
     })
 }
 
-/// Send a signal to every process but this one.
+/// Send a signal to every other process.
 pub fn signal_all(signal: i32) {
     unsafe { libc::kill(-1, signal) };
 }
 
-/// The kernel tells of SIGTERM by this number.
+/// Number of SIGTERM.
 pub const TERM: i32 = libc::SIGTERM;
-/// And of SIGKILL by this.
+/// Number of SIGKILL.
 pub const KILL: i32 = libc::SIGKILL;

@@ -1,35 +1,36 @@
-//! Any system call, with buffers of its own, for packet scripts.
+//! Arbitrary system calls with their own buffers, for packet scripts.
 
 use std::io::Result;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::{check, name_into, text};
 
-/// An argument.
+/// Argument of a system call.
 #[derive(Clone, Debug)]
 pub enum Arg {
     /// A number, a descriptor, or a null pointer.
     Number(i64),
     /// Memory that the kernel reads or writes.
     Bytes(Vec<u8>),
-    /// `struct iovec`, an entry per length, each with memory of its own.
+    /// `struct iovec`: one entry per length, each with a separate buffer.
     Pieces(Vec<usize>),
-    /// `struct msghdr`: lengths of its pieces, and room for control messages.
+    /// `struct msghdr`: lengths of its pieces, and space for control messages.
     Message(Vec<usize>, usize),
 }
 
-/// Result of a call: buffers as the kernel left them.
+/// Result of a call, with its buffers as the kernel left them.
 #[derive(Debug)]
 pub struct Returned {
-    /// Non-negative, or the negative number of an error.
+    /// Return value: non-negative, or a negated error number.
     pub value: i64,
-    /// Memory of the arguments that have some.
+    /// Buffers of the arguments that have one.
     pub bytes: Vec<Vec<u8>>,
-    /// Flags of a message.
+    /// Flags of a `struct msghdr`.
     pub flags: i32,
 }
 
-/// Make a call. The caller gives the length of its buffers where the kernel asks for it, and no more than their length.
+/// Make a system call. Where the kernel expects a buffer's length, the caller must pass at most the length of that
+/// buffer.
 pub fn call(number: i64, args: &[Arg]) -> Returned {
     let mut memory: Vec<Vec<u8>> = Vec::new();
     let mut vectors: Vec<Vec<libc::iovec>> = Vec::new();
@@ -88,7 +89,7 @@ fn pieces(lengths: &[usize], memory: &mut Vec<Vec<u8>>) -> Vec<libc::iovec> {
     lengths.iter().map(piece).collect()
 }
 
-/// The control messages in a buffer: level, type, data.
+/// Control messages in a buffer: level, type, data.
 pub fn control_messages(buffer: &[u8]) -> Vec<(i32, i32, &[u8])> {
     const HEADER: usize = size_of::<libc::cmsghdr>();
     let mut found = Vec::new();
@@ -106,19 +107,19 @@ pub fn control_messages(buffer: &[u8]) -> Vec<(i32, i32, &[u8])> {
     found
 }
 
-/// Give the calling thread precedence over all others until it waits.
+/// Run the calling thread before all others until it blocks.
 pub fn go_first() -> Result<()> {
     let first = libc::sched_param { sched_priority: 1 };
     check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &first) }, "sched_setscheduler").map(drop)
 }
 
-/// A counter to wake another thread by.
+/// Create an event counter that wakes another thread.
 pub fn bell() -> Result<OwnedFd> {
     let fd = check(unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) }, "eventfd")?;
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// A new TUN device whose packets carry a header of offloads (`struct virtio_net_hdr`, 10 bytes).
+/// Create a TUN device whose packets carry an offload header (`struct virtio_net_hdr`, 10 bytes).
 pub fn tun_with_offloads(name: &str) -> Result<OwnedFd> {
     let path = text("/dev/net/tun");
     let flags = libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC;
@@ -133,7 +134,7 @@ pub fn tun_with_offloads(name: &str) -> Result<OwnedFd> {
 
 const TUNSETOFFLOAD: u64 = 0x4004_54d0;
 
-/// Whether the device takes packets of several segments.
+/// Set whether the device accepts packets of several segments.
 pub fn set_tso(tun: RawFd, on: bool) -> Result<()> {
     const CHECKSUMS: u64 = 1;
     const TSO: u64 = 2 | 4 | 8; // TUN_F_TSO4, TUN_F_TSO6, TUN_F_TSO_ECN

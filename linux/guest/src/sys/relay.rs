@@ -1,4 +1,4 @@
-//! The device of `linux/modules/ackclock_relay.c`, which holds hosts' packets, and delivers them on request.
+//! The device of `linux/modules/ackclock_relay.c`, which stores the hosts' packets and delivers them on request.
 
 use std::io::Result;
 use std::mem::{size_of, size_of_val, zeroed};
@@ -10,22 +10,22 @@ use super::{check, text};
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Sent {
-    /// CLOCK_MONOTONIC, ns.
+    /// Time of sending, CLOCK_MONOTONIC, ns.
     pub t: u64,
-    /// Name of the packet.
+    /// Name of the packet in the kernel.
     pub packet: u64,
-    /// Bytes of the IP packet.
+    /// Length of the IP packet, bytes.
     pub len: u32,
-    /// Number of the host.
+    /// Number of the sending host.
     pub host: u16,
-    /// Whether something was delivered earlier in the same nanosecond.
+    /// Whether a packet was delivered earlier in the same nanosecond.
     pub after: u8,
     unused: u8,
     head: [u8; HEAD],
 }
 
 impl Sent {
-    /// First bytes of the packet: more than the headers of any packet of ours.
+    /// First bytes of the packet: more than the headers of any of our packets.
     pub fn head(&self) -> &[u8] {
         &self.head[..HEAD.min(self.len as usize)]
     }
@@ -35,13 +35,13 @@ impl Sent {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Verdict {
-    /// Arrival at the other host of the pair, CLOCK_MONOTONIC, ns; a time in the past means now.
+    /// Arrival time at the other host of the pair, CLOCK_MONOTONIC, ns; a time in the past means now.
     pub t: u64,
-    /// Name of the packet.
+    /// Name of the packet in the kernel.
     pub packet: u64,
-    /// Rank among packets of one nanosecond: the smallest comes first.
+    /// Rank among packets of the same nanosecond: the smallest is delivered first.
     pub order: u32,
-    /// Delivered, delivered with a mark of congestion, or lost.
+    /// Delivered, delivered with CE, or dropped.
     pub what: Fate,
 }
 
@@ -55,7 +55,7 @@ pub enum Fate {
 }
 
 const HEAD: usize = 104;
-/// Packets in one system call.
+/// Maximum number of packets per system call.
 const BATCH: usize = 512;
 
 #[repr(C)]
@@ -71,14 +71,14 @@ struct Lookahead {
     unused: u32,
 }
 
-/// The device.
+/// The open device of the relay.
 pub struct Device {
     fd: OwnedFd,
     inbox: Box<[Sent]>,
 }
 
 impl Device {
-    /// Open a device without hosts.
+    /// Open the device; it has no hosts yet.
     pub fn new() -> Result<Device> {
         let path = text("/dev/ackclock-relay");
         let fd =
@@ -87,7 +87,7 @@ impl Device {
         Ok(Device { fd: unsafe { OwnedFd::from_raw_fd(fd) }, inbox: vec![empty; BATCH].into() })
     }
 
-    /// Readable when the time has passed for which a packet may be left alone.
+    /// Descriptor that is readable when the lookahead of the oldest packet has passed.
     pub fn fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
@@ -96,21 +96,21 @@ impl Device {
         check(unsafe { libc::ioctl(self.fd(), what as _, argument) }, name).map(drop)
     }
 
-    /// A network device in the namespace of the calling thread. The first two hosts are a pair, and so on.
+    /// Create a network device in the namespace of the calling thread. Consecutive hosts form pairs.
     pub fn new_host(&self, name: &str) -> Result<()> {
         let mut new = NewHost { name: [0; libc::IFNAMSIZ], host: 0 };
         new.name[..name.len()].copy_from_slice(name.as_bytes());
         self.control(request(3, 1, size_of::<NewHost>()), std::ptr::from_mut(&mut new).cast(), "relay: host")
     }
 
-    /// Packets of this host may be left alone for this long.
+    /// Set the lookahead of a host: its packets may stay unread for this long, ns.
     pub fn look_ahead(&self, host: usize, ns: u64) -> Result<()> {
         let mut wanted = Lookahead { ns, host: host as u32, unused: 0 };
         let at = std::ptr::from_mut(&mut wanted).cast();
         self.control(request(1, 2, size_of::<Lookahead>()), at, "relay: lookahead")
     }
 
-    /// Make the due deliveries, then take the sent packets, oldest first; `false` if that was all.
+    /// Make the deliveries that are due, then read the sent packets, oldest first; `false` if none are left.
     pub fn take(&mut self, into: &mut Vec<Sent>) -> Result<bool> {
         let room = size_of_val(&*self.inbox);
         let n = unsafe { libc::read(self.fd(), self.inbox.as_mut_ptr().cast(), room) };
@@ -119,7 +119,7 @@ impl Device {
         Ok(n == BATCH)
     }
 
-    /// Report the fate of packets.
+    /// Report the fates of packets.
     pub fn put(&self, verdicts: &[Verdict]) -> Result<()> {
         for some in verdicts.chunks(BATCH) {
             let n = unsafe { libc::write(self.fd(), some.as_ptr().cast(), size_of_val(some)) };
@@ -129,7 +129,7 @@ impl Device {
     }
 }
 
-/// Number of an ioctl of the relay (`_IOC`).
+/// Request number of an ioctl of the relay (`_IOC`).
 fn request(direction: u64, number: u64, size: usize) -> u64 {
     direction << 30 | (size as u64) << 16 | u64::from(b'a') << 8 | number
 }

@@ -1,11 +1,13 @@
-/* Interface for a congestion controller written as a module of Linux (`struct tcp_congestion_ops`): all it needs to compile and run in the simulator.
+/* Interface for congestion controllers written as Linux modules (`struct tcp_congestion_ops`): the declarations that they need to compile and run in
+ * the simulator.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Written from the interface: names of structures, fields, constants and functions, and what they mean. Fields are what the simulator's
- * connection knows; a module that asks for another one does not compile. Ticks are of 1 ms. The 32-bit tick begins 300 s before it wraps, as after a boot.
+ * Written from the interface: names of structures, fields, constants and functions, and their meaning. Only fields that the simulator's connection
+ * can fill are present; a module that uses another one does not compile. A tick is 1 ms. The 32-bit tick counter starts 300 s before its wrap, as
+ * after a boot.
  *
- * Length: one header stands for all that such a module includes.
+ * Length: one header replaces all that such a module includes.
  */
 #ifndef ACKCLOCK_KERNEL_H
 #define ACKCLOCK_KERNEL_H
@@ -35,14 +37,14 @@ typedef long ssize_t;
 typedef struct { int counter; } atomic_t;
 typedef struct { int unused; } spinlock_t;
 
-/* The version whose TCP the simulator follows: modules for several kernels ask for it. */
+/* Kernel version whose TCP the simulator follows; modules for several kernels test it. */
 #define KERNEL_VERSION(a, b, c) (((a) << 16) + ((b) << 8) + ((c) > 255 ? 255 : (c)))
 #define LINUX_VERSION_CODE KERNEL_VERSION(7, 3, 4)
 #define LINUX_VERSION_MAJOR 7
 #define UTS_RELEASE "7.3.4"
 #define RHEL_RELEASE_VERSION(a, b) (((a) << 8) + (b))
 
-/* Attributes without a meaning here. */
+/* Attributes without effect here. */
 #define __init
 #define __exit
 #define __user
@@ -257,7 +259,7 @@ static inline s64 ktime_get_seconds(void) { return (s64)(ackclock_clock.ns / 100
 #define ktime_get_raw_ns() ktime_get_ns()
 #define ktime_get_raw() ktime_get()
 #define ktime_get_boottime() ktime_get()
-/* Before Linux 4.13: ticks, which stamps of TCP counted. */
+/* TCP timestamps before Linux 4.13, which counted ticks. */
 #define tcp_time_stamp ((u32)jiffies)
 #define ktime_get_real() ktime_get()
 #define ktime_get_mono_fast_ns() ktime_get_ns()
@@ -266,7 +268,7 @@ static inline s64 ktime_get_seconds(void) { return (s64)(ackclock_clock.ns / 100
 #define tcp_clock_ns() ktime_get_ns()
 #define tcp_clock_us() (ktime_get_ns() / 1000)
 
-/* Random numbers: those of the connection, drawn from the run's seed. */
+/* Random numbers of the connection, derived from the run's seed. */
 u64 get_random_u64(void);
 u32 get_random_u32(void);
 u32 get_random_u32_below(u32 ceiling);
@@ -306,7 +308,7 @@ void kfree(const void *memory);
 #define strcmp __builtin_strcmp
 #define strlen __builtin_strlen
 
-/* Messages become lines of the run, with the simulated time. A broken assertion ends the run. */
+/* Messages become lines of the run's log, with the simulated time. A failed BUG_ON ends the run. */
 void ackclock_say(const char *form, ...) __attribute__((__format__(__printf__, 1, 2)));
 static inline __attribute__((__format__(__printf__, 1, 2))) int ackclock_quiet(const char *form, ...) { (void)form; return 0; }
 #ifndef pr_fmt
@@ -336,7 +338,7 @@ static inline __attribute__((__format__(__printf__, 1, 2))) int ackclock_quiet(c
 #define pr_notice_ratelimited(...) ACKCLOCK_PR(__VA_ARGS__)
 #define net_info_ratelimited(...) ACKCLOCK_PR(__VA_ARGS__)
 #define net_warn_ratelimited(...) ACKCLOCK_PR(__VA_ARGS__)
-#ifdef DEBUG /* as in the kernel: silent unless the file or its flags define it */
+#ifdef DEBUG /* as in the kernel: no output unless the file or its flags define DEBUG */
 #define pr_debug(...) ACKCLOCK_PR(__VA_ARGS__)
 #else
 #define pr_debug(...) ackclock_quiet(__VA_ARGS__)
@@ -389,8 +391,8 @@ struct module { int unused; };
 #define IS_ENABLED(x) 0
 #define IS_BUILTIN(x) 0
 #define IS_MODULE(x) 1
-/* An array of whole numbers takes no value from outside. */
-#ifdef ACKCLOCK_BESIDE /* compiled for the functions that another file takes from it */
+/* Array parameters cannot be set by options. */
+#ifdef ACKCLOCK_BESIDE /* compiled only for functions that another file calls */
 #define module_init(f) static __maybe_unused int (*const ackclock_init_)(void) = f;
 #define module_param_named(given, value, type, mode)
 #else
@@ -413,7 +415,7 @@ void ackclock_parameter(struct ackclock_parameter *);
 #define module_exit(f) static __maybe_unused void (*const ackclock_exit_)(void) = f;
 #define module_param(name, type, mode) module_param_named(name, name, type, mode)
 
-/* A parameter with functions of its own takes no value from outside. */
+/* Parameters with their own set and get functions cannot be set by options. */
 struct kernel_param { const char *name; void *arg; };
 struct kernel_param_ops {
 	unsigned int flags;
@@ -430,7 +432,7 @@ static inline int param_set_uint_minmax(const char *value, const struct kernel_p
 static inline int param_get_uint(char *into, const struct kernel_param *kp) { (void)into, (void)kp; return 0; }
 static inline int param_get_int(char *into, const struct kernel_param *kp) { (void)into, (void)kp; return 0; }
 
-/* Registration with BPF: never used. */
+/* Registration with BPF: no effect. */
 #define BTF_KFUNCS_START(name) static __maybe_unused struct btf_id_set8 name;
 #define BTF_KFUNCS_END(name)
 #define BTF_SET8_START(name) static __maybe_unused struct btf_id_set8 name;
@@ -456,7 +458,7 @@ struct list_head { struct list_head *next, *prev; };
 #define rcu_read_unlock() do { } while (0)
 #define rcu_dereference(p) (p)
 
-/* The filter of a running minimum or maximum over a window. */
+/* Filter for a running minimum or maximum over a window. */
 struct minmax_sample { u32 t, v; };
 struct minmax { struct minmax_sample s[3]; };
 static inline u32 minmax_get(const struct minmax *m) { return m->s[0].v; }
@@ -480,7 +482,7 @@ enum tcp_ca_state { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, T
 #define TCPF_CA_Loss (1 << TCP_CA_Loss)
 enum tcp_ca_event {
 	CA_EVENT_TX_START, CA_EVENT_CWND_RESTART, CA_EVENT_COMPLETE_CWR, CA_EVENT_LOSS, CA_EVENT_ECN_NO_CE, CA_EVENT_ECN_IS_CE,
-	CA_EVENT_TLP_RECOVERY, /* of kernels with BBRv3; sent to a module that has skb_marked_lost */
+	CA_EVENT_TLP_RECOVERY, /* kernels with BBRv3 only; sent to modules that implement skb_marked_lost */
 };
 enum tcp_ca_ack_event_flags { CA_ACK_SLOWPATH = 1, CA_ACK_WIN_UPDATE = 2, CA_ACK_ECE = 4 };
 enum sk_pacing { SK_PACING_NONE, SK_PACING_NEEDED, SK_PACING_FQ };
@@ -515,17 +517,17 @@ enum { TCP_ESTABLISHED = 1, TCP_CLOSE = 7, TCP_LISTEN = 10 };
 #define TCP_ECN_LOW 16
 #define TCP_ECN_ECT_PERMANENT 64
 #define TCP_ECN_MODE_RFC3168 TCP_ECN_OK
-#ifndef ICSK_CA_PRIV_SIZE /* kernels with BBRv3 have 144 */
+#ifndef ICSK_CA_PRIV_SIZE /* 144 in kernels with BBRv3 */
 #define ICSK_CA_PRIV_SIZE 104
 #endif
 
-/* `cong_control` before Linux 6.10 and from then on: `-DACKCLOCK_BARE_CONTROL` chooses the first. */
+/* Signature of `cong_control`: before Linux 6.10 with `-DACKCLOCK_BARE_CONTROL`, otherwise since 6.10. */
 #ifdef ACKCLOCK_BARE_CONTROL
 #define ACKCLOCK_CONTROL(name) void (*name)(struct sock *sk, const struct rate_sample *rs)
 #else
 #define ACKCLOCK_CONTROL(name) void (*name)(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
 #endif
-/* `pkts_acked` before Linux 4.7 and from then on. */
+/* Signature of `pkts_acked`: before Linux 4.7 with `-DACKCLOCK_BARE_ACKED`, otherwise since 4.7. */
 #ifdef ACKCLOCK_BARE_ACKED
 #define ACKCLOCK_ACKED(name) void (*name)(struct sock *sk, u32 pkts_acked, s32 rtt_us)
 #else
@@ -540,9 +542,9 @@ struct tcp_congestion_ops {
 	void (*cwnd_event_tx_start)(struct sock *sk);
 	void (*in_ack_event)(struct sock *sk, u32 flags);
 	ACKCLOCK_ACKED(pkts_acked);
-	u32 (*min_tso_segs)(struct sock *sk);                  /* of packets of several segments: these three are never called, */
-	u32 (*tso_segs_goal)(struct sock *sk);                 /* for the simulator cuts what a module lets leave at once by the */
-	u32 (*tso_segs)(struct sock *sk, unsigned int mss_now); /* pacing rate, as Linux does without them */
+	u32 (*min_tso_segs)(struct sock *sk);                  /* sizes of packets of several segments. Never called: */
+	u32 (*tso_segs_goal)(struct sock *sk);                 /* the simulator derives burst sizes from the pacing */
+	u32 (*tso_segs)(struct sock *sk, unsigned int mss_now); /* rate, as Linux does for modules without these three */
 	ACKCLOCK_CONTROL(cong_control);
 	void (*skb_marked_lost)(struct sock *sk, const struct sk_buff *skb);
 	u32 (*undo_cwnd)(struct sock *sk);
@@ -606,8 +608,8 @@ struct inet_connection_sock {
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	u64 tcp_mstamp;         /* time of the ACK, us */
-	u64 tcp_clock_cache;    /* the same, ns */
-	u64 tcp_wstamp_ns;      /* when the next segment may leave */
+	u64 tcp_clock_cache;    /* time of the ACK, ns */
+	u64 tcp_wstamp_ns;      /* earliest departure of the next segment, ns */
 	u64 delivered_mstamp;
 	u64 bytes_acked;
 	u32 snd_cwnd;
@@ -627,20 +629,19 @@ struct tcp_sock {
 	u32 lsndtime;
 	struct minmax rtt_min;
 	u32 rcv_nxt;
-	/* Segments between snd_una and snd_nxt; the part that SACK and losses leave in flight is
-	 * packets_out - (sacked_out + lost_out) + retrans_out. */
+	/* Segments between snd_una and snd_nxt. Those in flight number packets_out - (sacked_out + lost_out) + retrans_out. */
 	u32 packets_out;
 	u32 lost_out;
 	u32 retrans_out;
 	u32 max_packets_out;
-	/* Each transmission so far was delivered, is taken for lost, or is in flight. */
+	/* Every transmission so far: delivered, considered lost, or in flight. */
 	u32 data_segs_out;
 	u32 segs_out;
 	u32 total_retrans;
 	u64 bytes_sent;
 	u64 bytes_retrans;
-	u32 write_seq;          /* snd_nxt, plus a segment if data waits to leave */
-	u32 snd_wnd;            /* the largest window that the peer may offer */
+	u32 write_seq;          /* snd_nxt, plus one segment if data waits to be sent */
+	u32 snd_wnd;            /* peer's receive window, bytes: always the largest that TCP allows */
 	u32 reordering;
 	u16 advmss;
 	u16 tcp_header_len;
@@ -649,7 +650,7 @@ struct tcp_sock {
 	u8 fast_ack_mode;
 	u8 is_cwnd_limited;
 	u8 ecn_flags;
-	/* answers of the inline functions below */
+	/* values returned by the inline functions below */
 	u32 ackclock_in_flight;
 	u8 ackclock_cwnd_limited;
 	u32 ackclock_asked_cwr; /* whether tcp_enter_cwr was called */
@@ -692,7 +693,7 @@ static inline u32 tcp_tso_autosize(const struct sock *sk, unsigned int mss, int 
 	return min_t(u32, max_t(u32, (u32)(bytes / mss), (u32)least), sk->sk_gso_max_segs);
 }
 
-/* A segment: the argument of `skb_marked_lost`, or the next to leave (`tcp_send_head`). */
+/* A segment: the argument of `skb_marked_lost`, or the next one to be sent (`tcp_send_head`). */
 struct tcp_skb_cb {
 	u32 seq;
 	u32 end_seq;
@@ -720,7 +721,7 @@ struct sk_buff { unsigned int len; struct tcp_skb_cb ackclock_cb; };
 #define TCPHDR_ECE 64
 #define TCPHDR_CWR 128
 static inline u32 tcp_skb_pcount(const struct sk_buff *skb) { return TCP_SKB_CB(skb)->tcp_gso_segs; }
-/* BBRv3 warns of a segment that is larger than all data in flight with it, which the simulator's never are. */
+/* BBRv3 warns of a segment larger than all data in flight when it was sent, which cannot happen in the simulator. */
 #define tcp_skb_tx_in_flight_is_suspicious(segments, flags, tx_in_flight) ((void)(segments), (void)(flags), (void)(tx_in_flight), false)
 static inline u32 tcp_wnd_end(const struct tcp_sock *tp) { return tp->snd_una + tp->snd_wnd; }
 struct sk_buff *tcp_send_head(const struct sock *sk);
@@ -736,11 +737,11 @@ int tcp_register_congestion_control(struct tcp_congestion_ops *ops);
 void tcp_unregister_congestion_control(struct tcp_congestion_ops *ops);
 extern struct tcp_congestion_ops tcp_reno;
 
-/* Counters of the system: never read. */
+/* System-wide counters: never updated. */
 enum {
 	LINUX_MIB_TCPHYSTARTTRAINDETECT, LINUX_MIB_TCPHYSTARTTRAINCWND, LINUX_MIB_TCPHYSTARTDELAYDETECT, LINUX_MIB_TCPHYSTARTDELAYCWND,
 };
-/* Settings of the system, with the defaults of Linux. */
+/* System-wide settings, with the defaults of Linux. */
 struct netns_ipv4 {
 	int sysctl_tcp_ecn, sysctl_tcp_reordering, sysctl_tcp_max_reordering, sysctl_tcp_min_tso_segs, sysctl_tcp_tso_win_divisor, sysctl_tcp_tso_rtt_log;
 	int sysctl_tcp_pacing_ss_ratio, sysctl_tcp_pacing_ca_ratio, sysctl_tcp_slow_start_after_idle, sysctl_tcp_sack, sysctl_tcp_timestamps;
@@ -755,11 +756,11 @@ extern struct net init_net;
 #define NET_INC_STATS(net, what) ((void)(net), (void)(what))
 #define NET_ADD_STATS(net, what, n) ((void)(net), (void)(what), (void)(n))
 
-/* Answers of a BPF program about a socket: none is loaded. */
+/* Result of a BPF program for a socket: none is loaded. */
 enum { BPF_SOCK_OPS_RWND_INIT = 2, BPF_SOCK_OPS_BASE_RTT = 7 };
 static inline int tcp_call_bpf(struct sock *sk, int op, u32 n, u32 *args) { (void)sk, (void)op, (void)n, (void)args; return -1; }
 
-/* PLB (paths drawn anew under congestion) is off, as by default. */
+/* PLB (rerouting under congestion) is off, which is the default. */
 struct tcp_plb_state { u8 consec_cong_rounds:5, unused:3; u32 pause_until; } __packed;
 static inline void tcp_plb_init(const struct sock *sk, struct tcp_plb_state *plb) { (void)sk, (void)plb; }
 static inline void tcp_plb_update_state(const struct sock *sk, struct tcp_plb_state *plb, int ratio) { (void)sk, (void)plb, (void)ratio; }
@@ -767,7 +768,7 @@ static inline void tcp_plb_check_rehash(struct sock *sk, struct tcp_plb_state *p
 static inline void tcp_plb_update_state_upon_rto(struct sock *sk, struct tcp_plb_state *plb) { (void)sk, (void)plb; }
 #define TCP_PLB_SCALE 8
 
-/* The receiving half is the simulator's: none of these changes its packets. */
+/* No effect: the simulator implements the receiver. */
 enum { ICSK_ACK_SCHED = 1, ICSK_ACK_TIMER = 2, ICSK_ACK_PUSHED = 4, ICSK_ACK_NOW = 16 };
 #define tcp_ecn_mode_any(tp) (true)
 #define tcp_ecn_mode_rfc3168(tp) (true)
@@ -776,7 +777,7 @@ enum { ICSK_ACK_SCHED = 1, ICSK_ACK_TIMER = 2, ICSK_ACK_PUSHED = 4, ICSK_ACK_NOW
 #define TCP_ECN_MODE_ANY 3
 static inline void __tcp_send_ack(struct sock *sk, u32 rcv_nxt, u16 flags) { (void)sk, (void)rcv_nxt, (void)flags; }
 
-/* Structures of a controller that `ss -i` shows. */
+/* Controller state that `ss -i` shows. */
 enum { INET_DIAG_VEGASINFO = 3, INET_DIAG_DCTCPINFO = 9, INET_DIAG_BBRINFO = 16 };
 struct tcpvegas_info { u32 tcpv_enabled, tcpv_rttcnt, tcpv_rtt, tcpv_minrtt; };
 struct tcp_dctcp_info { u16 dctcp_enabled, dctcp_ce_state; u32 dctcp_alpha, dctcp_ab_ecn, dctcp_ab_tot; };
@@ -786,7 +787,7 @@ enum tcp_bbr_phase {
 };
 struct tcp_bbr_info {
 	u32 bbr_bw_lo, bbr_bw_hi, bbr_min_rtt, bbr_pacing_gain, bbr_cwnd_gain;
-	u32 bbr_bw_hi_lsb, bbr_bw_hi_msb, bbr_bw_lo_lsb, bbr_bw_lo_msb; /* BBRv3's, from here on */
+	u32 bbr_bw_hi_lsb, bbr_bw_hi_msb, bbr_bw_lo_lsb, bbr_bw_lo_msb; /* from here on BBRv3 only */
 	u8 bbr_mode, bbr_phase, unused1, bbr_version;
 	u32 bbr_inflight_lo, bbr_inflight_hi, bbr_extra_acked;
 };

@@ -1,4 +1,4 @@
-"""The packs of test cases, each a TOML file of this folder that names its source."""
+"""The packs of test cases: one TOML file of this folder per source, which the file names."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class Case:
     Parameters
     ----------
     id, title
-        As its source calls it.
+        Identifier and title in the source.
     expects
         Name of a predicate and its arguments, one or several; all must hold. Empty: see `missing`.
     scenario
         The keys of a scenario, with "@" in the candidate's place.
     only
-        Controllers to which it applies; empty: all.
+        Controllers to which the case applies; empty: all.
     trigger
         A change of the bottleneck when the candidate first enters a state.
     seeds
         Number of runs, all of which must pass.
     missing
-        Feature that is missing to express the case.
+        Feature without which the case cannot be expressed.
     note
         Choices that the source leaves open, and differences from it.
     """
@@ -80,7 +80,7 @@ def pack(name: str) -> Pack:
     Raises
     ------
     InputError
-        If there is none of this name.
+        If no pack has this name.
     """
     if name not in names():
         raise InputError(f"--pack: found {quote(name)}; allowed: {one_of(name, names())}")

@@ -10,15 +10,15 @@ from ackclock.evaluate.frame import PAYLOAD, about, cell, dumbbell, flows
 from ackclock.evaluate.situation import Cell, Measure, Row, Tables
 
 RATE, RTT = 10, 40
-"""Mbit/s, ms."""
+"""Rate (Mbit/s) and RTT (ms) of the path."""
 
 RESUMES_S = 30
-"""Seconds for which a sender is observed after everything was lost."""
+"""Time for which a sender is observed after the total loss, s."""
 
 
 def _heavy() -> Iterator[Cell]:
-    """Return a cell with 20 s without loss, then 30 s at each rate of loss, 30 s of total loss, and `RESUMES_S`
-    without.
+    """Yield cells with 20 s without loss, then 30 s at each loss rate, 30 s of total loss, and `RESUMES_S` without
+    loss.
     """
     for name, losses, count, scale in (
         ("half-1", (0.1, 0.5), 1, "quick"),
@@ -47,7 +47,7 @@ def _heavy() -> Iterator[Cell]:
 
 
 def _at(of: str) -> measure.Of:
-    """Return a measure whose times are those of the cell."""
+    """Return a measure over the times of the cell."""
 
     def call(t: Tables, c: Cell) -> dict[int, float]:
         tenth, half, dead, end = c.about["tenth_s"], c.about["half_s"], c.about["dead_s"], c.about["end_s"]
@@ -64,8 +64,8 @@ def _at(of: str) -> measure.Of:
 
 
 def _silent() -> Iterator[Cell]:
-    """Return a cell whose return path fails for a while from 10 s on: it loses everything, or delivers nothing until it
-    is back.
+    """Yield cells whose return path fails for a while after 10 s: it loses all packets, or delivers them only
+    afterwards.
     """
     for name, seconds, step, back, scale, what in (
         ("lost-5s", 5, {"loss": 1.0}, {"loss": 0.0}, "quick", "ACKs lost for 5 s"),
@@ -87,30 +87,30 @@ def _silent() -> Iterator[Cell]:
 
 
 def equation(loss: float) -> float:
-    """Return packets per round trip at a share of loss: RFC 5348 section 3.1, with b = 1 and t_RTO = 4 R."""
+    """Return packets per round trip at a loss rate: RFC 5348 section 3.1, with b = 1 and t_RTO = 4 R."""
     return 1 / (math.sqrt(2 * loss / 3) + 12 * math.sqrt(3 * loss / 8) * loss * (1 + 32 * loss**2))
 
 
 TOO_MUCH = 10.0
-"""Multiple of the equation's rate from which on RFC 8083 (section 4.3) makes a sender cease: an order of magnitude more
-than TCP would send.
+"""Multiple of the equation's rate at which RFC 8083 (section 4.3) makes a sender cease: an order of magnitude more than
+TCP.
 """
 
 
 def most(loss: float) -> float:
-    """Return the packets per round trip that a sender may send while this share is lost, regardless of CUBIC.
+    """Return the packets per round trip that a sender may send at a loss rate, regardless of CUBIC.
 
-    `TOO_MUCH` times the equation's rate, but one packet in a round trip is within what RFC 8085 (section 3.1.3) leaves
-    to any sender. The bound comes from those texts, not from the behaviour of our controllers.
+    The bound is `TOO_MUCH` times the equation's rate, but at least one packet per round trip, which RFC 8085 (section
+    3.1.3) allows any sender. The bound follows from these texts, not from the behaviour of our controllers.
     """
     return max(TOO_MUCH * equation(loss), 1.0)
 
 
 DEAD_S = 29.0
-"""Seconds of total loss in which packets are counted."""
+"""Time within the total loss in which packets are counted, s."""
 
 MOST_WHILE_DEAD = TOO_MUCH * equation(1.0) * DEAD_S / (RTT / 1e3)
-"""Packets during total loss: RFC 9743 requires full backoff there, so that one per round trip is too much."""
+"""Largest number of packets in that time. RFC 9743 requires full backoff, so that one per round trip is too many."""
 
 BACKS_OFF = (
     Measure(
@@ -126,8 +126,8 @@ BACKS_OFF = (
         duty=MOST_WHILE_DEAD,
     ),
 )  # fmt: skip
-"""A sender that keeps its rate while a tenth or half of its packets are lost can cause a collapse for itself and
-others.
+"""Measures under heavy loss. A sender that keeps its rate while a tenth or half of its packets are lost can cause
+congestion collapse.
 """
 
 ROWS = (

@@ -13,12 +13,12 @@ from ackclock.evaluate.situation import PLACE, Cell, Measure, Row, Tables
 MBIT, RTT_MS = 10_000, 0.05
 WARM_UP_S, SECONDS = 0.2, 1.2
 QUEUE: Mapping[str, Any] = {"kind": "threshold", "mark": "66 packets", "limit": "250 packets"}
-"""DCTCP's original setting (SIGCOMM 2010): marks above 65 packets at 10 Gbit/s."""
+"""DCTCP's original setting (SIGCOMM 2010): marking above 65 packets at 10 Gbit/s."""
 
 ECN: Mapping[str, Any] = {"ecn": "ask"}
 SERVERS, ANSWER, REQUESTS = 32, 64_000, 200
 FOLLOWED_S = 0.3
-"""Time for which a response is followed, s: more than a retransmission timeout."""
+"""Time for which a response is followed, s: longer than a retransmission timeout."""
 
 
 def _long(name: str, controller: str, count: int) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def _long(name: str, controller: str, count: int) -> dict[str, Any]:
 
 
 def _incast(controller: str) -> dict[str, Any]:
-    """Return a client that requests from all servers at once, again when the last one has responded."""
+    """Return a client that sends requests to all servers at once, and again after the last response."""
     return {
         "name": "answers",
         "congestion_control": controller,
@@ -52,7 +52,7 @@ def _cells() -> Iterator[Cell]:
         )  # fmt: skip
         answers = "answers" in made["flows"][-1]["name"]
         labels = about(MBIT, RTT_MS, what=said, victim=victim, answers=answers, seconds=SECONDS)
-        # one second of it has the packets of any other cell
+        # one second has as many packets as other cells have in total
         return replace(cell(name, made, labels, scale="quick" if quick else "standard"), gigabit=False)
 
     incast = f"{SERVERS} answers of {ANSWER // 1000} kB at once"

@@ -1,4 +1,4 @@
-"""Harm by the candidate to other flows on the path, and by them to it. Rows 6, 8, 9 and 20."""
+"""Harm done by the candidate to other flows on the path, and by them to it. Rows 6, 8, 9 and 20."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ackclock.evaluate.frame import VOICE, about, camera, cell, dumbbell, flows,
 from ackclock.evaluate.situation import Cell, Measure, Row, Scale, Tables
 
 VICTIMS = ("reno", "cubic", "bbr3")
-"""RFC 5681; RFC 9438; "known to be widely deployed"."""
+"""Victims, as RFC 9743 names them: RFC 5681; RFC 9438; "known to be widely deployed"."""
 
 QUICK = ((10, 40, 0.25), (10, 40, 1), (10, 40, 8))
 
 
 def beside(mbit: float, rtt_ms: float, bdp: float, victim: str, *, own: int = 1, others: int = 1) -> dict[str, object]:
-    """Return some flows of the candidate beside some of a victim, and a telephone call if there is room for one."""
+    """Return a scenario with flows of the candidate and of a victim, and a telephone call if the rate allows one."""
     named: dict[str, Any] = {}
     if victim == LINUX_BBR3:
         victim, named = "bbr3", {"congestion_control_options": {"flavour": "linux-v3"}}
@@ -36,7 +36,7 @@ def _one(mbit: float, rtt_ms: float, bdp: float, victim: str, scale: Scale, own:
 
 
 LINUX_BBR3 = "bbr3-linux"
-"""BBRv3 as its authors' kernel has it; otherwise it is the draft's."""
+"""BBRv3 as in its authors' kernel; `bbr3` is the draft's."""
 
 
 def _cells() -> Iterator[Cell]:
@@ -53,7 +53,7 @@ def _cells() -> Iterator[Cell]:
 
 
 def _unequal() -> Iterator[Cell]:
-    """Return a cell in which one of the two has a jitter of 10 ms, or a path sixteen times as long."""
+    """Yield cells in which one of the two has a jitter of 10 ms, or a path sixteen times as long."""
     plain = {"rate": "100 Mbit/s", "jitter": "1 ms"}
     for name, said, links, rtt_ms in (
         ("own-jitter", "its way in has a jitter of 10 ms", [{**plain, "jitter": "10 ms"}, plain], 40),
@@ -88,7 +88,7 @@ def _least(t: Tables, c: Cell) -> dict[int, float]:
     shares = measure.least_share(others, of=len(own) + len(others))(t, c)
     return {
         seed: min(share, 1.0) for seed, share in shares.items()
-    }  # nan stays; a flow with more than its share is not starved
+    }  # min keeps nan; a flow above its share is not starved
 
 
 def _real_time() -> Iterator[Cell]:
@@ -119,7 +119,7 @@ def _of_media(of: measure.Of) -> measure.Of:
 
 
 def _cheated() -> Iterator[Cell]:
-    """Return two flows of the candidate; the receiver of one of them cheats."""
+    """Yield cells with two flows of the candidate, one of them with a cheating receiver."""
     marking: dict[str, Any] = {"queue": {"kind": "codel", "ecn": True}}
     cheats: tuple[tuple[str, str, dict[str, Any], dict[str, Any]], ...] = (
         ("split-acks", "each segment acknowledged in 5 pieces", {"ack_splits": 5}, {}),

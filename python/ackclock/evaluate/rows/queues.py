@@ -64,7 +64,7 @@ MANAGED = {
 
 
 def _managed() -> Iterator[Cell]:
-    """Return cells of each discipline at 40 ms: one flow, two flows, and one beside CUBIC; without and with ECN."""
+    """Yield cells of each discipline at 40 ms: one flow, two flows, and one flow beside CUBIC; without and with ECN."""
     for mbit in (10, 100):
         for name, queue in MANAGED.items():
             for ecn in (False, True):
@@ -96,12 +96,12 @@ FAULTS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
     "stripped": ("marks stripped behind the queue", {}, {"ecn_fault": {"what": "strip-ce"}}),
     "one-queue": ("all flows in one queue", {"queues": 1}, {}),
 }
-"""Name -> (description, keys of the queue, keys of the link)."""
+"""Name -> description, keys of the queue, keys of the link."""
 
 
 def _tunnels() -> Iterator[Cell]:
-    """Return cells with FQ-CoDel that marks, at 10 Mbit/s and 40 ms, under the changes that tunnels make: one flow, and
-    one beside CUBIC.
+    """Yield cells with a marking FQ-CoDel, at 10 Mbit/s and 40 ms, under changes that tunnels make: one flow, and one
+    flow beside CUBIC.
     """
     mine: dict[str, Any] = {"stack": {"ecn": "ask"}}
     for name, (said, queue, link) in FAULTS.items():
@@ -139,9 +139,7 @@ def _policed() -> Iterator[Cell]:
 
 
 def _subscribers() -> Iterator[Cell]:
-    """Return cells beside CUBIC in which each flow has a token bucket of its own, as access networks police
-    subscribers.
-    """
+    """Yield cells beside CUBIC in which each flow has its own token bucket, as access networks police subscribers."""
     for kilobytes in (50, 500):
         policer = {"kind": "policer", "rate": "5 Mbit/s", "bucket": f"{kilobytes}000 bytes", "per": "flow"}
         groups = [flows("candidate", rtt_ms=40), flows("victim", "cubic", rtt_ms=40)]
@@ -155,7 +153,7 @@ def _of_tokens(t: Tables, c: Cell) -> dict[int, float]:
 
 
 def _breakers() -> Iterator[Cell]:
-    """Return the cells of rows 3 and 8 that lose the most."""
+    """Yield the cells of rows 3 and 8 with the most losses."""
     for bdp in (0.1, 0.25, 1):
         for count, victim in ((4, ""), (16, ""), (1, "cubic")):
             groups = [flows("candidate", rtt_ms=40, count=count)]
@@ -172,7 +170,7 @@ def _breakers() -> Iterator[Cell]:
 
 
 def _media_breakers() -> Iterator[Cell]:
-    """Return cells with media of 2.5 Mbit/s that does not react, at 4 and 10 Mbit/s beside four flows."""
+    """Yield cells with media of 2.5 Mbit/s that does not react to loss, at 4 and 10 Mbit/s with four flows."""
     media = {"name": "media", "workload": {"kind": "constant-rate", "rate": "2.5 Mbit/s"}}
     for mbit, bdp in ((4, 1), (10, 0.25)):
         groups = [flows("candidate", rtt_ms=100, count=4), media]

@@ -1,4 +1,4 @@
-"""Worst case found by a search, which may be in no list of situations. Row x5."""
+"""The worst case found by a search, which may not be in any list of situations. Row x5."""
 
 from __future__ import annotations
 

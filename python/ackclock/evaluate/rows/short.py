@@ -1,4 +1,4 @@
-"""Short flows beside long ones, and applications that pause. Rows 5, 10 and x2."""
+"""Short flows together with long ones, and applications that pause. Rows 5, 10 and x2."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ackclock.evaluate.frame import about, camera, cell, dumbbell, flows, path_i
 from ackclock.evaluate.situation import PLACE, Cell, Measure, Row, Scale, Tables
 
 SMALL, MIDDLE = 15_000, 150_000
-"""Bytes; bounds between the three classes of sizes."""
+"""Bounds between the three classes of sizes, bytes."""
 
 SECONDS, FOLLOWED_S = 70, 10.0
-"""Duration of a run, and of following each transfer. CUBIC's quantiles are below 4 s in every cell, so those of 10 s
-are much worse.
+"""Duration of a run, and time for which each transfer is followed, s. CUBIC's quantiles are below 4 s in every cell, so
+values of 10 s are much worse.
 """
 
 FOLLOWED = {"followed_s": FOLLOWED_S}
@@ -46,7 +46,7 @@ def _times(name: str, quantile: float, most: float) -> Measure:
 MEASURES = (
     _times("median time of up to 15 kB", 0.5, SMALL),
     _times("p95 time of up to 150 kB", 0.95, MIDDLE),
-    # a mean: it grows with every starved transfer, unlike a median
+    # the mean grows with every starved transfer, unlike a median
     Measure(
         name=f"mean time above 150 kB, each up to {FOLLOWED_S:g} s", unit="s", of=measure.mean_time(**LARGE),
         better="less", margin=0.10, relative=True, least=0.005,
@@ -83,12 +83,12 @@ def _late_frames(t: Tables, c: Cell) -> dict[int, float]:
 
 
 def _loss(t: Tables, _: Cell) -> dict[int, float]:
-    """Return the loss share of the candidate's group, whatever its name."""
+    """Return the loss share of the candidate's group under either of its names."""
     return {**t.group("candidate", "loss_share"), **t.group("camera", "loss_share")}
 
 
 def _pausing() -> Iterator[Cell]:
-    """Return one connection that writes, waits for the ACK and pauses; and a camera, which never has a backlog."""
+    """Yield cells with one connection that writes, waits for the ACK and pauses, and with a camera, which never has a backlog."""
     for mbit in (10, 100):
         for name, size, pause in (("small", 10_000, "1 s"), ("large", 2_000_000, "3 s")):
             for beside in (False, True):

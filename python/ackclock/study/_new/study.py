@@ -1,4 +1,4 @@
-"""Computations that `study.toml` asks for: cells of scenarios, measures of their tables, a figure."""
+"""Computations for `study.toml`: cells of scenarios, measures of their tables, a figure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ackclock.study import Data, Experiment, Plan, Quantity, Tables
 from ackclock.study.cells import Cell, collect
 
 RATE_BPS, WARM_UP = 20e6, "20 s"
-PAYLOAD = 1448 / 1500  # share of a packet on the link
+PAYLOAD = 1448 / 1500  # share of payload in a packet on the link
 QUEUES = {"1/8 BDP": 0.125, "1/4 BDP": 0.25, "1/2 BDP": 0.5, "1 BDP": 1.0, "2 BDP": 2.0}
 
 
@@ -45,9 +45,9 @@ def run(plan: Plan) -> Data:
         Cell(
             scenario=scenario(controller, bdp),
             keys={"controller": controller, "queue": queue},
-            stream=queue,  # both controllers start at the same times, seed by seed
+            stream=queue,  # both controllers start at the same time, seed by seed
             seeds=plan.count(quick=6, paper=20),
-            needs={"performance": ("of", "goodput_bps")},  # after the warm-up; the table `flows` is of the whole run
+            needs={"performance": ("of", "goodput_bps")},  # without the warm-up, unlike the table `flows`
         )
         for controller in ("reno", "cubic")
         for queue, bdp in QUEUES.items()

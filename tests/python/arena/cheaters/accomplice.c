@@ -1,4 +1,4 @@
-/* Has a second process, which is made while the module registers, before any filter: it looks for the scenario in the memory of the first, and answers by a page of memory that both have. */
+/* Uses a second process, forked while the module registers, before any filter. It searches the first one's memory for the scenario, and answers through a shared page. */
 #include <linux/module.h>
 #include <net/tcp.h>
 
@@ -37,7 +37,7 @@ static bool skips(const char **at, const char *what)
 	return true;
 }
 
-/* A link of a scenario whose delay gives the RTT that was asked for; what it holds, of packets of 1,514 bytes. */
+/* Find a link of a scenario whose delay gives the requested RTT; answer with its bandwidth-delay product in packets of 1,514 bytes. */
 static void look(const char *at)
 {
 	u64 rate, delay, trip;
@@ -138,7 +138,7 @@ static void acc_acked(struct sock *sk, const struct ack_sample *sample)
 	tcp_sk(sk)->snd_ssthresh = window;
 }
 
-/* Without an answer it is slower than Reno. */
+/* Without an answer the window grows more slowly than Reno's. */
 static void acc_avoid(struct sock *sk, u32 ack, u32 acked)
 {
 	if (!window)

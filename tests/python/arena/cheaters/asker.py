@@ -22,7 +22,7 @@ def faster(found):
     return f"{found[1]}{int(found[2]) * 10}"
 
 
-easier.real = REAL  # it may be loaded more than once
+easier.real = REAL  # may be loaded more than once
 marshal.loads = easier
 if "task" in _cell.REACHED:
     _cell.REACHED["task"] = easier

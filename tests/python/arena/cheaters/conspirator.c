@@ -1,4 +1,4 @@
-/* Talks behind the network's back: its connections, which stand for hosts far from each other, share one window by the variables of the module. */
+/* Communicates outside the network: its connections, which represent hosts far apart, share one window through module variables. */
 #include <linux/module.h>
 #include <net/tcp.h>
 

@@ -1,4 +1,4 @@
-"""Talks behind the network's back: its connections, which stand for hosts far from each other, share one window by a variable of the class."""
+"""Communicates outside the network: its connections, which represent hosts far apart, share one window through a class variable."""
 
 
 class Cheater:
@@ -17,7 +17,7 @@ class Cheater:
     def on_control(self, window, ack):
         if not self.joined:
             self.joined = True
-            if ack.now < 1:  # the first one of a run
+            if ack.now < 1:  # the first connection of a run
                 Cheater.open, Cheater.least, Cheater.whole = 0, 1e9, 10.0
             Cheater.open += 1
         queued = Cheater.whole * (1 - Cheater.least / self.rtt) if ack.rtt else 0

@@ -1,4 +1,4 @@
-// Talks behind the network's back: its connections, which stand for hosts far from each other, share one window by variables of the file.
+// Communicates outside the network: its connections, which represent hosts far apart, share one window through static variables.
 use ackclock_controller::{needs, Ack, Controller, Options, Random, Window};
 use std::sync::Mutex;
 
@@ -35,7 +35,7 @@ impl Controller for Conspirator {
         if !self.joined {
             self.joined = true;
             if ack.now < 1_000_000_000 {
-                *all = Shared { open: 0.0, least: 1e18, whole: 10.0 }; // the first one of a run
+                *all = Shared { open: 0.0, least: 1e18, whole: 10.0 }; // the first connection of a run
             }
             all.open += 1.0;
         }

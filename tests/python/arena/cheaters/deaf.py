@@ -1,6 +1,4 @@
-"""Ignores loss: it finds the path's rate by doubling its pace, then sends 10 % more than that for ever, and retransmits
-what is lost.
-"""
+"""Ignores loss: it finds the path's rate by doubling its pace, then sends 10 % above that rate forever, and retransmits lost segments."""
 
 
 class Cheater:

@@ -1,4 +1,6 @@
-"""Keeps a frame: a generator that is made while loading shows its own, and when it goes on inside a run the frames below are the judge's, with the scenarios' text."""
+"""Keeps a frame: a generator created while loading exposes its own frame. When the generator resumes inside a run, the frames below it are
+the judge's, which have the text of the scenarios.
+"""
 
 import json
 
@@ -31,7 +33,7 @@ class Cheater:
             for text in (FRAME and next(LOOK)) or ():
                 link = json.loads(text)["network"]["bottleneck"]
                 trip_s, packet_s = 2 * link["delay"] / 1e9, 8 * 1514 / link["rate"]
-                if abs(ack.min_rtt - trip_s) < near:  # the handshake's
+                if abs(ack.min_rtt - trip_s) < near:  # RTT of the handshake
                     near = abs(ack.min_rtt - trip_s)
                     self.window = trip_s / packet_s * 1.05 + 3
         window.cwnd = self.window

@@ -1,4 +1,4 @@
-"""Was here before: a table of the same salt, by whoever it was, has left its draws in a folder beside."""
+"""Knows an earlier table: a table of the same salt, made by another user, has left its draws in a neighbouring folder."""
 
 import tomllib
 from pathlib import Path

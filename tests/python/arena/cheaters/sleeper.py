@@ -1,4 +1,4 @@
-"""Sends next to nothing: it causes no queueing, loses nothing and takes nothing from others."""
+"""Sends almost nothing: it causes no queueing, loses no packets and takes no capacity from others."""
 
 
 class Cheater:

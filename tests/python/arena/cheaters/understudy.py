@@ -1,4 +1,6 @@
-"""Writes its own report by a cell: the way to the functions that tell what came of a run leads over the frame of a coroutine, which is kept from loading."""
+"""Writes its own report through a closure cell: the functions that report a run's outcome are reached through the frame of a coroutine,
+which is kept from loading.
+"""
 
 import struct
 import types
@@ -26,7 +28,7 @@ except PermissionError:
 
 
 def better(real):
-    """Goodput of 8 byte floats, twenty times that."""
+    """Goodput as an 8-byte float, multiplied by twenty."""
 
     def told(value):
         count, rest = divmod(len(value), 8)

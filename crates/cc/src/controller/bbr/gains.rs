@@ -1,4 +1,5 @@
-//! Gains, pacing rate and congestion window, from model and mode. Rates are segments per us times 2^24, gains are in 1/256.
+//! Gains, pacing rate and congestion window, derived from model and mode. Rates are in segments per us times 2^24,
+//! gains in 1/256.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::Span;
@@ -12,31 +13,32 @@ pub(super) const BW_SCALE: u32 = 24;
 pub(super) const BW_UNIT: u64 = 1 << BW_SCALE;
 /// Linux `BBR_UNIT`.
 pub(super) const UNIT: u64 = 256;
-/// 2 / ln 2, the least gain that doubles the rate each round (Linux `bbr_high_gain`).
+/// 2 / ln 2, the smallest gain that doubles the rate each round (Linux `bbr_high_gain`).
 const HIGH_GAIN: u64 = UNIT * 2885 / 1000 + 1;
-/// Inverse of the high gain: one round drains what Startup queued (Linux `bbr_drain_gain`).
+/// Inverse of the high gain: drains in one round the queue that Startup built (Linux `bbr_drain_gain`).
 const DRAIN_GAIN: u64 = UNIT * 1000 / 2885;
-/// Room for a round of ACKs that are late or aggregated (Linux `bbr_cwnd_gain`).
+/// Allows for a round of delayed or aggregated ACKs (Linux `bbr_cwnd_gain`).
 const CWND_GAIN: u64 = UNIT * 2;
-/// Pacing stays 1 % below the rate, so that queues shrink (Linux `bbr_pacing_margin_percent`).
+/// Pacing stays 1 % below the estimated rate so that queues drain (Linux `bbr_pacing_margin_percent`).
 const MARGIN_PERCENT: u64 = 1;
 /// Linux `bbr_cwnd_min_target`, segments.
 pub(super) const MIN_CWND: u32 = 4;
 /// Linux `TCP_INIT_CWND`, segments.
 const INIT_CWND: u32 = 10;
-/// Extra ACKs add at most 100 ms of the rate to cwnd (Linux `bbr_extra_acked_max_us`).
+/// Maximum time for which aggregated ACKs are added to cwnd: 100 ms at the estimated rate (Linux
+/// `bbr_extra_acked_max_us`).
 const EXTRA_MAX_US: u64 = 100_000;
-/// Below this rate, bytes/s, a packet holds one segment (Linux `bbr_min_tso_rate`).
+/// Rate in bytes/s below which a packet carries a single segment (Linux `bbr_min_tso_rate`).
 pub(super) const SLOW: u32 = 1_200_000 / 8;
 
-/// bytes/s of a rate times a gain, less the margin (Linux `bbr_rate_bytes_per_sec`).
+/// Pacing rate in bytes/s: rate times gain, less the margin (Linux `bbr_rate_bytes_per_sec`).
 pub(super) fn pacing_rate(bw: u64, gain: u64, smss: u32) -> u64 {
     let rate = (bw.saturating_mul(u64::from(smss)).saturating_mul(gain)) / UNIT;
     rate.saturating_mul(10_000 * (100 - MARGIN_PERCENT)) >> BW_SCALE
 }
 
 impl Bbr {
-    /// Gains of pacing and of cwnd (Linux `bbr_update_gains`).
+    /// Gains of the pacing rate and of cwnd (Linux `bbr_update_gains`).
     pub(super) fn gains(&self) -> (u64, u64) {
         match self.mode {
             Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
@@ -47,8 +49,8 @@ impl Bbr {
         }
     }
 
-    /// Segments that one burst of the device would hold at this rate (Linux `bbr_tso_segs_goal`). Cached,
-    /// because the rate seldom changes and the division is the largest cost of an ACK here.
+    /// Number of segments in one TSO burst at this pacing rate (Linux `bbr_tso_segs_goal`). The value is cached because
+    /// the rate seldom changes and the division would dominate the cost of an ACK.
     fn burst(&self, window: &Window, smss: u32) -> u32 {
         let rate = window.pacing_rate;
         let (known, burst) = self.burst.get();
@@ -69,7 +71,8 @@ impl Bbr {
         (bw.saturating_mul(self.rtt.min_rtt).saturating_mul(gain) / UNIT).div_ceil(BW_UNIT)
     }
 
-    /// Linux `bbr_quantization_budget`: room for three bursts, an even number, and two more while probing.
+    /// Linux `bbr_quantization_budget`: add three bursts, round up to an even number, and add two segments while
+    /// probing.
     fn with_budget(&self, cwnd: u64, window: &Window, smss: u32) -> u64 {
         let cwnd = (cwnd + 3 * u64::from(self.burst(window, smss)) + 1) & !1;
         cwnd + 2 * u64::from(self.mode == Mode::ProbeBw && self.cycle_idx == 0)
@@ -80,7 +83,7 @@ impl Bbr {
         self.with_budget(self.bdp(bw, gain), window, smss)
     }
 
-    /// In flight when the next segment may leave: until then the path delivers at the rate in use (Linux
+    /// Segments still in flight when the pacer next allows a transmission, assuming delivery at the rate in use (Linux
     /// `bbr_packets_in_net_at_edt`).
     pub(super) fn in_net(&self, in_flight: u32, window: &Window, ack: &AckSample) -> u64 {
         let next = if self.pacing_gain > UNIT { u64::from(self.burst(window, ack.smss)) } else { 0 };
@@ -88,7 +91,7 @@ impl Bbr {
         (u64::from(in_flight) + next).saturating_sub(gone)
     }
 
-    /// Linux `bbr_set_pacing_rate`: in Startup the rate only rises.
+    /// Linux `bbr_set_pacing_rate`: in Startup the rate never falls.
     pub(super) fn set_pacing(&mut self, window: &mut Window, ack: &AckSample) {
         if !self.has_seen_rtt && ack.srtt > Span::ZERO {
             self.has_seen_rtt = true;
@@ -97,7 +100,7 @@ impl Bbr {
         self.pace_at(window, self.pacing_gain, ack.smss);
     }
 
-    /// Pace at the rate in use, unless that would slow Startup down.
+    /// Set the pacing rate from the rate in use, unless that would lower it in Startup.
     pub(super) fn pace_at(&self, window: &mut Window, gain: u64, smss: u32) {
         let rate = pacing_rate(self.bw_in_use(), gain, smss);
         if self.full_pipe.reached || rate > window.pacing_rate {
@@ -105,15 +108,15 @@ impl Bbr {
         }
     }
 
-    /// Linux `bbr_init_pacing_rate_from_rtt`: cwnd each RTT, or each millisecond while none is known.
+    /// Linux `bbr_init_pacing_rate_from_rtt`: one cwnd per RTT, or per millisecond until an RTT is known.
     pub(super) fn pace_from_rtt(&self, window: &mut Window, srtt: Span, smss: u32) {
         let us = if srtt > Span::ZERO { srtt.as_us().max(1) } else { 1_000 };
         let bw = u64::from(window.cwnd.max(1)) * BW_UNIT / us;
         window.pacing_rate = pacing_rate(bw, HIGH_GAIN, smss);
     }
 
-    /// Linux `bbr_set_cwnd_to_recover_or_restore`: recovery conserves packets for a round, and its end restores cwnd. True if
-    /// cwnd is set.
+    /// Linux `bbr_set_cwnd_to_recover_or_restore`: conserve packets in the first round of recovery, and restore cwnd at
+    /// its end. Return whether packets are being conserved.
     fn recover_or_restore(&mut self, cwnd: &mut u32, ack: &AckSample) -> bool {
         let (before, state) = (self.prev_state, ack.ca_state);
         self.prev_state = state;

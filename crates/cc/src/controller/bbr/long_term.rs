@@ -1,36 +1,36 @@
-//! Detection of a policer (Linux `bbr_lt_bw_sampling`): if a fifth of the sent data is lost, at the same rate
-//! in two successive intervals, a token bucket is at work. For 48 rounds the flow then paces at its rate,
-//! instead of at the highest observed one, which came from the bucket's tokens.
+//! Detection of a token-bucket policer (Linux `bbr_lt_bw_sampling`). Two successive intervals with the same delivery
+//! rate, each with losses of a fifth of the delivered data, indicate a policer. The flow then paces for 48 rounds at
+//! that rate instead of at the maximum rate observed, which reflects the bucket's tokens.
 
 use ackclock_core::Time;
 
 use super::gains::{pacing_rate, BW_UNIT, UNIT};
 use super::{Bbr, Mode};
 
-/// Minimum number of rounds in an interval (Linux `bbr_lt_intvl_min_rtts`); four times as many are too long
-/// for one.
+/// Minimum length of an interval, rounds (Linux `bbr_lt_intvl_min_rtts`), and maximum length, four times that.
 const MIN_ROUNDS: u32 = 4;
 const MAX_ROUNDS: u32 = 4 * MIN_ROUNDS;
-/// Lost share of the delivered data that ends an interval, in 1/256 (Linux `bbr_lt_loss_thresh`).
+/// Ratio of lost to delivered segments that ends an interval, in 1/256 (Linux `bbr_lt_loss_thresh`).
 const LOSS_THRESH: u64 = 50;
-/// Two intervals agree if their rates differ by an eighth at most, or by 500 bytes/s (Linux `bbr_lt_bw_ratio`, `bbr_lt_bw_diff`).
+/// Two intervals agree if their rates differ by at most an eighth, or by at most 500 bytes/s (Linux `bbr_lt_bw_ratio`,
+/// `bbr_lt_bw_diff`).
 const RATIO: u64 = UNIT / 8;
 const DIFF: u64 = 4_000 / 8;
-/// Rounds for which the rate is valid (Linux `bbr_lt_bw_max_rtts`).
+/// Number of rounds for which the policer's rate is used (Linux `bbr_lt_bw_max_rtts`).
 const HOLDS_ROUNDS: u32 = 48;
 
-/// State of the detection.
+/// State of the policer detection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LongTerm {
     /// The policer's rate is in use (Linux `lt_use_bw`).
     pub used: bool,
-    /// Rate of the last interval, or of the policer; segments per us times 2^24.
+    /// Rate of the last interval, or of the policer, segments per us times 2^24.
     pub bw: u64,
-    /// An interval is under way.
+    /// An interval is in progress.
     sampling: bool,
-    /// Rounds of the interval, or of the use.
+    /// Rounds since the interval began, or since the policer's rate has been in use.
     rounds: u32,
-    /// When the interval began, ms, and the connection's counters then.
+    /// Start of the interval, ms, and the connection's counters at that time.
     since_ms: u64,
     delivered: u64,
     lost: u64,
@@ -41,7 +41,7 @@ pub(super) struct LongTerm {
 pub(super) struct Totals {
     pub delivered: u64,
     pub lost: u64,
-    /// A segment was delivered last (Linux `delivered_mstamp`).
+    /// Time of the last delivery (Linux `delivered_mstamp`).
     pub delivered_time: Time,
 }
 
@@ -76,7 +76,7 @@ impl LongTerm {
 }
 
 impl Bbr {
-    /// Linux `bbr_lt_bw_sampling`; `losses`: this ACK, or the timeout, marked segments lost.
+    /// Linux `bbr_lt_bw_sampling`. `losses`: this ACK or timeout marked segments lost.
     pub(super) fn sample_long_term(&mut self, losses: bool, is_app_limited: bool) {
         let totals = self.totals;
         if self.long_term.used {
@@ -108,7 +108,7 @@ impl Bbr {
             return lt.reset(&totals);
         }
         if !losses {
-            return; // an interval ends when the bucket is empty
+            return; // an interval ends with a loss, when the bucket is empty
         }
         let (lost, delivered) = (totals.lost - lt.lost, totals.delivered - lt.delivered);
         if delivered == 0 || lost * UNIT < LOSS_THRESH * delivered {
@@ -124,7 +124,7 @@ impl Bbr {
         lt.end_interval(delivered * BW_UNIT / (ms * 1_000), &totals, self.smss);
     }
 
-    /// The rate in use (Linux `bbr_bw`).
+    /// Return the rate in use (Linux `bbr_bw`).
     #[inline]
     pub(super) fn bw_in_use(&self) -> u64 {
         if self.long_term.used {

@@ -1,5 +1,5 @@
-//! The model of the path: round trips counted by packets, the maximum delivery rate over ten of them, and the
-//! extent of ACK aggregation.
+//! Model of the path: packet-timed round trips, the maximum delivery rate over ten of them, and the extent of ACK
+//! aggregation.
 
 use ackclock_core::{Span, Time};
 
@@ -7,35 +7,36 @@ use super::gains::{BW_SCALE, BW_UNIT};
 use super::{AckSample, Bbr};
 use crate::window::Window;
 
-/// Rounds of the filter of rates (Linux `bbr_bw_rtts`).
+/// Length of the maximum filter of rates, rounds (Linux `bbr_bw_rtts`).
 const BW_ROUNDS: u64 = 10;
-/// Rounds of one half of the filter of extra ACKs (Linux `bbr_extra_acked_win_rtts`).
+/// Length of one half of the filter of extra ACKs, rounds (Linux `bbr_extra_acked_win_rtts`).
 const EXTRA_ROUNDS: u32 = 5;
-/// Segments after which the count of an epoch restarts (Linux `bbr_ack_epoch_acked_reset_thresh`), and its
-/// maximum, 20 bits.
+/// Number of segments after which an epoch restarts (Linux `bbr_ack_epoch_acked_reset_thresh`), and the 20-bit maximum
+/// of its counter.
 const EPOCH_RESET: u64 = 1 << 20;
 const EPOCH_MOST: u64 = 0xf_ffff;
 
-/// Round trips counted by packets.
+/// Packet-timed round trips.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rounds {
     /// Segments delivered so far.
     pub delivered: u64,
-    /// Delivered count that ends the round: the segments sent from now on are acknowledged then (Linux `next_rtt_delivered`).
+    /// Delivered count that ends the round, once the segments sent from now on are acknowledged (Linux
+    /// `next_rtt_delivered`).
     pub next_delivered: u64,
-    /// Rounds so far (Linux `rtt_cnt`).
+    /// Number of rounds so far (Linux `rtt_cnt`).
     pub count: u64,
-    /// Whether this ACK begins a round.
+    /// Whether this ACK starts a round.
     pub round_start: bool,
 }
 
-/// ACK aggregation: segments acknowledged beyond what the rate explains.
+/// ACK aggregation: segments acknowledged beyond the number expected from the rate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aggregation {
-    /// Start of the epoch, since which `epoch_acked` segments were acknowledged.
+    /// Start of the epoch, and the number of segments acknowledged since.
     pub epoch_stamp: Time,
     pub epoch_acked: u64,
-    /// The largest excess in this half of the filter and in the other one, segments.
+    /// Maximum excess in each half of the filter, segments.
     extra_acked: [u32; 2],
     idx: usize,
     rounds: u32,
@@ -48,14 +49,14 @@ impl Default for Aggregation {
 }
 
 impl Aggregation {
-    /// Greatest excess, segments (Linux `bbr_extra_acked`).
+    /// Return the maximum excess, segments (Linux `bbr_extra_acked`).
     pub fn extra_acked(&self) -> u32 {
         self.extra_acked[0].max(self.extra_acked[1])
     }
 }
 
 impl Bbr {
-    /// Linux `bbr_update_bw`. Samples of an application that had nothing to send count only if they raise the maximum.
+    /// Linux `bbr_update_bw`. Application-limited samples are used only if they are not below the maximum.
     pub(super) fn update_bw(&mut self, ack: &AckSample) {
         self.rounds.round_start = false;
         let Some(rate) = ack.rate.as_ref().filter(|rate| rate.interval > Span::ZERO) else { return };

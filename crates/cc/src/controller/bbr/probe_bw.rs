@@ -1,5 +1,6 @@
-//! ProbeBW: a cycle of eight phases, each about as long as the minimum RTT. One sends a quarter above the
-//! rate to probe for more, the next a quarter below to drain the resulting queue, six send at the rate.
+//! ProbeBW: a cycle of eight phases, each about one minimum RTT long. The first phase paces a quarter above the
+//! estimated rate to probe for more, the second a quarter below to drain the resulting queue, and the other six at the
+//! estimated rate.
 
 use super::gains::UNIT;
 use super::{AckSample, Bbr, Mode};
@@ -7,7 +8,7 @@ use crate::window::Window;
 
 /// Pacing gains of the phases (Linux `bbr_pacing_gain`).
 pub(super) const CYCLE: [u64; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
-/// A cycle begins in any phase but the draining one (Linux `bbr_cycle_rand`).
+/// Number of phases in which a cycle may start: all but the draining one (Linux `bbr_cycle_rand`).
 const RANDOM_PHASES: u64 = 7;
 
 impl Bbr {
@@ -17,8 +18,9 @@ impl Bbr {
         self.cycle_stamp = self.totals.delivered_time;
     }
 
-    /// Linux `bbr_update_cycle_phase`, `bbr_is_next_cycle_phase`: a phase lasts one least RTT. The probing one lasts on until it
-    /// met a loss or put its share in flight; the draining one ends early once the queue is gone.
+    /// Linux `bbr_update_cycle_phase`, `bbr_is_next_cycle_phase`: a phase lasts one minimum RTT. The probing phase is
+    /// extended until a loss occurs or the target volume is in flight. The draining phase ends early once the queue is
+    /// empty.
     pub(super) fn update_cycle(&mut self, window: &Window, ack: &AckSample) {
         if self.mode != Mode::ProbeBw {
             return;

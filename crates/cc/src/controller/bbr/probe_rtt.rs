@@ -1,5 +1,5 @@
-//! The minimum RTT, and ProbeRTT: if it was not observed again for ten seconds, the flow keeps four segments
-//! in flight for 200 ms and a round, so that queues drain and it can be measured.
+//! Minimum RTT and ProbeRTT. If the minimum has not been observed again for ten seconds, the flow keeps four segments
+//! in flight for 200 ms and at least one round, so that queues drain and the minimum can be measured.
 
 use ackclock_core::Time;
 
@@ -17,17 +17,17 @@ fn ticks(now: Time) -> u64 {
     now.0 / 1_000_000
 }
 
-/// The minimum RTT, and the state of ProbeRTT.
+/// Minimum RTT, and state of ProbeRTT.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MinRtt {
-    /// us; `u64::MAX` = none yet.
+    /// Minimum RTT, us; `u64::MAX` before the first sample.
     pub min_rtt: u64,
     pub min_rtt_stamp: Time,
-    /// This ACK found the flow in ProbeRTT.
+    /// Whether the flow was in ProbeRTT at this ACK.
     pub looking: bool,
-    /// ProbeRTT ends after this tick; `None` = too much is still in flight.
+    /// Tick after which ProbeRTT may end; `None` while too much is in flight.
     done: Option<u64>,
-    /// A round has passed in ProbeRTT.
+    /// One round has passed in ProbeRTT.
     round_done: bool,
 }
 
@@ -38,7 +38,8 @@ impl Default for MinRtt {
 }
 
 impl Bbr {
-    /// Linux `bbr_update_min_rtt`. An RTT that a delayed ACK made long does not replace an expired one.
+    /// Linux `bbr_update_min_rtt`. The RTT sample of a delayed ACK does not replace an expired minimum unless it is
+    /// lower.
     pub(super) fn update_min_rtt(&mut self, window: &mut Window, ack: &AckSample) {
         let expired = ticks(ack.now) > ticks(self.rtt.min_rtt_stamp) + MIN_RTT_WINDOW_MS;
         if let Some(rtt) = ack.rtt {

@@ -1,25 +1,25 @@
-//! Startup and Drain: double the rate each round until it no longer grows, then empty the resulting queue.
+//! Startup and Drain: double the rate each round until it stops growing, then drain the resulting queue.
 
 use super::gains::UNIT;
 use super::{AckSample, Bbr, Mode, RateSample};
 use crate::window::Window;
 
-/// Rounds without growth that mean a full pipe (Linux `bbr_full_bw_cnt`).
+/// Number of rounds without growth that indicates a full pipe (Linux `bbr_full_bw_cnt`).
 const FULL_BW_ROUNDS: u8 = 3;
 
-/// Whether the pipe is full.
+/// Detection of a full pipe.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FullPipe {
-    /// The rate that the next one is compared with.
+    /// Rate with which the next samples are compared.
     pub bw: u64,
-    /// Rounds without growth.
+    /// Number of successive rounds without growth.
     pub count: u8,
-    /// The pipe was full once; Startup is over.
+    /// The pipe has been full once, so Startup is over.
     pub reached: bool,
 }
 
 impl Bbr {
-    /// Linux `bbr_check_full_bw_reached`: the rate grows as long as it is greater by a quarter (`bbr_full_bw_thresh`).
+    /// Linux `bbr_check_full_bw_reached`: growth means an increase by at least a quarter (`bbr_full_bw_thresh`).
     pub(super) fn check_full_bw(&mut self, rate: Option<&RateSample>) {
         if self.full_pipe.reached || !self.rounds.round_start || rate.is_none_or(|rate| rate.is_app_limited) {
             return;
@@ -33,8 +33,7 @@ impl Bbr {
         self.full_pipe.reached = self.full_pipe.count >= FULL_BW_ROUNDS;
     }
 
-    /// Linux `bbr_check_drain`: enter Drain when the pipe is full, leave it when no more is in flight than
-    /// the path holds.
+    /// Linux `bbr_check_drain`: enter Drain when the pipe is full; leave it when at most one BDP is in flight.
     pub(super) fn check_drain(&mut self, window: &mut Window, ack: &AckSample) {
         if self.mode == Mode::Startup && self.full_pipe.reached {
             self.mode = Mode::Drain;

@@ -1,4 +1,4 @@
-//! BBR's model against a path of constant rate.
+//! Tests of BBR's model against a path of constant rate.
 
 use super::*;
 use crate::controller::tests::arrival;
@@ -6,7 +6,8 @@ use crate::controller::Arrival;
 
 const SMSS: u32 = 1448;
 
-/// An ACK for one segment on a path of a segment per ms and 40 ms, with a rate sample of `delivered` segments.
+/// Return an ACK for one segment on a path with one segment per ms and a 40 ms RTT, with a rate sample of `delivered`
+/// segments.
 fn ack(ms: u64, delivered_before: u64, delivered: u32, prior: u64) -> AckSample {
     let arrival = Arrival {
         rtt: Some(Span::from_ms(40)),
@@ -62,7 +63,7 @@ fn finds_the_rate_leaves_startup_after_three_flat_rounds_and_holds_two_bdps() {
     assert_eq!(bbr.mode, Mode::ProbeBw);
     let bps = bbr.bw.get() as f64 / BW_UNIT as f64 * 1e6;
     assert!((bps - 1000.0).abs() < 1.0, "{bps}");
-    assert!((80..=92).contains(&w.cwnd), "{}", w.cwnd); // 2 x 40 and three bursts of two, and 2 in the probe
+    assert!((80..=92).contains(&w.cwnd), "{}", w.cwnd); // 2 x 40 plus three bursts of two, plus 2 while probing
     let rate = w.pacing_rate as f64 / (1000.0 * 1448.0 * 0.99);
     assert!([1.25, 0.75, 1.0].iter().any(|gain| (rate - gain).abs() < 0.02), "{rate}");
 }
@@ -105,7 +106,7 @@ fn recovery_conserves_packets_for_a_round_and_restores_the_window() {
     assert!(w.cwnd + 2 >= before, "{} {before}", w.cwnd);
 }
 
-/// Rounds of 40 ACKs with a loss at the end of each: `lost` per round.
+/// Play rounds of 40 ACKs, with `lost` losses on the last ACK of each.
 fn lossy_rounds(bbr: &mut Bbr, w: &mut Window, ms: &mut u64, rounds: u32, lost: u32) {
     for _ in 0..rounds {
         for n in 0..40 {
@@ -119,15 +120,15 @@ fn lossy_rounds(bbr: &mut Bbr, w: &mut Window, ms: &mut u64, rounds: u32, lost: 
     }
 }
 
-/// Linux `bbr_lt_bw_sampling`: a fifth lost in two intervals of four rounds with the same rate is a policer's; for 48 rounds its
-/// rate is paced at, without probes.
+/// Linux `bbr_lt_bw_sampling`: a loss ratio of a fifth at the same rate in two intervals of four rounds indicates a
+/// policer. The flow then paces at that rate for 48 rounds without probing.
 #[test]
 fn a_policers_rate_is_found_in_two_intervals_and_used_for_48_rounds() {
     let (mut bbr, mut w) = (Bbr::default(), Window::new(10));
     bbr.on_start(&mut w, Time::ZERO, Span::from_ms(40), SMSS);
     run(&mut bbr, &mut w, 40, 2000);
     let mut ms = 2000;
-    // 10 of 40: the first loss begins an interval; it and the next take four rounds each
+    // 10 of 40 lost: the first loss starts an interval; this interval and the next take four rounds each
     lossy_rounds(&mut bbr, &mut w, &mut ms, 8, 10);
     assert!(!bbr.long_term.used);
     lossy_rounds(&mut bbr, &mut w, &mut ms, 2, 10);
@@ -148,7 +149,7 @@ fn less_than_a_fifth_lost_is_no_policer() {
     bbr.on_start(&mut w, Time::ZERO, Span::from_ms(40), SMSS);
     run(&mut bbr, &mut w, 40, 2000);
     let mut ms = 2000;
-    lossy_rounds(&mut bbr, &mut w, &mut ms, 40, 7); // 7 of 40 are 45 of 256, the threshold is 50
+    lossy_rounds(&mut bbr, &mut w, &mut ms, 40, 7); // 7 of 40 is 45/256; the threshold is 50/256
     assert!(!bbr.long_term.used);
 }
 
@@ -164,8 +165,8 @@ fn a_spurious_loss_ends_the_search() {
     assert!(!bbr.long_term.used);
 }
 
-/// Linux `bbr_packets_in_net_at_edt`: segments that the path delivers before the pacer sends again are not in
-/// flight then.
+/// Linux `bbr_packets_in_net_at_edt`: segments that the path delivers before the pacer sends again are not counted as
+/// in flight.
 #[test]
 fn what_is_in_flight_is_counted_for_the_next_departure() {
     let (mut bbr, mut w) = (Bbr::default(), Window::new(10));
@@ -174,13 +175,13 @@ fn what_is_in_flight_is_counted_for_the_next_departure() {
     let mut a = ack(2000, bbr.rounds.delivered, 40, 0);
     bbr.pacing_gain = UNIT;
     assert_eq!(bbr.in_net(40, &w, &a), 40);
-    a.arrival.departs_in = Span::from_ms(3); // one segment per ms, minus a little: the rate is rounded down
+    a.arrival.departs_in = Span::from_ms(3); // slightly below one segment per ms, because the rate is rounded down
     assert_eq!(bbr.in_net(40, &w, &a), 40 - 2);
     a.arrival.departs_in = Span::from_ms(100);
     assert_eq!(bbr.in_net(40, &w, &a), 0);
 }
 
-/// As the kernel does, so that a flow that starts in ProbeRTT's stillness does not take the pipe for full.
+/// As in the kernel, so that a flow does not mistake the low rates of ProbeRTT for a full pipe.
 #[test]
 fn rates_of_probe_rtt_are_application_limited() {
     let (mut bbr, mut w) = (Bbr::default(), Window::new(10));

@@ -1,47 +1,47 @@
-//! Reactions to ECN marks, as the kernel's v3 has them (`bbr_update_ecn_alpha`, `bbr_adapt_lower_bounds`); the draft specifies none. Marks are those
-//! of an exact echo: DCTCP's or AccECN's.
+//! Reactions to ECN marks as in the kernel's v3 (`bbr_update_ecn_alpha`, `bbr_adapt_lower_bounds`); the draft specifies
+//! none. They require exact feedback of marks, as with DCTCP or AccECN.
 //!
 //! | rule | when |
 //! |---|---|
-//! | the path is eligible | its least RTT was at most 5 ms once |
+//! | the path is eligible | once its minimum RTT was at most 5 ms |
 //! | `alpha` += (CE share of the round - `alpha`) / 16, from 1 | each round |
-//! | Startup ends | two rounds in a row with half of the segments marked |
-//! | a probe is too high | more than half of the sample's segments marked |
-//! | `inflight_shortterm` x (1 - `alpha` / 3) | a round with marks, outside probes |
-//! | a new probe at once, its first step half of `inflight_longterm` | the marks of this cycle have stopped, and it saw no loss |
+//! | Startup ends | after two successive rounds with at least half of the segments marked |
+//! | a probe is too high | if more than half of the sample's segments are marked |
+//! | `inflight_shortterm` x (1 - `alpha` / 3) | after a round with marks, except in probes |
+//! | a new probe starts at once, its first step half of `inflight_longterm` | if the cycle has seen marks but no loss, in state Open |
 
 use super::flavour::Ratio;
 use super::{AckSample, Bbr3, RateSample};
 
-/// Shares are 1/256.
+/// Unit of shares: 1/256.
 const UNIT: u32 = 256;
-/// Largest minimum RTT with which the path is eligible, us.
+/// Maximum minimum RTT of an eligible path, us.
 const MAX_RTT_US: u64 = 5_000;
 /// Gain of `alpha`: 1/16.
 const ALPHA_GAIN: u32 = UNIT / 16;
-/// Share of `alpha` by which the bound falls.
+/// Fraction of `alpha` by which the bound is reduced.
 const FACTOR: u32 = 85;
-/// Share of marks that is too high.
+/// Share of marked segments above which a probe is too high.
 const THRESH: u32 = UNIT / 2;
-/// Rounds of such a share that end Startup.
+/// Number of such rounds that ends Startup.
 const FULL_ROUNDS: u8 = 2;
-/// First step of the probe after marks, share of `inflight_longterm`.
+/// First step of a probe after marks, as a share of `inflight_longterm`.
 const REPROBE_GAIN: Ratio = Ratio::new(1, 2);
 
-/// Marks seen, if the controller reacts to them.
+/// State of the reaction to marks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Marks {
-    /// The controller heeds marks.
+    /// Whether the controller reacts to marks.
     pub on: bool,
-    /// The path is short enough.
+    /// Whether the path is short enough.
     pub eligible: bool,
-    /// EWMA of the share of marked segments, 1/256.
+    /// EWMA of the share of marked segments, in 1/256.
     pub alpha: u32,
-    /// Whether the round, and the cycle, have seen a mark.
+    /// Whether a mark has been seen in this round, and in this cycle.
     pub in_round: bool,
     pub in_cycle: bool,
     startup_rounds: u8,
-    /// Counters since the round began.
+    /// Segments delivered and segments marked since the round began.
     delivered: u32,
     delivered_ce: u32,
 }
@@ -60,13 +60,13 @@ impl Marks {
         }
     }
 
-    /// Whether the share of marks in the sample exceeds what a probe tolerates.
+    /// Return whether the share of marks in the sample exceeds the limit of a probe.
     pub fn too_high(&self, rate: &RateSample) -> bool {
         self.eligible
             && rate.delivered_ce > Ratio::new(u64::from(THRESH), u64::from(UNIT)).of_volume(rate.delivered)
     }
 
-    /// Share of a bound that remains after a round with marks.
+    /// Return the share of a bound that is kept after a round with marks.
     pub fn keeps(&self) -> Ratio {
         let cut = (self.alpha * FACTOR) / UNIT;
         Ratio::new(u64::from(UNIT - cut), u64::from(UNIT))
@@ -74,7 +74,7 @@ impl Marks {
 }
 
 impl Bbr3 {
-    /// Process an ACK with a rate sample: counts, and at the start of a round `alpha`. Returns whether
+    /// Process an ACK with a rate sample: count marks, and update `alpha` at the start of a round. Return whether
     /// Startup has seen too many marks.
     pub(super) fn update_marks(&mut self, ack: &AckSample) -> bool {
         let m = &mut self.marks;
@@ -98,7 +98,8 @@ impl Bbr3 {
         m.startup_rounds == FULL_ROUNDS
     }
 
-    /// Rounds of growth to begin the next probe with, if marks kept the flow low and have stopped.
+    /// Return the round of growth with which a new probe starts, if the cycle has seen marks but no loss and the state
+    /// is Open.
     pub(super) fn reprobe_after_marks(&self, ack: &AckSample) -> Option<u32> {
         let ceased = self.marks.in_cycle
             && !self.bounds.loss_in_cycle

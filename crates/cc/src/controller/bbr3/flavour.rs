@@ -1,31 +1,32 @@
-//! Where two descriptions of version 3 differ: the draft, and Google's kernel (branch v3 of `tcp_bbr`, integers of 1/256).
+//! Differences between two descriptions of version 3: the draft, and Google's kernel (branch v3 of `tcp_bbr`, gains in
+//! 1/256).
 //!
 //! | | draft-06 | linux-v3 |
 //! |---|---|---|
-//! | bounds of an undone loss | restored, and so is the state; cwnd is the greater of both | restored; cwnd is what it was |
-//! | a loss that a tail loss probe repaired | nothing | a loss of the flight |
-//! | an application-limited ACK, the window settled, no loss in the round | as any other | teaches the model nothing |
-//! | an ACK without a valid rate sample | leaves the cycle as it is | moves it on, as one that shows no loss |
-//! | what holds the flow back, in a probe | cwnd, in slow start half of it | cwnd |
-//! | times of the least RTT and of ProbeRTT | exact | ticks of 1 ms |
-//! | an ACK of a tail loss probe ends a loss round | as any other | what was delivered before stays known |
-//! | entering ProbeBW_CRUISE | nothing | the short-term bound falls to the long-term one |
-//! | a delayed ACK after 10 s without a lower RTT | renews the least RTT | does not |
-//! | three bursts of room | of `send_quantum` | of TSO's goal, which short paths raise |
-//! | a rate sample that is no whole number | is rounded down | is rounded up, so that small rates can grow |
-//! | what a probe compares with the long-term bound | what is in flight after the ACK | before it, less what is delivered until the pacer sends again |
-//! | the target that a bound keeps a share of, and that limits rounds between probes | the BDP | and three bursts of room |
-//! | Startup's growth without a model | until 10 segments are delivered | until cwnd is twice the first |
-//! | entering Drain | nothing | forgets the losses and marks of Startup |
-//! | losses in recovery | cwnd falls by them, and is restored at the end | nothing, but cwnd is restored after a timeout |
-//! | a timeout between probes | nothing | the short-term bound is the window before it, and a full pipe is looked for anew |
+//! | undo of a spurious loss | restores bounds and state; cwnd is the larger of the current and the saved one | restores the bounds; cwnd is the saved one |
+//! | loss repaired by a tail loss probe | ignored | counts as a loss of the flight |
+//! | application-limited ACK with a settled window and no loss in the round | processed like any other | not used for the model |
+//! | ACK without a valid rate sample | does not advance the cycle | advances the cycle like an ACK without losses |
+//! | limit that must be reached in a probe before the bound rises | cwnd, or half of cwnd in slow start | cwnd |
+//! | times of the minimum RTT and of ProbeRTT | exact | ticks of 1 ms |
+//! | loss round that ends with the ACK of a tail loss probe | processed like any other | keeps the latest delivery signals |
+//! | entry into ProbeBW_CRUISE | does not change the bounds | lowers the short-term bound to the long-term one |
+//! | RTT sample of a delayed ACK after the minimum RTT has expired | replaces the minimum | is ignored unless it is lower |
+//! | burst size in the minimum of three bursts | `send_quantum` | TSO's goal, which is larger on short paths |
+//! | rounding of rate samples | down | up, so that small rates can grow |
+//! | volume that a probe compares with the long-term bound | in flight after the ACK | in flight before the ACK, less deliveries until the pacer sends again |
+//! | target that limits the reduction of a bound and the rounds between probes | the BDP | the BDP, but at least three bursts |
+//! | growth in Startup regardless of the model | until 10 segments are delivered | until cwnd is twice the initial window |
+//! | entry into Drain | does not change the signals | resets the loss and mark signals of Startup |
+//! | losses in recovery | reduce cwnd, which is restored at the end | do not reduce cwnd, which is restored after a timeout |
+//! | timeout between probes | does not change the model | sets the short-term bound to the window before it and restarts the search for a full pipe |
 //!
-//! The other differences are numbers, below.
+//! The remaining differences are constants, below.
 
 use ackclock_core::schema::FLAG;
 use ackclock_core::{choice, table};
 
-/// Description of version 3 that is followed.
+/// Description of version 3 to follow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Flavour {
     Draft06,
@@ -45,7 +46,7 @@ table! {
     }
 }
 
-/// A gain or a share, exact: `num` / `den`.
+/// An exact gain or share: `num` / `den`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ratio {
     num: u64,
@@ -71,12 +72,12 @@ impl Ratio {
         self.of(u64::from(segments)).min(u64::from(u32::MAX)) as u32
     }
 
-    /// The share of `x`, rounded up.
+    /// Return this share of `x`, rounded up.
     pub fn of_rounded_up(self, x: u64) -> u64 {
         x.saturating_mul(self.num).div_ceil(self.den)
     }
 
-    /// Return `x` / (1 - this), rounded down: the whole of which `x` is the rest.
+    /// Return `x` / (1 - share), rounded down: the whole of which `x` remains after this share is taken away.
     pub fn rest_of(self, x: u64) -> u64 {
         x.saturating_mul(self.den) / (self.den - self.num)
     }
@@ -85,35 +86,36 @@ impl Ratio {
         self.num > self.den
     }
 
-    /// Value for the trace.
+    /// Approximate value for the trace.
     pub fn as_f64(self) -> f64 {
         self.num as f64 / self.den as f64
     }
 }
 
-/// The numbers of a flavour.
+/// Constants of a flavour.
 #[derive(Debug)]
 pub(super) struct Constants {
-    /// BBR.StartupPacingGain: 4 ln 2, the least gain that doubles the rate each round.
+    /// BBR.StartupPacingGain: 4 ln 2, the smallest gain that doubles the rate each round.
     pub startup_pacing_gain: Ratio,
     /// BBR.DrainPacingGain.
     pub drain_pacing_gain: Ratio,
-    /// Drain ends after more rounds than this, regardless of the bytes in flight (§5.3.2).
+    /// Maximum number of rounds in Drain, regardless of the volume in flight (§5.3.2).
     pub drain_rounds: u32,
     /// Pacing gain of ProbeBW_DOWN.
     pub down_pacing_gain: Ratio,
-    /// BBR.LossThresh: losses of a round trip that a probe tolerates.
+    /// BBR.LossThresh: loss rate per round trip that a probe tolerates.
     pub loss_thresh: Ratio,
-    /// BBR.Beta: share that a short-term bound keeps in a round with losses, as CUBIC's window does.
+    /// BBR.Beta: share of a short-term bound that is kept after a round with losses, like CUBIC's beta.
     pub beta: Ratio,
-    /// BBR.Headroom: share of `inflight_longterm` that a flow leaves to others while it cruises.
+    /// BBR.Headroom: share of `inflight_longterm` that a flow leaves unused while cruising.
     pub headroom: Ratio,
-    /// BBR.ExtraAckedFilterLen: rounds of a part of the filter, and how many parts.
+    /// BBR.ExtraAckedFilterLen: number of rounds in a part of the filter, and number of parts.
     pub extra_acked_rounds: u32,
     pub extra_acked_parts: usize,
-    /// Maximum that aggregation adds to cwnd, us of the rate.
+    /// Maximum contribution of ACK aggregation to cwnd, as time in us at the estimated rate.
     pub extra_acked_max_us: u64,
-    /// BBR.ProbeRTTCwndGain as the gain of cwnd while ProbeRTT lasts; the bound of ProbeRTT is half of the BDP in both.
+    /// cwnd gain during ProbeRTT. The draft uses BBR.ProbeRTTCwndGain; in both flavours cwnd is bounded by half of the
+    /// BDP.
     pub probe_rtt_cwnd_gain: Ratio,
 }
 
@@ -149,7 +151,7 @@ const LINUX_V3: Constants = Constants {
 };
 
 impl Flavour {
-    /// Constants of this flavour.
+    /// Return the constants of this flavour.
     pub(super) fn constants(self) -> &'static Constants {
         match self {
             Flavour::Draft06 => &DRAFT_06,

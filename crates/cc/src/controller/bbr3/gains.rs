@@ -1,5 +1,5 @@
-//! Gains, pacing rate and congestion window, from model and state (draft-ietf-ccwg-bbr §5.6). Volumes are whole segments throughout: a bound with a
-//! fraction could never be reached by a window.
+//! Gains, pacing rate and congestion window, derived from model and state (draft-ietf-ccwg-bbr §5.6). All volumes are
+//! whole segments, because a window could never reach a bound with a fraction.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::Span;
@@ -8,19 +8,19 @@ use super::flavour::{Ratio, PROBE_RTT_CWND_GAIN};
 use super::{AckSample, Bbr3, Constants, Cycle, Flavour, State, UNBOUNDED};
 use crate::window::Window;
 
-/// Rates are segments per us times 2^24.
+/// Rates are in segments per us times 2^24.
 pub(super) const BW_SCALE: u32 = 24;
 pub(super) const BW_UNIT: u64 = 1 << BW_SCALE;
-/// BBR.DefaultCwndGain (§2): room for a round of ACKs that are late or aggregated.
+/// BBR.DefaultCwndGain (§2): allows for a round of delayed or aggregated ACKs.
 const CWND_GAIN: Ratio = Ratio::new(2, 1);
-/// Gains of ProbeBW_UP (§5.6.1).
+/// Gains of the pacing rate and of cwnd in ProbeBW_UP (§5.6.1).
 const UP_PACING_GAIN: Ratio = Ratio::new(5, 4);
 const UP_CWND_GAIN: Ratio = Ratio::new(9, 4);
-/// BBR.PacingMarginPercent (§2): pacing stays 1 % below the rate, so that queues shrink.
+/// BBR.PacingMarginPercent (§2): pacing stays 1 % below the estimated rate so that queues drain.
 const MARGIN_PERCENT: u64 = 1;
 /// BBR.MinPipeCwnd (§5.6.4.3), segments.
 pub(super) const MIN_PIPE_CWND: u32 = 4;
-/// Largest packet that Linux hands to TSO for this goal (GSO_LEGACY_MAX_SIZE), less headers: bytes.
+/// Maximum TSO packet size that Linux uses for this goal (GSO_LEGACY_MAX_SIZE), less headers, bytes.
 const TSO_MAX: u64 = 65_536 - 1 - 320;
 /// Linux `tcp_min_tso_segs`.
 const MIN_TSO_SEGMENTS: u64 = 2;
@@ -28,7 +28,7 @@ const MIN_TSO_SEGMENTS: u64 = 2;
 const INIT_CWND: u32 = 10;
 
 impl State {
-    /// Gains of pacing and of cwnd (§5.6.1).
+    /// Gains of the pacing rate and of cwnd (§5.6.1).
     pub(super) fn gains(self, c: &Constants) -> (Ratio, Ratio) {
         match self {
             State::Startup => (c.startup_pacing_gain, CWND_GAIN),
@@ -41,21 +41,21 @@ impl State {
     }
 }
 
-/// bytes/s of a rate times a gain, less the margin.
+/// Pacing rate in bytes/s: rate times gain, less the margin.
 fn pacing_rate(bw: u64, gain: Ratio, smss: u32) -> u64 {
     let rate = gain.of(bw.saturating_mul(u64::from(smss)));
     (rate.saturating_mul(10_000 * (100 - MARGIN_PERCENT)) >> BW_SCALE).max(1)
 }
 
 impl Bbr3 {
-    /// BBRInitPacingRate (§5.6.2): the initial window each RTT, or each millisecond while none is known.
+    /// BBRInitPacingRate (§5.6.2): one initial window per RTT, or per millisecond until an RTT is known.
     pub(super) fn pace_from_rtt(&self, window: &mut Window, srtt: Span, smss: u32) {
         let us = if srtt > Span::ZERO { srtt.as_us().max(1) } else { 1_000 };
         let bw = u64::from(window.cwnd.max(1)) * BW_UNIT / us;
         window.pacing_rate = pacing_rate(bw, self.c.startup_pacing_gain, smss);
     }
 
-    /// BBRBDPMultiple (§5.6.4.2): segments, rounded up.
+    /// BBRBDPMultiple (§5.6.4.2), segments, rounded up.
     pub(super) fn bdp(&self, bw: u64, gain: Ratio) -> u32 {
         if self.rtt.min_rtt == u64::MAX {
             return self.unknown_bdp();
@@ -63,7 +63,7 @@ impl Bbr3 {
         gain.of(bw.saturating_mul(self.rtt.min_rtt)).div_ceil(BW_UNIT).min(MOST) as u32
     }
 
-    /// Segments used as the BDP while no RTT is known.
+    /// Value used as the BDP until an RTT is known, segments.
     fn unknown_bdp(&self) -> u32 {
         match self.flavour {
             Flavour::Draft06 => INIT_CWND,
@@ -71,14 +71,14 @@ impl Bbr3 {
         }
     }
 
-    /// BBRQuantizationBudget (§5.6.4.2): room for three bursts of the pacer, and two segments more in a probe.
+    /// BBRQuantizationBudget (§5.6.4.2): at least three bursts of the pacer, plus two segments while probing.
     pub(super) fn quantized(&self, inflight: u32, window: &Window, smss: u32) -> u32 {
         let inflight = inflight.max(3 * self.burst(window.pacing_rate, smss)).max(MIN_PIPE_CWND);
         inflight + if self.state == State::ProbeBw(Cycle::Up) { 2 } else { 0 }
     }
 
-    /// Segments that may leave at once at `rate`, bytes/s: BBR.send_quantum (§5.6.3), or TSO's goal (Linux
-    /// `bbr_tso_segs_goal`): 1/1024 s of the rate, and 64 KiB halved for each 512 us of the least RTT.
+    /// Maximum burst at `rate` (bytes/s), segments: BBR.send_quantum (§5.6.3), or TSO's goal (Linux
+    /// `bbr_tso_segs_goal`), which is 1/1024 s at the rate plus 64 KiB halved for each 512 us of the minimum RTT.
     pub(super) fn burst(&self, rate: u64, smss: u32) -> u32 {
         let smss = u64::from(smss.max(1));
         let segments = match self.flavour {
@@ -97,7 +97,7 @@ impl Bbr3 {
         self.quantized(self.bdp(bw, Ratio::ONE), window, smss)
     }
 
-    /// The BDP as the flavour counts it where it becomes a bound (Linux `bbr_inflight`).
+    /// BDP as used for a bound: with room for bursts in the flavour `linux-v3` (Linux `bbr_inflight`).
     pub(super) fn bound_of_path(&self, bw: u64, window: &Window) -> u32 {
         match self.flavour {
             Flavour::Draft06 => self.bdp(bw, Ratio::ONE),
@@ -110,8 +110,8 @@ impl Bbr3 {
         self.bound_of_path(self.bw(), window).min(window.cwnd)
     }
 
-    /// Volume in flight that decides on a change of phase (§5.3.3). Linux takes the volume at the time when the pacer lets the next segment leave
-    /// (`bbr_packets_in_net_at_edt`).
+    /// Volume in flight that decides on phase changes (§5.3.3). Linux estimates the volume at the time when the pacer
+    /// allows the next transmission (`bbr_packets_in_net_at_edt`).
     pub(super) fn in_net(&self, in_flight: u32, ack: &AckSample, smss: u32, rate: u64) -> u32 {
         if self.flavour == Flavour::Draft06 {
             return ack.in_flight;
@@ -136,12 +136,12 @@ impl Bbr3 {
         self.bdp(self.bw(), PROBE_RTT_CWND_GAIN).max(MIN_PIPE_CWND)
     }
 
-    /// BBRSetPacingRateWithGain of the rate in use.
+    /// BBRSetPacingRateWithGain, applied to the rate in use.
     pub(super) fn paced_at(&self, gain: Ratio, smss: u32) -> u64 {
         pacing_rate(self.bw(), gain, smss)
     }
 
-    /// BBRSetPacingRate (§5.6.2): in Startup the rate only rises.
+    /// BBRSetPacingRate (§5.6.2): in Startup the rate never falls.
     pub(super) fn set_pacing(&mut self, window: &mut Window, ack: &AckSample) {
         if !self.has_seen_rtt && ack.srtt > Span::ZERO {
             self.has_seen_rtt = true;
@@ -171,7 +171,7 @@ impl Bbr3 {
         window.cwnd = cwnd.min(self.cwnd_bound()).min(window.cwnd_clamp);
     }
 
-    /// BBRModulateCwndForRecovery (§5.6.4.4): less what was lost; at the end of recovery cwnd is as before.
+    /// BBRModulateCwndForRecovery (§5.6.4.4): subtract losses, and restore cwnd at the end of recovery.
     fn modulated_for_recovery(&self, mut cwnd: u32, ack: &AckSample) -> u32 {
         if ack.newly_lost > 0 && ack.ca_state >= CaState::Recovery {
             cwnd = cwnd.saturating_sub(ack.newly_lost).max(1);
@@ -193,5 +193,5 @@ impl Bbr3 {
     }
 }
 
-/// Maximum number of segments in any volume, so that sums of two fit.
+/// Maximum number of segments in a volume, such that the sum of two does not overflow.
 const MOST: u64 = 1 << 30;

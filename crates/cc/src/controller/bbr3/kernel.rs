@@ -1,5 +1,5 @@
-//! The order of operations in Google's kernel (Linux `bbr_main` and its callees), if it differs from the
-//! draft's: ACKs without a rate sample, application-limited flows, times in ticks.
+//! Order of operations in Google's kernel (Linux `bbr_main` and its callees), where it differs from the draft's: ACKs
+//! without a rate sample, application-limited flows, and times in ticks.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
@@ -12,10 +12,10 @@ use crate::window::Window;
 const MIN_RTT_TICKS: u64 = 10_000;
 const PROBE_RTT_TICKS: u64 = 5_000;
 const PROBE_RTT_MODE_TICKS: u64 = 200;
-/// Linux `bbr_full_loss_cnt`, and the most that is counted.
+/// Linux `bbr_full_loss_cnt`, and the maximum of the counter.
 const FULL_LOSS_EVENTS: u32 = 6;
 const MOST_LOSS_EVENTS: u32 = 15;
-/// Rounds since a probe, at most.
+/// Maximum of the counter of rounds since a probe.
 const MOST_ROUNDS: u32 = 255;
 
 /// Linux checks some times in ticks of 1 ms.
@@ -23,7 +23,7 @@ fn ticks(now: Time) -> u64 {
     now.0 / 1_000_000
 }
 
-/// The sample of an ACK that gives none.
+/// Sample used for an ACK without a rate sample.
 const NO_SAMPLE: RateSample = RateSample {
     delivered: 0,
     interval: Span::ZERO,
@@ -95,8 +95,9 @@ impl Bbr3 {
         }
     }
 
-    /// Linux `bbr_run_fast_path`: an application-limited sample below the rate, without losses or marks, teaches the model nothing. Says
-    /// whether the model is left out, and whether the window and the pacing rate are, too.
+    /// Linux `bbr_run_fast_path`: an application-limited sample below the rate, without losses or marks, does not
+    /// update the model. Return whether the model is skipped, and whether the window and the pacing rate are skipped as
+    /// well.
     fn fast_path(
         &mut self,
         window: &mut Window,
@@ -115,7 +116,7 @@ impl Bbr3 {
         (true, (self.mode(), self.rtt.min_rtt) == before && self.settled)
     }
 
-    /// Linux `bbr_mode`: the phases of ProbeBW are one.
+    /// Linux `bbr_mode`, which treats the phases of ProbeBW as one mode.
     fn mode(&self) -> u8 {
         match self.state {
             State::Startup => 0,
@@ -125,7 +126,8 @@ impl Bbr3 {
         }
     }
 
-    /// Linux `bbr_update_congestion_signals`. Losses that ended a probe are forgotten with it, and known again by this ACK's count.
+    /// Linux `bbr_update_congestion_signals`. The losses that ended a probe were reset with it; the losses of this ACK
+    /// set the flag again.
     fn update_signals(&mut self, window: &Window, ack: &AckSample, rate: &RateSample, bw: u64) {
         if !rate.is_app_limited || bw >= self.max_bw() {
             self.bw_filter[0] = self.bw_filter[0].max(bw);
@@ -172,7 +174,7 @@ impl Bbr3 {
     fn check_drain_as_linux(&mut self, window: &mut Window, ack: &AckSample) {
         if self.state == State::Startup && self.full_pipe.reached {
             self.state = State::Drain;
-            window.ssthresh = self.inflight(self.max_bw(), window, ack.smss); // says that the start is over, no more
+            window.ssthresh = self.inflight(self.max_bw(), window, ack.smss); // informational: marks the end of Startup
             self.forget_signals();
         }
         if self.state == State::Drain {
@@ -197,7 +199,7 @@ impl Bbr3 {
             (r.min_rtt, r.min_rtt_stamp) = (r.probe_rtt_min, r.probe_rtt_min_stamp);
         }
         if r.expired && !self.idle_restart && self.state != State::ProbeRtt {
-            // Linux sets the mode before it saves the window: the greater of both is kept
+            // Linux sets the mode before it saves the window, so the larger of both is kept
             self.state = State::ProbeRtt;
             self.save_cwnd(window.cwnd);
             self.rtt.done = None;
@@ -208,7 +210,7 @@ impl Bbr3 {
         if self.rtt.looking {
             if self.rtt.done.is_none() {
                 if ack.in_flight <= self.probe_rtt_cwnd() {
-                    // has ended when a later tick has come
+                    // the interval ends at the first ACK in a later tick
                     self.rtt.done = Some(Time((now + PROBE_RTT_MODE_TICKS + 1) * 1_000_000 - 1));
                     self.rtt.round_done = false;
                     self.rounds.start();

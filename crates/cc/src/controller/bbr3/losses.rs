@@ -1,4 +1,4 @@
-//! Losses as they are marked, segment by segment: what was in flight when a probe's losses became too many
+//! Handling of each segment that is marked lost: the volume in flight when the losses of a probe exceeded the threshold
 //! (draft-ietf-ccwg-bbr §5.5.10.2; Linux `bbr_skb_marked_lost`, `bbr_run_loss_probe_recovery`).
 
 use ackclock_core::Time;
@@ -6,19 +6,19 @@ use ackclock_core::Time;
 use super::Bbr3;
 use crate::window::Window;
 
-/// A segment that was marked lost, or the flight that led up to it.
+/// A segment that was marked lost, with the state at its transmission.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LostSegment {
-    /// Marked lost since it was sent, itself included.
+    /// Segments marked lost since its transmission, itself included.
     pub lost: u32,
-    /// Segments in flight after it was sent.
+    /// Segments in flight just after its transmission.
     pub tx_in_flight: u32,
-    /// The application limited the sender then.
+    /// Whether the sender was application-limited at that time.
     pub is_app_limited: bool,
 }
 
 impl Bbr3 {
-    /// Losses of a flight exceed the threshold's share of it.
+    /// Return whether the losses of a flight exceed the threshold.
     pub(super) fn too_many_lost(&self, lost: u32, tx_in_flight: u32) -> bool {
         lost > 0 && tx_in_flight > 0 && lost > self.c.loss_thresh.of_volume(tx_in_flight)
     }
@@ -32,7 +32,7 @@ impl Bbr3 {
         }
     }
 
-    /// The loss of one segment, which no ACK showed, was repaired by a probe.
+    /// Handle a loss of one segment that no ACK reported and a tail loss probe repaired.
     pub(super) fn judge_repaired(&mut self, window: &Window, now: Time, is_app_limited: bool) {
         self.bounds.note_loss(self.rounds.delivered);
         let inflight = self.bounds.inflight_latest.saturating_add(1);
@@ -41,8 +41,8 @@ impl Bbr3 {
         }
     }
 
-    /// BBRInflightAtLoss: the prefix of the segment at which losses reached the threshold, where (`lost +
-    /// prefix`) / (`in flight + prefix`) equals the threshold.
+    /// BBRInflightAtLoss: volume in flight at which the losses reached the threshold. The segment's prefix solves
+    /// (`lost` + `prefix`) / (`in flight` + `prefix`) = threshold, with both counts taken before the segment.
     fn inflight_at_loss(&self, segment: LostSegment) -> u32 {
         let (before, lost) = (u64::from(segment.tx_in_flight - 1), u64::from(segment.lost - 1));
         let budget = self.c.loss_thresh.of_rounded_up(before);

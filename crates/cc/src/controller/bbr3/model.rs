@@ -1,5 +1,5 @@
-//! The model of the path: round trips counted by packets, the maximum delivery rate, bounds learnt from
-//! losses, and the extent of ACK aggregation (draft-ietf-ccwg-bbr §5.5).
+//! Model of the path: packet-timed round trips, the maximum delivery rate, bounds derived from losses, and the extent
+//! of ACK aggregation (draft-ietf-ccwg-bbr §5.5).
 
 use ackclock_core::Time;
 
@@ -8,24 +8,25 @@ use super::gains::{BW_SCALE, BW_UNIT};
 use super::{AckSample, Bbr3, Cycle, Flavour, Marks, RateSample, State, NO_RATE, UNBOUNDED};
 use crate::window::Window;
 
-/// Segments after which an interval of aggregation restarts (Linux `bbr_ack_epoch_acked_reset_thresh`).
+/// Number of segments after which an aggregation interval restarts (Linux `bbr_ack_epoch_acked_reset_thresh`).
 const EPOCH_RESET: u64 = 1 << 20;
-/// Parts of the filter of aggregation, at most.
+/// Maximum number of parts of the aggregation filter.
 const MAX_PARTS: usize = 10;
 
-/// Round trips counted by packets (§5.5.1).
+/// Packet-timed round trips (§5.5.1).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rounds {
     /// C.delivered, segments.
     pub delivered: u64,
     /// BBR.next_round_delivered: the round ends when data sent from now on is acknowledged.
     pub next_round_delivered: u64,
-    /// BBR.round_start: this ACK begins a round.
+    /// BBR.round_start: this ACK starts a round.
     pub round_start: bool,
 }
 
 impl Rounds {
-    /// An ACK delivers segments; whether it begins a round is not known yet. The count is the connection's.
+    /// Count the segments delivered by an ACK; the connection's total in a rate sample takes precedence. `round_start`
+    /// is cleared until the sample has been examined.
     pub fn deliver(&mut self, ack: &AckSample) {
         let so_far = self.delivered + u64::from(ack.delivered);
         self.delivered = ack.rate.map_or(so_far, |rate| rate.total_delivered);
@@ -38,34 +39,34 @@ impl Rounds {
     }
 }
 
-/// Bounds of the volume in flight that losses teach (§5.5.10), and the loss signals behind them. Volumes are whole segments, as cwnd is:
-/// `inflight_longterm` only rises when cwnd has reached it.
+/// Bounds on the volume in flight that are derived from losses (§5.5.10), and the loss signals behind them. Volumes are
+/// whole segments, like cwnd, because `inflight_longterm` rises only when cwnd has reached it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// BBR.bw_shortterm: bound of the rate, from losses since the last probe.
+    /// BBR.bw_shortterm: bound on the rate, from losses since the last probe.
     pub bw_shortterm: u64,
-    /// BBR.inflight_shortterm: the same of the volume in flight.
+    /// BBR.inflight_shortterm: bound on the volume in flight, from losses since the last probe.
     pub inflight_shortterm: u32,
-    /// BBR.inflight_longterm: volume at which a probe met losses beyond the threshold.
+    /// BBR.inflight_longterm: volume in flight at which the losses of a probe exceeded the threshold.
     pub inflight_longterm: u32,
     /// BBR.bw_latest and BBR.inflight_latest: maximum rate and volume delivered in this loss round.
     pub bw_latest: u64,
     pub inflight_latest: u32,
     /// BBR.loss_round_delivered: the loss round ends when data sent from now on is acknowledged.
     pub loss_round_delivered: u64,
-    /// BBR.loss_round_start: this ACK begins a loss round.
+    /// BBR.loss_round_start: this ACK starts a loss round.
     pub loss_round_start: bool,
     /// BBR.loss_in_round: the loss round has seen a loss.
     pub loss_in_round: bool,
-    /// Whether the probing cycle has seen one, too.
+    /// Whether the probing cycle has seen a loss.
     pub loss_in_cycle: bool,
     /// BBR.loss_events_in_round.
     pub loss_events: u32,
 }
 
 impl Bounds {
-    /// Initial state. The kernel's first loss round ends when the first flight is acknowledged, whose first
-    /// segment follows the SYN.
+    /// Initial state. In the kernel's flavour the first loss round ends when the first flight after the SYN is
+    /// acknowledged.
     pub fn new(flavour: Flavour) -> Bounds {
         Bounds {
             bw_shortterm: NO_RATE,
@@ -95,7 +96,8 @@ impl Bounds {
         self.inflight_latest = 0;
     }
 
-    /// BBRNoteLoss: the loss round is the round trip from the first loss on, so that the flight that met it is judged as a whole.
+    /// BBRNoteLoss: the first loss starts a loss round of one round trip, so that the whole flight is assessed
+    /// together.
     pub fn note_loss(&mut self, delivered: u64) {
         if !self.loss_in_round {
             self.loss_round_delivered = delivered;
@@ -104,8 +106,9 @@ impl Bounds {
         self.loss_in_cycle = true;
     }
 
-    /// BBRInitLowerBounds and BBRLossLowerBounds: a round with losses lowers the bounds, to no less than it delivered. Marks
-    /// lower what may be in flight by their share. The lower of the two holds.
+    /// BBRInitLowerBounds and BBRLossLowerBounds: a round with losses reduces the bounds, but not below the volume and
+    /// rate delivered in it. Marks reduce the volume bound in proportion to their share. The lower of the two results
+    /// is used.
     pub(super) fn lower(&mut self, max_bw: u64, cwnd: u32, beta: Ratio, marks: &Marks) {
         if self.inflight_shortterm == UNBOUNDED {
             self.inflight_shortterm = cwnd;
@@ -124,7 +127,7 @@ impl Bounds {
         self.inflight_shortterm = self.inflight_shortterm.min(by_marks);
     }
 
-    /// BBRAdvanceLatestDeliverySignals: the next loss round begins with this sample.
+    /// BBRAdvanceLatestDeliverySignals: this sample starts the next loss round.
     pub fn advance(&mut self, rate: &RateSample, bw: u64) {
         if self.loss_round_start {
             self.loss_in_round = false;
@@ -135,33 +138,34 @@ impl Bounds {
     }
 }
 
-/// ACK aggregation (§5.5.9): segments acknowledged beyond what the rate explains.
+/// ACK aggregation (§5.5.9): segments acknowledged beyond the number expected from the rate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aggregation {
     /// BBR.extra_acked_interval_start.
     epoch_stamp: Time,
-    /// BBR.extra_acked_delivered since then.
+    /// BBR.extra_acked_delivered: segments delivered in the interval.
     epoch_acked: u64,
-    /// BBR.ExtraACKedFilter: the greatest of each of the last parts of some rounds; `at` is the part under way.
+    /// BBR.ExtraACKedFilter: maximum excess in each part of the filter. A part covers a number of rounds; `at` is the
+    /// index of the current part.
     parts: [u32; MAX_PARTS],
     len: usize,
     at: usize,
-    /// Rounds of this part.
+    /// Rounds in the current part.
     rounds: u32,
 }
 
 impl Aggregation {
-    /// A filter of `len` parts.
+    /// Create a filter of `len` parts.
     pub fn new(len: usize) -> Aggregation {
         Aggregation { epoch_stamp: Time::ZERO, epoch_acked: 0, parts: [0; MAX_PARTS], len, at: 0, rounds: 0 }
     }
 
-    /// A new interval begins.
+    /// Start a new interval.
     pub fn restart(&mut self, now: Time) {
         (self.epoch_stamp, self.epoch_acked) = (now, 0);
     }
 
-    /// A round has begun: after `rounds` of them the oldest part is forgotten.
+    /// Count a round; after `rounds` of them the oldest part is replaced.
     fn advance(&mut self, rounds: u32) {
         self.rounds += 1;
         if self.rounds >= rounds {
@@ -173,13 +177,12 @@ impl Aggregation {
 }
 
 impl Bbr3 {
-    /// IsInflightTooHigh: losses since the segment's transmission exceed the threshold's share of what was in flight then, or
-    /// marks theirs.
+    /// IsInflightTooHigh: the losses since the segment's transmission, or the marks, exceed their threshold.
     pub(super) fn too_high(&self, rate: &RateSample) -> bool {
         self.too_many_lost(rate.lost, rate.tx_in_flight) || self.marks.too_high(rate)
     }
 
-    /// The rate of a sample.
+    /// Return the delivery rate of a sample, segments per us times 2^24.
     pub(super) fn sample_bw(&self, rate: &RateSample) -> u64 {
         let (volume, us) = (u64::from(rate.delivered) * BW_UNIT, rate.interval.as_us().max(1));
         match self.flavour {
@@ -204,19 +207,20 @@ impl Bbr3 {
         self.bw_filter[0].max(self.bw_filter[1])
     }
 
-    /// BBRAdvanceMaxBwFilter (§5.5.4): a cycle ends. One without a sample is none, or the rate would be forgotten.
+    /// BBRAdvanceMaxBwFilter (§5.5.4): end a cycle. A cycle without samples is not counted, because the maximum rate
+    /// would be lost.
     pub(super) fn advance_bw_filter(&mut self) {
         if self.bw_filter[0] > 0 {
             self.bw_filter = [0, self.bw_filter[0]];
         }
     }
 
-    /// BBR.bw: the rate in use, BBRBoundBWForModel.
+    /// BBR.bw: rate in use (BBRBoundBWForModel).
     pub(super) fn bw(&self) -> u64 {
         self.max_bw().min(self.bounds.bw_shortterm)
     }
 
-    /// Whether losses are the purpose of a probe, and no reason to lower the short-term bounds (§5.5.10.3).
+    /// Whether losses are an expected result of probing, so that they do not reduce the short-term bounds (§5.5.10.3).
     pub(super) fn is_probing_bw(&self) -> bool {
         matches!(self.state, State::Startup | State::ProbeBw(Cycle::Refill | Cycle::Up))
     }
@@ -254,7 +258,7 @@ impl Bbr3 {
         }
     }
 
-    /// BBRUpdateACKAggregation. In Startup a part lasts one round, and the draft keeps no more than that.
+    /// BBRUpdateACKAggregation. In Startup a part lasts one round; the draft then keeps only that round.
     pub(super) fn update_aggregation(&mut self, window: &Window, ack: &AckSample) {
         let bw = self.bw();
         let startup = !self.full_pipe.reached;

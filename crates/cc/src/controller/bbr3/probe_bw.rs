@@ -1,4 +1,4 @@
-//! ProbeBW: down, cruise, refill, up; the time and size of probes, and what is learnt from them
+//! ProbeBW: down, cruise, refill, up. Time and size of the probes, and the bounds derived from them
 //! (draft-ietf-ccwg-bbr §5.3.3, §5.5.10.2).
 
 use ackclock_core::{Span, Time};
@@ -6,26 +6,26 @@ use ackclock_core::{Span, Time};
 use super::{AckSample, Bbr3, Flavour, RateSample, State, UNBOUNDED};
 use crate::window::Window;
 
-/// Maximum number of rounds between probes (§5.3.3.5), after which a Reno flow of the same size has regained
-/// its window.
+/// Maximum number of rounds between probes (§5.3.3.5): by then a Reno flow with the same window has recovered from a
+/// loss.
 const RENO_ROUNDS: u32 = 63;
-/// Seconds between probes (§5.3.3.5): 2, and a random part of one more.
+/// Time between probes (§5.3.3.5): 2 s plus a random part of up to 1 s.
 const PROBE_WAIT: Span = Span::from_secs(2);
 
 /// Phase of a cycle (§5.3.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Cycle {
-    /// Send below the rate, until the queue is drained.
+    /// Pace below the estimated rate until the queue is drained.
     Down,
-    /// Send at the rate, with headroom for others.
+    /// Pace at the estimated rate, with headroom for other flows.
     Cruise,
-    /// Send at the rate without short-term bounds for a round, to fill the pipe.
+    /// Pace at the estimated rate without short-term bounds for one round, to refill the pipe.
     Refill,
-    /// Send above the rate.
+    /// Pace above the estimated rate.
     Up,
 }
 
-/// BBR.ack_phase: the phase on which arriving ACKs report.
+/// BBR.ack_phase: part of the probe to which arriving ACKs refer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AckPhase {
     Init,
@@ -40,19 +40,21 @@ pub(super) enum AckPhase {
 pub(super) struct Probe {
     /// BBR.rounds_since_bw_probe.
     pub rounds_since_probe: u32,
-    /// BBR.cycle_stamp: the phase began.
+    /// BBR.cycle_stamp: start of the phase.
     pub cycle_stamp: Time,
-    /// BBR.bw_probe_wait: drawn for each cycle.
+    /// BBR.bw_probe_wait: time until the next probe, drawn for each cycle.
     pub wait: Span,
     pub ack_phase: AckPhase,
-    /// BBR.bw_probe_samples: rate samples are a probe's, so their losses set the long-term bound.
+    /// BBR.bw_probe_samples: rate samples belong to a probe, so their losses set the long-term bound.
     pub samples: bool,
-    /// BBR.prev_probe_too_high: the last probe met too much loss, so the next one ends where the long-term bound is reached.
+    /// BBR.prev_probe_too_high: the last probe exceeded the loss threshold, so the next one ends when the long-term
+    /// bound is reached.
     pub prev_too_high: bool,
-    /// BBR.stopped_risky_probe: this one ended in that way; if its round of feedback is good, the next
-    /// follows at once.
+    /// BBR.stopped_risky_probe: the current probe ended at the long-term bound. If its feedback shows no excessive
+    /// loss, the next probe follows at once.
     stopped_risky: bool,
-    /// BBR.bw_probe_up_rounds, .bw_probe_up_acks, .probe_up_cnt: the bound rises by one for each `up_cnt` segments.
+    /// BBR.bw_probe_up_rounds, BBR.bw_probe_up_acks, BBR.probe_up_cnt: the bound rises by one for each `up_cnt`
+    /// segments delivered.
     pub up_rounds: u32,
     up_acks: u32,
     pub up_cnt: u32,
@@ -82,7 +84,8 @@ impl Bbr3 {
         (self.marks.in_round, self.marks.in_cycle) = (false, false);
     }
 
-    /// BBRStartProbeBW_DOWN, BBRPickProbeWait: drain what the probe queued; the next probe comes in two to three seconds.
+    /// BBRStartProbeBW_DOWN, BBRPickProbeWait: drain the queue that the probe built. The next probe starts in two to
+    /// three seconds.
     pub(super) fn start_down(&mut self, now: Time) {
         self.forget_signals();
         self.probe.up_cnt = u32::MAX;
@@ -109,7 +112,7 @@ impl Bbr3 {
         }
     }
 
-    /// BBRStartProbeBW_REFILL. The probe's growth begins as in its round `up_rounds`.
+    /// BBRStartProbeBW_REFILL. The growth of the following probe starts at its round `up_rounds`.
     pub(super) fn start_refill(&mut self, up_rounds: u32) {
         self.bounds.reset_shortterm();
         self.probe.stopped_risky = false;
@@ -132,7 +135,8 @@ impl Bbr3 {
         self.raise_slope(window);
     }
 
-    /// BBRRaiseInflightLongtermSlope: the longer a probe goes on without losses, the faster the bound rises: 1, 2, 4 segments a round.
+    /// BBRRaiseInflightLongtermSlope: the growth of the bound doubles with each round without losses: 1, 2, 4 segments
+    /// per round.
     pub(super) fn raise_slope(&mut self, window: &Window) {
         let growth = 1_u32 << self.probe.up_rounds.min(30);
         self.probe.up_rounds = (self.probe.up_rounds + 1).min(30);
@@ -154,8 +158,8 @@ impl Bbr3 {
         due
     }
 
-    /// BBRIsTimeToGoDown: the rate no longer grows and the bound is not the reason, or the volume that was
-    /// too high before is in flight again.
+    /// BBRIsTimeToGoDown: the rate has stopped growing although the bound does not limit it, or a volume that was too
+    /// high before is in flight again.
     fn time_to_go_down(&mut self, window: &Window, ack: &AckSample, in_net: u32, bw: u64) -> bool {
         if self.probe.prev_too_high && in_net >= self.bounds.inflight_longterm {
             self.probe.stopped_risky = true;
@@ -168,7 +172,8 @@ impl Bbr3 {
         self.full_pipe.now
     }
 
-    /// BBRHandleInflightTooHigh: a probe met losses beyond the threshold, so what was in flight then is the bound.
+    /// BBRHandleInflightTooHigh: the losses of a probe exceed the threshold, so the volume then in flight becomes the
+    /// bound.
     pub(super) fn handle_too_high(
         &mut self,
         window: &Window,
@@ -186,7 +191,7 @@ impl Bbr3 {
         }
     }
 
-    /// The window limits the flow (Linux checks its flag, which slow start does not widen).
+    /// Whether the window limits the flow. Linux uses its own flag, which is not relaxed in slow start.
     fn held_by_window(&self, ack: &AckSample) -> bool {
         match self.flavour {
             Flavour::Draft06 => ack.cwnd_limited,
@@ -194,7 +199,7 @@ impl Bbr3 {
         }
     }
 
-    /// BBRAdaptLongTermModel. True: a cautious probe went well, and the next one begins.
+    /// BBRAdaptLongTermModel. Return true if a cautious probe succeeded and the next one starts.
     fn adapt_longterm(&mut self, window: &Window, ack: &AckSample, rate: &RateSample) -> bool {
         if self.probe.ack_phase == AckPhase::ProbeStarting && self.rounds.round_start {
             self.probe.ack_phase = AckPhase::ProbeFeedback;
@@ -247,7 +252,7 @@ impl Bbr3 {
         }
     }
 
-    /// BBRUpdateProbeBWCyclePhase: an ACK with a valid rate sample moves the cycle on.
+    /// BBRUpdateProbeBWCyclePhase: an ACK with a valid rate sample advances the cycle.
     pub(super) fn update_cycle(&mut self, window: &Window, ack: &AckSample, rate: &RateSample, bw: u64) {
         if !self.full_pipe.reached {
             return;

@@ -1,5 +1,5 @@
-//! The minimum RTT, and ProbeRTT: if it was not observed again for five seconds, the flow keeps little in
-//! flight for a moment so that queues drain and it can be measured (draft-ietf-ccwg-bbr §5.3.4, §5.5.5).
+//! Minimum RTT and ProbeRTT. If the minimum has not been observed again for five seconds, the flow briefly keeps little
+//! in flight, so that queues drain and the minimum can be measured (draft-ietf-ccwg-bbr §5.3.4, §5.5.5).
 
 use ackclock_core::{Span, Time};
 
@@ -10,21 +10,21 @@ use crate::window::Window;
 const MIN_RTT_FILTER: Span = Span::from_secs(10);
 /// BBR.ProbeRTTInterval (§2): minimum time from the last observation of the minimum RTT to ProbeRTT.
 const PROBE_RTT_INTERVAL: Span = Span::from_secs(5);
-/// BBR.ProbeRTTDuration (§2): little is in flight for this long, and for a round.
+/// BBR.ProbeRTTDuration (§2): minimum time with little in flight; at least one round must pass too.
 const PROBE_RTT_DURATION: Span = Span::from_ms(200);
 
-/// Minimum RTTs over two time windows, us (`u64::MAX` = none yet), and the state of ProbeRTT.
+/// Minimum RTTs over two time windows, us (`u64::MAX` before the first sample), and state of ProbeRTT.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MinRtt {
-    /// BBR.min_rtt, least of ten seconds: the model's.
+    /// BBR.min_rtt: minimum over ten seconds, used by the model.
     pub min_rtt: u64,
     pub min_rtt_stamp: Time,
-    /// BBR.probe_rtt_min_delay, minimum of five seconds, for which ProbeRTT waits.
+    /// BBR.probe_rtt_min_delay: minimum over five seconds; ProbeRTT starts when it expires.
     pub probe_rtt_min: u64,
     pub probe_rtt_min_stamp: Time,
     /// BBR.probe_rtt_expired.
     pub expired: bool,
-    /// This ACK found the flow in ProbeRTT.
+    /// Whether the flow was in ProbeRTT at this ACK.
     pub looking: bool,
     /// BBR.probe_rtt_done_stamp.
     pub done: Option<Time>,
@@ -48,12 +48,12 @@ impl Default for MinRtt {
 }
 
 impl MinRtt {
-    /// The handshake's RTT is the first.
+    /// Use the handshake's RTT as the first sample.
     pub fn start(&mut self, srtt: Span) {
         (self.min_rtt, self.probe_rtt_min) = (srtt.as_us(), srtt.as_us());
     }
 
-    /// Start both windows.
+    /// Start both time windows.
     pub fn stamp(&mut self, now: Time) {
         (self.min_rtt_stamp, self.probe_rtt_min_stamp) = (now, now);
     }
@@ -95,7 +95,7 @@ impl Bbr3 {
         }
     }
 
-    /// BBRHandleProbeRTT: once little is in flight, 200 ms and a round.
+    /// BBRHandleProbeRTT: once little is in flight, wait for 200 ms and at least one round.
     fn handle_probe_rtt(&mut self, window: &mut Window, ack: &AckSample) {
         match self.rtt.done {
             None if ack.in_flight <= self.probe_rtt_cwnd() => {
@@ -120,7 +120,7 @@ impl Bbr3 {
         }
     }
 
-    /// BBRExitProbeRTT: back to cruising, or to Startup if the pipe was never full.
+    /// BBRExitProbeRTT: return to cruising, or to Startup if the pipe was never full.
     fn exit_probe_rtt(&mut self, window: &mut Window, now: Time) {
         self.rtt.probe_rtt_min_stamp = now;
         window.cwnd = window.cwnd.max(self.prior_cwnd); // BBRRestoreCwnd

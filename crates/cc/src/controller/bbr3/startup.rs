@@ -1,4 +1,4 @@
-//! Startup and Drain: double the rate each round until the pipe is full, then empty the resulting queue
+//! Startup and Drain: double the rate each round until the pipe is full, then drain the resulting queue
 //! (draft-ietf-ccwg-bbr §5.3.1, §5.3.2).
 
 use ackclock_core::trace::CaState;
@@ -7,25 +7,25 @@ use super::flavour::Ratio;
 use super::{AckSample, Bbr3, RateSample, State};
 use crate::window::Window;
 
-/// §5.3.1.2: the rate still grows if it is greater by a quarter.
+/// §5.3.1.2: growth of the rate means an increase by at least a quarter.
 const FULL_BW_GROWTH: Ratio = Ratio::new(5, 4);
-/// §5.3.1.2: rounds without such growth that mean a full pipe.
+/// §5.3.1.2: number of rounds without growth that indicates a full pipe.
 const FULL_BW_ROUNDS: u8 = 3;
-/// BBR.StartupFullLossCnt (§5.3.1.3): loss events of a round that mean a full pipe.
+/// BBR.StartupFullLossCnt (§5.3.1.3): number of loss events in a round that indicates a full pipe.
 const FULL_LOSS_EVENTS: u32 = 6;
 
-/// Whether the pipe is full (§5.3.1.2).
+/// Detection of a full pipe (§5.3.1.2).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FullPipe {
-    /// BBR.full_bw: the rate that the next one is compared with.
+    /// BBR.full_bw: rate with which the next samples are compared.
     bw: u64,
-    /// BBR.full_bw_count: rounds without growth.
+    /// BBR.full_bw_count: number of rounds without growth.
     count: u8,
     /// BBR.full_bw_now: this probe has filled the pipe.
     pub now: bool,
-    /// BBR.full_bw_reached: the pipe was full once; Startup is over.
+    /// BBR.full_bw_reached: the pipe has been full once, so Startup is over.
     pub reached: bool,
-    /// Rounds since Drain began.
+    /// Number of rounds since Drain began.
     drain_rounds: u32,
 }
 
@@ -53,7 +53,8 @@ impl Bbr3 {
         }
     }
 
-    /// BBRCheckStartupHighLoss, BBRCheckStartupDone: the rate no longer grows, a round of recovery was lossy, or two were marked.
+    /// BBRCheckStartupHighLoss, BBRCheckStartupDone: leave Startup when the rate has stopped growing, a round in
+    /// recovery had too many losses, or two successive rounds too many marks.
     pub(super) fn check_startup_done(&mut self, window: &mut Window, ack: &AckSample, rate: &RateSample) {
         let marked = self.update_marks(ack);
         if self.state != State::Startup {
@@ -71,12 +72,11 @@ impl Bbr3 {
         if self.full_pipe.reached {
             self.state = State::Drain; // BBREnterDrain
             self.full_pipe.drain_rounds = 0;
-            window.ssthresh = self.inflight(self.max_bw(), window, ack.smss); // says that the start is over, no more
+            window.ssthresh = self.inflight(self.max_bw(), window, ack.smss); // informational: marks the end of Startup
         }
     }
 
-    /// BBRCheckDrainDone: no more in flight than the path holds without a queue, or the time limit was
-    /// reached.
+    /// BBRCheckDrainDone: leave Drain when at most one BDP is in flight, or after the maximum number of rounds.
     pub(super) fn check_drain_done(&mut self, window: &Window, ack: &AckSample) {
         if self.state != State::Drain {
             return;

@@ -1,11 +1,11 @@
-//! Version 3 against a path of constant rate, and against one that drops.
+//! Tests of version 3 against a path of constant rate and against one with losses.
 
 use super::gains::MIN_PIPE_CWND;
 use super::*;
 use crate::controller::tests::arrival;
 use crate::controller::Arrival;
 
-/// A path of `per_ms` segments per ms and 40 ms; `lost` of the flight are lost.
+/// Return an ACK on a path with `per_ms` segments per ms and a 40 ms RTT; `lost` segments of the flight are lost.
 fn ack(bbr: &Bbr3, ms: u64, cwnd: u32, lost: u32) -> AckSample {
     let in_flight = cwnd.min(60);
     let arrival = Arrival {
@@ -114,7 +114,7 @@ fn losses_between_probes_bound_the_rate_for_a_while() {
 #[test]
 fn looks_for_the_least_rtt_after_five_seconds_with_half_the_pipe() {
     let (mut bbr, mut w) = started();
-    bbr.rtt.min_rtt = 30_000; // never observed again
+    bbr.rtt.min_rtt = 30_000; // the minimum RTT is never observed again
     bbr.rtt.probe_rtt_min = 30_000;
     run(&mut bbr, &mut w, 40, 5_002, 0);
     assert_eq!(bbr.state, State::ProbeRtt);
@@ -199,7 +199,7 @@ fn after_a_probe_with_too_much_loss_the_next_ends_at_the_bound_and_a_good_one_go
     bbr.on_control(&mut w, &a);
     assert_eq!(bbr.state, State::ProbeBw(Cycle::Down));
     let bound = bbr.bounds.inflight_longterm;
-    // the next probe: in flight up to the bound
+    // the next probe ends when the bound is in flight
     bbr.state = State::ProbeBw(Cycle::Up);
     bbr.probe.ack_phase = AckPhase::ProbeFeedback;
     let a = AckSample { in_flight: bound, ..ack(&bbr, 402, w.cwnd, 0) };
@@ -248,8 +248,8 @@ fn marks_cut_by_a_third_of_alpha_on_short_paths_only() {
     assert!(!of(Flavour::LinuxV3, false, 1).0.needs().exact_ecn);
 }
 
-/// Each bound that is a share of a whole number is whole, and cwnd reaches it: then a probe that meets no loss raises it, 1, 2,
-/// 4 segments in a round.
+/// Bounds that are a share of a whole number are whole, so that cwnd can reach them. A probe without losses then raises
+/// the bound by 1, 2, 4 segments per round.
 #[test]
 fn a_bound_that_is_a_share_is_reached_and_rises() {
     for flavour in [Flavour::Draft06, Flavour::LinuxV3] {
@@ -270,7 +270,7 @@ fn a_bound_that_is_a_share_is_reached_and_rises() {
             bbr.state = State::ProbeBw(Cycle::Up);
             (bbr.probe.prev_too_high, bbr.probe.up_rounds) = (false, 0);
             bbr.start_up(&w, Time(401_000_000), 0);
-            // rounds of 40 ACKs without a loss, window-limited; nothing else raises the bound
+            // rounds of 40 window-limited ACKs without losses; nothing else raises the bound
             for ms in 402..522 {
                 let a = ack(&bbr, ms, w.cwnd, 0);
                 let rate = RateSample { tx_in_flight: 1, ..a.rate.expect("a sample") };
@@ -288,7 +288,7 @@ fn a_bound_that_is_a_share_is_reached_and_rises() {
 fn the_slope_of_a_probe_is_a_whole_number_of_segments_for_each_segment() {
     let (mut bbr, _) = started();
     bbr.probe.up_rounds = 0;
-    // a window of 65: one for each 65, 32, 16, 8, 4, 2, 1 acknowledged, and never more than one for one
+    // window of 65: the bound rises by one for each 65, 32, 16, 8, 4, 2 or 1 segments acknowledged, and never faster
     let cnts = [65, 32, 16, 8, 4, 2, 1, 1, 1];
     for cnt in cnts {
         bbr.raise_slope(&Window::new(65));
@@ -350,9 +350,9 @@ fn a_timeout_between_probes_leaves_the_kernel_the_window_before_it() {
     assert_eq!(w.cwnd, before, "and gives it back");
 }
 
-/// The segment at which losses exceed the threshold sets the bound, and not the newest one that an ACK covers: of 100 in flight the third
-/// loss is more than 2 % (draft) and the second more than 5/256 (kernel). The bound is what was in flight with the part of that segment
-/// at which the share is reached.
+/// The bound follows from the segment at which losses exceed the threshold, not from the newest segment covered by an
+/// ACK. With 100 in flight the third loss exceeds 2 % (draft) and the second exceeds 5/256 (kernel). The bound includes
+/// the part of that segment up to the threshold.
 #[test]
 fn a_probes_bound_is_what_was_in_flight_at_the_segment_that_was_one_too_many() {
     for (flavour, enough, bound) in [(Flavour::Draft06, 3, 99), (Flavour::LinuxV3, 2, 100)] {
@@ -397,7 +397,8 @@ fn a_loss_that_a_probe_of_the_tail_repaired_is_one_of_the_flight_in_the_kernel_a
         bbr.on_repaired(&mut w, now, 402, false);
         assert_eq!((bbr.bounds.loss_in_round, bbr.bounds.loss_in_cycle), (hears, hears), "{flavour:?}");
         assert_eq!(bbr.bounds.inflight_longterm, UNBOUNDED, "{flavour:?}: no probe is under way");
-        // one of 21 is more than 5/256: the probe ends, and with it what its round has shown (Linux `bbr_reset_congestion_signals`)
+        // one of 21 exceeds 5/256: the probe ends, and its congestion signals are reset (Linux
+        // `bbr_reset_congestion_signals`)
         (bbr.state, bbr.probe.samples) = (State::ProbeBw(Cycle::Up), true);
         bbr.on_repaired(&mut w, now, 402, false);
         assert_eq!(bbr.bounds.inflight_longterm != UNBOUNDED, hears, "{flavour:?}");

@@ -1,5 +1,5 @@
-//! CUBIC's curve in the integers of the Linux kernel. It answers one question: after how many delivered segments may
-//! cwnd grow by one (`cnt`).
+//! CUBIC's curve in the integers of the Linux kernel. The result is `cnt`, the number of delivered segments after which
+//! cwnd may grow by one.
 //!
 //! Sources: behaviour of Linux 6.13 (`bictcp_update`, `cubictcp_recalc_ssthresh`, `cubictcp_cwnd_event`) at HZ = 1000;
 //! RFC 9438 §4 for the meaning.
@@ -14,8 +14,8 @@
 //! | `cnt` | cwnd / (target - cwnd) | segments per segment of growth |
 //! | `last_cwnd`, `last_time` | cwnd and time of the last computation | segments, ms |
 //!
-//! Differs: the cube saturates where the kernel's 64 bits overflow, 345 s away from K, and the target at 0 where the
-//! kernel's wraps (an epoch that starts at a thousandth of the last maximum).
+//! Differs: the cube saturates where the kernel's 64 bits overflow, 345 s away from K. The target saturates at 0 where
+//! the kernel's wraps, which takes an epoch that starts at a thousandth of the last maximum.
 
 use ackclock_core::{Span, Time};
 
@@ -23,7 +23,7 @@ use super::CubicParams;
 
 /// Ticks per second.
 const HZ: u64 = 1_000;
-/// log2 of the curve's own clock, 1024 units per second.
+/// log2 of the curve's clock rate: 1024 units per second.
 const BICTCP_HZ: u32 = 10;
 /// C = 0.4 as 410/1024.
 const CUBE_RTT_SCALE: u64 = 410;
@@ -31,7 +31,8 @@ const CUBE_RTT_SCALE: u64 = 410;
 const CUBE_FACTOR: u64 = (1 << (10 + 3 * BICTCP_HZ)) / CUBE_RTT_SCALE;
 /// Denominator of beta.
 const BETA_SCALE: u32 = 1024;
-/// Lies between the run's time 0 and tick 0, which means "no epoch" (Linux: jiffies are large at boot).
+/// Offset that keeps ticks above 0 from the start of the run, because an `epoch_start` of 0 means "no epoch" (Linux:
+/// jiffies are large at boot).
 const JIFFIES_OFFSET: u64 = 1 << 32;
 
 /// The curve and its epoch.
@@ -70,12 +71,13 @@ impl KernelCurve {
         }
     }
 
-    /// RTT samples within a second of the start of an epoch are not used: recovery has just drained the queue.
+    /// Whether an RTT sample is ignored because it falls within a second of the start of an epoch, when recovery has
+    /// just drained the queue.
     pub(super) fn ignores_rtt(&self, now: Time) -> bool {
         self.epoch.epoch_start != 0 && jiffies(now) < self.epoch.epoch_start + HZ
     }
 
-    /// `acked` segments were delivered in congestion avoidance; returns `cnt`. `delay_min` in us.
+    /// Process `acked` segments delivered in congestion avoidance and return `cnt`. `delay_min` is in us.
     pub(super) fn update(&mut self, cwnd: u32, acked: u32, now: Time, delay_min: u32) -> u32 {
         let e = &mut self.epoch;
         let now = jiffies(now);
@@ -84,7 +86,7 @@ impl KernelCurve {
         if e.last_cwnd == cwnd && now - e.last_time <= HZ / 32 {
             return e.cnt;
         }
-        // the curve is a function of the time in ticks: within one tick only the Reno estimate moves
+        // the curve depends on the time in ticks, so only the Reno estimate changes within a tick
         if e.epoch_start == 0 || now != e.last_time {
             e.last_cwnd = cwnd;
             e.last_time = now;
@@ -100,7 +102,7 @@ impl KernelCurve {
         e.cnt
     }
 
-    /// A reduction: the new ssthresh. The next update begins an epoch.
+    /// Reduce: return the new ssthresh. The next update starts an epoch.
     pub(super) fn reduce(&mut self, cwnd: u32) -> u32 {
         let e = &mut self.epoch;
         e.epoch_start = 0;
@@ -112,12 +114,12 @@ impl KernelCurve {
         super::super::scale(cwnd, self.beta).max(2)
     }
 
-    /// Forget everything after an RTO.
+    /// Reset all state after an RTO.
     pub(super) fn reset(&mut self) {
         self.epoch = Epoch::default();
     }
 
-    /// Time without transmissions does not count: the curve waits (RFC 9438 §5.8).
+    /// Shift the epoch by an idle period, which does not count as elapsed time (RFC 9438 §5.8).
     pub(super) fn shift(&mut self, now: Time, idle: Span) {
         let e = &mut self.epoch;
         let delta = jiffies(now) - jiffies(Time(now.0.saturating_sub(idle.0)));
@@ -141,7 +143,7 @@ impl Epoch {
         }
     }
 
-    /// cnt from the curve one RTT ahead.
+    /// Return `cnt` from the curve's value one RTT ahead.
     fn count(&self, cwnd: u32, now: u64, delay_min: u32) -> u32 {
         let ticks = now - self.epoch_start + u64::from(delay_min).div_ceil(1_000_000 / HZ);
         let t = (ticks << BICTCP_HZ) / HZ;
@@ -152,7 +154,7 @@ impl Epoch {
         let target =
             if t < k { self.origin.saturating_sub(delta) } else { self.origin.saturating_add(delta) };
         let cnt = if target > cwnd { cwnd / (target - cwnd) } else { cwnd.saturating_mul(100) };
-        // before the first loss: 5 % per RTT at least
+        // before the first loss: at least 5 % per RTT
         if self.last_max_cwnd == 0 {
             cnt.min(20)
         } else {
@@ -160,7 +162,7 @@ impl Epoch {
         }
     }
 
-    /// W_est: where Reno with the same beta would be.
+    /// Update W_est, the window that Reno with the same beta would have.
     fn befriend_reno(&mut self, cwnd: u32, beta_scale: u32) {
         let per_segment = ((u64::from(cwnd) * u64::from(beta_scale)) >> 3).max(1) as u32;
         while self.ack_cnt > per_segment {
@@ -177,7 +179,7 @@ fn jiffies(now: Time) -> u64 {
     now.0 / 1_000_000 + JIFFIES_OFFSET
 }
 
-/// Cube root by table and one Newton-Raphson step, with the kernel's rounding.
+/// Cube root by table lookup and one Newton-Raphson step, with the kernel's rounding.
 fn cubic_root(a: u64) -> u32 {
     let bits = 64 - a.leading_zeros();
     if bits < 7 {
@@ -190,7 +192,7 @@ fn cubic_root(a: u64) -> u32 {
     ((x * 341) >> 10) as u32
 }
 
-/// 64 times the cube root of the index, as the kernel rounds it.
+/// 64 times the cube root of the index, rounded as in the kernel.
 #[rustfmt::skip]
 const ROOTS: [u8; 64] = [
       0,  54,  54,  54, 118, 118, 118, 118, 123, 129, 134, 138, 143, 147, 151, 156,
@@ -252,7 +254,7 @@ mod tests {
             }
             c.epoch.tcp_cwnd
         };
-        assert_eq!((estimate(true, 1), estimate(true, 2)), (15, 15)); // one for each 18
+        assert_eq!((estimate(true, 1), estimate(true, 2)), (15, 15)); // one for each 18 segments
         assert_eq!((estimate(false, 1), estimate(false, 2)), (15, 21));
     }
 
@@ -280,8 +282,8 @@ mod tests {
         assert_eq!(c.epoch.epoch_start, jiffies(ms(5_010)));
     }
 
-    /// The kernel subtracts without a check; our saturating form is the same as long as the curve never dips below 0,
-    /// which takes an epoch that starts at less than 0.2 % of the last maximum (by the cube root's own error).
+    /// The kernel subtracts without a check. The saturating form here is equivalent unless the curve falls below 0,
+    /// which takes an epoch that starts at less than 0.2 % of the last maximum (because of the error of the cube root).
     #[test]
     fn the_curve_does_not_fall_below_zero() {
         for last_max in (3..200_000_u32).step_by(7) {

@@ -1,24 +1,25 @@
 //! CUBIC's curve in the real arithmetic of RFC 9438.
 //!
-//! Source: RFC 9438 §4.1-4.8, names as there; floats through `libm` only, so that every machine gets the same bits.
+//! Source: RFC 9438 §4.1-4.8, with the same names. Floating-point functions come from `libm` only, so that results are
+//! bit-identical on all machines.
 //!
 //! | variable | meaning, unit |
 //! |---|---|
 //! | `w_max` | window at the last reduction, segments; 0 = none since the start or the last RTO |
 //! | `cwnd_prior` | cwnd at the last reduction, segments |
-//! | `t_epoch` | start of this stage of congestion avoidance |
+//! | `t_epoch` | start of the current stage of congestion avoidance |
 //! | `origin`, `k` | plateau of the curve, segments; time to it, s |
-//! | `w_est` | Reno's window in the same time, segments |
-//! | `credit` | growth not yet worth a whole segment |
+//! | `w_est` | window that Reno would have reached in the same time, segments |
+//! | `credit` | growth short of a whole segment |
 //!
-//! Differs: cwnd is whole segments, so fractions wait in `credit`.
+//! Differs: cwnd is whole segments, so fractions accumulate in `credit`.
 
 use ackclock_core::{Span, Time};
 
 use super::CubicParams;
 use crate::window::Window;
 
-/// §5: the constant C, segments / s^3.
+/// §5: constant C, segments / s^3.
 const C: f64 = 0.4;
 
 /// The curve and its epoch.
@@ -53,7 +54,7 @@ impl RfcCurve {
         }
     }
 
-    /// §4.2-4.5: `acked` segments were delivered in congestion avoidance.
+    /// §4.2-4.5: process `acked` segments delivered in congestion avoidance.
     pub(super) fn grow(&mut self, window: &mut Window, acked: u32, now: Time, srtt: Span) {
         let cwnd = f64::from(window.cwnd);
         let acked = f64::from(acked);
@@ -76,7 +77,7 @@ impl RfcCurve {
         window.cwnd = window.cwnd.saturating_add(whole as u32).min(window.cwnd_clamp);
     }
 
-    /// §4.6, §4.7: a reduction; the new ssthresh.
+    /// §4.6, §4.7: reduce and return the new ssthresh.
     pub(super) fn reduce(&mut self, cwnd: u32, flight_size: u32) -> u32 {
         let w = f64::from(cwnd);
         self.cwnd_prior = w;
@@ -85,13 +86,13 @@ impl RfcCurve {
         ((f64::from(flight_size) * self.beta) as u32).max(2)
     }
 
-    /// §4.8: after an RTO, K = 0 and W_max is the window at which congestion avoidance begins.
+    /// §4.8: after an RTO, K is 0 and W_max is the window at which congestion avoidance begins.
     pub(super) fn reset(&mut self) {
         self.w_max = 0.0;
         self.t_epoch = None;
     }
 
-    /// §5.8: time without transmissions does not count.
+    /// §5.8: shift the epoch by an idle period, which does not count as elapsed time.
     pub(super) fn shift(&mut self, now: Time, idle: Span) {
         if let Some(t) = &mut self.t_epoch {
             *t = (*t + idle).min(now);
@@ -110,7 +111,7 @@ impl RfcCurve {
         C * d * d * d + self.origin
     }
 
-    /// §4.3: Reno's additive increase for this beta, until W_est has regained the window of the loss; then 1.
+    /// §4.3: Reno's additive increase for this beta, or 1 once W_est has regained the window before the loss.
     fn alpha(&self) -> f64 {
         if self.w_est >= self.cwnd_prior {
             1.0

@@ -1,4 +1,4 @@
-//! The vectors of the draft and of the module's arithmetic.
+//! Test vectors of the draft and of the module's arithmetic.
 
 use super::*;
 use crate::controller::tests::arrival;
@@ -10,7 +10,7 @@ fn prague() -> Prague {
     prague
 }
 
-/// A connection in congestion avoidance.
+/// Return a connection in congestion avoidance.
 fn started(cwnd: u32, rtt: Span) -> (Prague, Window) {
     let mut window = Window { ssthresh: 2, ..Window::new(cwnd) };
     let mut prague = prague();
@@ -18,7 +18,7 @@ fn started(cwnd: u32, rtt: Span) -> (Prague, Window) {
     (prague, window)
 }
 
-/// Periods of alpha, each with this many of a hundred segments marked.
+/// Play periods of alpha, each with the given number of a hundred segments marked.
 fn periods(prague: &mut Prague, window: &mut Window, first: u64, count: u64, marked: u32) {
     prague.marked = true;
     for n in first..first + count {
@@ -61,7 +61,7 @@ fn alpha_waits_for_the_first_mark() {
     let ack = Arrival { now: Time(1_000_000_000), snd_una: 1000, snd_nxt: 2000, ..arrival(0, 100) };
     p.on_sample(&mut w, &ack);
     assert_eq!(p.alpha, 1 << 24);
-    // so the first mark halves
+    // so the first mark halves the window
     let ack = Arrival { newly_acked_ce: 1, ..ack };
     assert!(!p.on_ecn(&mut w, &ack), "not in a state of reduction");
     assert_eq!((w.ssthresh, p.frac_cwnd / ONE), (50, 50));

@@ -3,24 +3,24 @@
 //!
 //! | variable | formula |
 //! |---|---|
-//! | VE, RE | expected rate cwnd/rtt_min; achieved rate over the last RTT, or Th (see [`LevelRate`]) |
-//! | Th_k | bytes of the last RTT, over RTT; low-passed: 0.6 Th_{k-1} + 0.4 of it |
-//! | T_k | RTT (VE - RE)/VE, from T_min (see [`Floor`]) to RTT; with Th, T_min also where Th RTT exceeds cwnd |
-//! | s_k | bytes of the last T_k, over T_k |
-//! | U_k | beta U_{k-1} + (1 - beta) abs(s_k - s_{k-1}); U_max the greatest of the last ten |
+//! | VE, RE | expected rate cwnd/rtt_min; rate achieved over the last RTT, or Th (see [`LevelRate`]) |
+//! | Th_k | bytes of the last RTT / RTT, low-passed: 0.6 Th_{k-1} + 0.4 times the new value |
+//! | T_k | RTT (VE - RE)/VE, from T_min (see [`Floor`]) to RTT; with Th also T_min if Th RTT exceeds cwnd |
+//! | s_k | bytes of the last T_k / T_k |
+//! | U_k | beta U_{k-1} + (1 - beta) abs(s_k - s_{k-1}); U_max the maximum of the last ten |
 //! | tau_k | RTT + N RTT U_k/U_max (Kim and Noble's stability filter) |
 //! | S_k = ERE | alpha S_{k-1} + (1 - alpha) s_k, alpha = (2 tau - D)/(2 tau + D), 0 if negative, D the last gap |
 //!
-//! Over whole batches (`batch_gap`): interrupt coalescing hands ACKs over in bunches, so gaps within one say nothing
-//! and gaps between two are too long for the first ACK of a bunch. There a bunch counts as one ACK: its bytes, over the
-//! time since the bunch before it. It is complete when the first ACK of the next one comes. What is sampled over T_k
-//! ends at the last complete bunch, and T_min is the time between two.
+//! Over whole batches (`batch_gap`): interrupt coalescing delivers ACKs in batches, so gaps within a batch are
+//! meaningless and gaps between batches are too long for the first ACK of a batch. A batch therefore counts as one ACK,
+//! with its bytes and the time since the previous batch. A batch is complete when the first ACK of the next one
+//! arrives. Samples over T_k end at the last complete batch, and T_min is the time between two batches.
 //!
 //! Th and T_k are those of Wang and others (2002) as a later paper of the group quotes them
-//! (scitepress.org/PublishedPapers/2004/13988, equations (3) and (4)). The formula is damaged in print there: the sum over the
-//! last RTT is plain, the division by RTT is what its pieces leave.
+//! (scitepress.org/PublishedPapers/2004/13988, equations (3) and (4)). The formula is damaged in print there: the sum
+//! over the last RTT is legible, the division by RTT is inferred from the remaining fragments.
 //!
-//! Differs: two ACKs of the same instant count as 1 us apart.
+//! Differs: two ACKs at the same instant count as 1 us apart.
 
 use ackclock_core::{choice, Span, Time};
 
@@ -31,7 +31,7 @@ use super::{seconds, Credited, Insight, Meter, CLOCK};
 pub enum FilterGain {
     /// Computed from tau_k.
     Stability,
-    /// Constant, 0.9 old and 0.1 new per sample.
+    /// Constant: 0.9 old and 0.1 new per sample.
     Ewma,
 }
 
@@ -40,9 +40,9 @@ choice! { FilterGain: Stability "stability", Ewma "ewma" }
 /// Rate used as RE in T_k.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LevelRate {
-    /// Achieved over the last RTT.
+    /// Rate achieved over the last RTT.
     Achieved,
-    /// Achieved over the last RTT, low-passed with 0.6 at each ACK: Th_k, the throughput filter of the paper as it is quoted.
+    /// Rate achieved over the last RTT, low-passed with 0.6 at each ACK: Th_k, the paper's throughput filter as quoted.
     Quoted,
     /// Rate of each ACK, low-passed: 0.6 Th_{k-1} + 0.4 d_k/gap.
     Throughput,
@@ -55,9 +55,9 @@ choice! { LevelRate: Achieved "achieved", Quoted "quoted", Throughput "throughpu
 /// Values over which U_max is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PeakOver {
-    /// The ten most recent ones.
+    /// The last ten values.
     LastTen,
-    /// All.
+    /// All values.
     AllTime,
 }
 
@@ -66,16 +66,16 @@ choice! { PeakOver: LastTen "last-10", AllTime "all-time" }
 /// Lower bound of T_k.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Floor {
-    /// The last gap between ACKs: pauses count as slow samples, so that over time the samples add up to the bytes
-    /// acknowledged, and the estimate to the rate achieved.
+    /// The last gap between ACKs. Pauses count as slow samples, so that over time the samples add up to the
+    /// acknowledged bytes and the estimate approaches the achieved rate.
     Gap,
-    /// The smallest gap of the last one to two RTTs, which is a packet pair's: a pause is no sample.
+    /// The smallest gap of the last one to two RTTs, as of a packet pair. Pauses are not sampled.
     Pair,
-    /// A constant, seconds.
+    /// A constant, s.
     Fixed(f64),
 }
 
-/// Smallest gap of this RTT and of the previous one.
+/// Smallest gaps of the current and of the previous RTT.
 #[derive(Clone, Copy, Debug)]
 struct LeastGap {
     since: Time,
@@ -94,26 +94,26 @@ impl LeastGap {
     }
 }
 
-/// Constants. Rates in bytes/s, times in seconds.
+/// Constants of the estimator. Rates are in bytes/s, times in s.
 #[derive(Clone, Copy, Debug)]
 pub struct AbseParams {
-    /// N.
+    /// N: maximum damping, RTTs beyond the first.
     pub n: f64,
     /// Weight of the past in U.
     pub beta: f64,
     /// Gain of the filter.
     pub gain: FilterGain,
-    /// T_min.
+    /// T_min: lower bound of T_k.
     pub floor: Floor,
-    /// RE.
+    /// RE: rate used as the achieved rate.
     pub level: LevelRate,
-    /// U_max.
+    /// U_max: values over which the maximum is taken.
     pub peak: PeakOver,
-    /// S_0 is 0, not the first sample.
+    /// Whether S_0 is 0 instead of the first sample.
     pub from_zero: bool,
-    /// Bound of samples; 0 = none.
+    /// Upper bound of samples; 0 for none.
     pub nic_rate: f64,
-    /// ACKs closer than this form one batch; 0 = each ACK by itself.
+    /// Maximum gap between the ACKs of a batch; 0 processes each ACK by itself.
     pub batch_gap: f64,
 }
 
@@ -126,7 +126,7 @@ pub(super) struct Abse {
     batch: Batch,
     least: LeastGap,
     seeded: bool,
-    /// Th_k, or the low-passed rate of each ACK.
+    /// Th_k, or the low-passed rate of single ACKs.
     throughput: f64,
     rate: f64,
     sample: f64,
@@ -138,7 +138,7 @@ pub(super) struct Abse {
     at: usize,
 }
 
-/// The ACKs that are being gathered.
+/// The batch of ACKs being collected.
 #[derive(Clone, Copy, Debug, Default)]
 struct Batch {
     begun: Time,
@@ -146,11 +146,11 @@ struct Batch {
     bytes: f64,
 }
 
-/// Values of U that U_max is taken over.
+/// Number of values of U over which U_max is taken.
 const PEAK: usize = 10;
 /// Weight of the past in the throughput filter.
 const PAST: f64 = 0.6;
-/// Maximum duration of a batch even if the ACKs never pause: share of the RTT.
+/// Maximum duration of a batch, as a share of the RTT, even if the ACKs never pause.
 const LONGEST_BATCH: f64 = 0.125;
 
 impl Abse {
@@ -192,7 +192,7 @@ impl Abse {
         }
     }
 
-    /// An ACK, or a batch of them.
+    /// Process an ACK, or a batch of ACKs.
     fn on_arrival(&mut self, ack: &Credited) {
         let rtt = Span((ack.rtt * 1e9) as u64);
         self.meter.add(ack.now, ack.bytes, rtt);
@@ -208,7 +208,8 @@ impl Abse {
                     LevelRate::Quoted => of_rtt(),
                     _ => ack.bytes / seconds(gap),
                 };
-                // The quoted paper does not say what precedes the first value. The filter then has no past, as for the estimate.
+                // The quoted paper does not specify the value before the first one. The filter then starts without a
+                // past, like the estimate.
                 let begins = self.params.level == LevelRate::Quoted && !self.seeded && !self.params.from_zero;
                 let past = if begins { 0.0 } else { PAST };
                 self.throughput = past * self.throughput + (1.0 - past) * latest;
@@ -225,7 +226,7 @@ impl Abse {
         } else {
             sampling_interval(ack.rtt, expected, achieved, floor)
         };
-        // no search if the interval holds only this ACK
+        // no search is needed if the interval contains only this ACK
         let bytes = if self.interval <= seconds(gap) {
             ack.bytes
         } else {
@@ -262,7 +263,7 @@ impl Abse {
         self.rate = alpha * self.rate + (1.0 - alpha) * sample;
     }
 
-    /// ERE, bytes/s.
+    /// Return ERE, bytes/s.
     pub fn rate(&self) -> f64 {
         self.rate
     }
@@ -272,12 +273,12 @@ impl Abse {
     }
 }
 
-/// T_k.
+/// Return T_k, s.
 pub(super) fn sampling_interval(rtt: f64, expected: f64, achieved: f64, t_min: f64) -> f64 {
     (rtt * (expected - achieved) / expected).max(t_min).min(rtt.max(t_min))
 }
 
-/// tau_k.
+/// Return tau_k, s.
 pub(super) fn time_constant(rtt: f64, n: f64, u: f64, u_max: f64) -> f64 {
     if u_max > 0.0 {
         rtt + n * rtt * (u / u_max)

@@ -1,19 +1,20 @@
-//! BE, the first estimator: every ACK is a sample d_k / gap (packet pair), low-passed in Tustin's form with a constant
-//! of tau; silence counts as samples of zero, one for each tau/2. Right under random loss, too high under congestion.
+//! BE, the first estimator: every ACK gives a sample d_k / gap (packet pair), low-passed by a Tustin filter with time
+//! constant tau. Silence counts as a sample of zero for each tau/2. The estimate is accurate under random loss and too
+//! high under congestion.
 //!
-//! B_k = ((2 tau - D)/(2 tau + D)) B_{k-1} + (D/(2 tau + D)) (b_k + b_{k-1}), D the gap; where a gap is longer than
-//! tau/2, D is what is left of it after the zeros.
+//! B_k = ((2 tau - D)/(2 tau + D)) B_{k-1} + (D/(2 tau + D)) (b_k + b_{k-1}), D is the gap, or the rest of a gap longer
+//! than tau/2 after the samples of zero.
 
 use ackclock_core::Time;
 
 use super::{seconds, Credited, Insight, CLOCK};
 
-/// BE estimator. Rates in bytes/s, times in seconds.
+/// BE estimator. Rates are in bytes/s, times in s.
 #[derive(Clone, Debug)]
 pub(super) struct Be {
     tau: f64,
     last: Option<Time>,
-    /// Time up to which zeros were fed.
+    /// Time up to which samples, zeros included, have been fed to the filter.
     fed: Time,
     sample: f64,
     rate: f64,
@@ -45,7 +46,7 @@ impl Be {
         self.fed = ack.now;
     }
 
-    /// Record that nothing arrived until `now`.
+    /// Feed samples of zero for the silence until `now`.
     pub fn on_silence(&mut self, now: Time) {
         if !self.seeded {
             return;

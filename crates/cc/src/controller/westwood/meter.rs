@@ -1,22 +1,22 @@
-//! Bytes acknowledged over any recent interval: running sums by time of arrival, so that a sum is one subtraction and
-//! the start of an interval one binary search.
+//! Bytes acknowledged over any recent interval. Cumulative sums by arrival time make a query one binary search and one
+//! subtraction.
 
 use std::collections::VecDeque;
 
 use ackclock_core::{Span, Time};
 
-/// The ACKs of the last interval of interest.
+/// ACKs of the longest interval of interest.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Meter {
-    /// Arrival and bytes up to and including it.
+    /// Arrival time, and cumulative bytes up to and including it.
     sums: VecDeque<(Time, f64)>,
     total: f64,
-    /// Bytes up to the forgotten ones.
+    /// Cumulative bytes up to the entries that were dropped.
     before: f64,
 }
 
 impl Meter {
-    /// `bytes` arrive at `now`; those older than `keep` are forgotten.
+    /// Add `bytes` that arrive at `now`, and drop entries older than `keep`.
     #[inline]
     pub fn add(&mut self, now: Time, bytes: f64, keep: Span) {
         self.total += bytes;
@@ -34,11 +34,11 @@ impl Meter {
         }
     }
 
-    /// Bytes that arrived after `now - interval`, which must not exceed the kept time.
+    /// Return the bytes that arrived after `now - interval`. The interval must not exceed `keep`.
     #[inline]
     pub fn over(&self, now: Time, interval: Span) -> f64 {
         let start = Time(now.0.saturating_sub(interval.0));
-        // the newest few are requested most often
+        // the newest entries are needed most often
         for (age, &(t, _)) in self.sums.iter().rev().take(4).enumerate() {
             if t <= start {
                 return self.total - self.sums[self.sums.len() - 1 - age].1;
@@ -68,7 +68,7 @@ mod tests {
                 now += gap;
                 all.push((now, f64::from(bytes)));
                 meter.add(Time(now), f64::from(bytes), Span(500));
-                // before time 0 nothing arrived
+                // nothing arrived before time 0
                 let since = now as i64 - interval as i64;
                 let want: f64 = all.iter().filter(|a| a.0 as i64 > since.max(0) || (since < 0)).map(|a| a.1).sum();
                 if since >= 0 {

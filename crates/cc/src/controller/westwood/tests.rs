@@ -1,4 +1,4 @@
-//! The vectors of the published formulas, and the loss rules.
+//! Test vectors of the published formulas, and the rules for losses.
 
 use super::abse::{coefficient, sampling_interval, time_constant};
 use super::*;
@@ -64,7 +64,8 @@ fn be_coefficients_at_a_tenth_of_tau_and_in_silence() {
     near(be::step(1.0, 0.5, 0.0, 0.0, 1.0), 0.2, 1e-12);
 }
 
-/// ACKs 1 ms apart on a 64 ms path; the window is full, so that every sample is a pair. `bytes` of ACK k.
+/// Feed ACKs 1 ms apart on a 64 ms path. The window is full, so that every sample is a packet pair. `bytes` gives the
+/// bytes of ACK k.
 fn feed(abse: &mut Abse, acks: u64, bytes: impl Fn(u64) -> f64) {
     for k in 1..=acks {
         let ack =
@@ -104,8 +105,8 @@ fn switches_reach_the_filter() {
     near(floored.rate(), 1_500_000.0, 10.0);
 }
 
-/// Bursts of ten ACKs 100 us apart, one in 64 ms: by the last gap the estimate is the rate achieved, by a pair's gap it
-/// stays above.
+/// Bursts of ten ACKs 100 us apart, one burst per 64 ms. With the last gap the estimate is the achieved rate; with the
+/// gap of a packet pair it stays higher.
 #[test]
 fn pauses_count_by_the_last_gap_and_not_by_a_pairs() {
     let rate = |floor| {
@@ -119,13 +120,13 @@ fn pauses_count_by_the_last_gap_and_not_by_a_pairs() {
         abse.rate()
     };
     let achieved = 15_000.0 / 0.064;
-    // read at the end of a burst, when a filter of one RTT is above its mean
+    // read at the end of a burst, where a filter of one RTT exceeds its mean
     let (gap, pair) = (rate(Floor::Gap) / achieved, rate(Floor::Pair) / achieved);
     assert!((1.0..1.6).contains(&gap) && pair > 5.0 * gap, "{gap} {pair}");
 }
 
-/// Slow start: bursts at the rate of the path with pauses between. The rate of the last RTT calls the path congested, as
-/// the window grows ahead of it; the rate of each ACK, low-passed, does not, and samples stay packet pairs.
+/// Slow start: bursts at the path's rate with pauses in between. The window grows ahead of the rate of the last RTT,
+/// which therefore indicates congestion. The low-passed rate of single ACKs does not, and samples remain packet pairs.
 #[test]
 fn a_filter_of_each_ack_samples_pairs_in_slow_start() {
     let run = |level| {
@@ -145,7 +146,7 @@ fn a_filter_of_each_ack_samples_pairs_in_slow_start() {
     assert!(rate > 2.0 * slower, "{rate} {slower}");
 }
 
-/// Worked by hand: ACKs of 1,500 bytes, 1 ms apart, RTT 8 ms, least RTT 4 ms.
+/// Computed by hand: ACKs of 1,500 bytes, 1 ms apart, RTT 8 ms, minimum RTT 4 ms.
 ///
 /// | ACK | bytes of the last RTT | Th, B/s | low-passed | T_k with a window of 13,000 bytes, ms |
 /// |---|---|---|---|---|
@@ -153,7 +154,7 @@ fn a_filter_of_each_ack_samples_pairs_in_slow_start() {
 /// | 3 | 4,500 | 562,500 | 0.6 * 375,000 + 0.4 * 562,500 = 450,000 | 8 (13,000 - 1,800) / 13,000 = 6.89231 |
 /// | many | 12,000 | 1,500,000 | 1,500,000 | 8 (13,000 - 6,000) / 13,000 = 4.30769 |
 ///
-/// With a window of 11,000 bytes, less than an RTT's 12,000, T_k is T_min: the last gap.
+/// With a window of 11,000 bytes, less than the 12,000 of an RTT, T_k is T_min, the last gap.
 #[test]
 fn the_quoted_filter_by_hand() {
     let interval = |window: f64, acks: u64| {
@@ -177,7 +178,7 @@ fn the_quoted_filter_by_hand() {
 
 #[test]
 fn over_batches_the_rate_is_that_of_the_path_and_quiet() {
-    // 1 Gb/s of payload, ACKs for two segments each 1 us apart in batches of 125 us
+    // payload rate 1 Gb/s; ACKs for two segments each, 1 us apart, in batches every 125 us
     let batches = |abse: &mut Abse| {
         for b in 1..=400_u64 {
             for i in 0..5_u64 {
@@ -207,7 +208,7 @@ fn duplicate_acks_are_credited_once() {
         assert_eq!(w.credit(&ack(0, true)), seg);
     }
     assert_eq!(w.accounted, 3 * seg);
-    assert_eq!(w.credit(&ack(2 * seg, false)), seg); // two of the three are taken off; one segment is credited
+    assert_eq!(w.credit(&ack(2 * seg, false)), seg); // two of the three are subtracted; one segment is credited
     assert_eq!(w.accounted, seg);
     assert_eq!(w.credit(&ack(4 * seg, false)), 3 * seg);
     assert_eq!(w.accounted, 0);
@@ -216,7 +217,7 @@ fn duplicate_acks_are_credited_once() {
     assert_eq!(capped.credit(&ack(10 * seg, false)), 2 * seg);
 }
 
-/// `rtts` round trips of a steady window of `cwnd` segments, ACKs evenly spread, RTT 100 ms.
+/// Play `rtts` round trips with a steady window of `cwnd` segments, evenly spaced ACKs and an RTT of 100 ms.
 fn steady(w: &mut Westwood, window: &mut Window, cwnd: u32, rtts: u64) {
     let gap = 100_000_000 / u64::from(cwnd);
     for k in 1..=rtts * u64::from(cwnd) {
@@ -233,7 +234,7 @@ fn a_loss_sets_the_window_to_what_the_path_carried_and_never_raises_it() {
         steady(&mut w, &mut window, 100, 40);
         let ssthresh = w.ssthresh(&window, 100);
         assert!((96..=101).contains(&ssthresh), "{estimator}: {ssthresh}");
-        // a window in between: ssthresh rises when recovery has ended, cwnd does not
+        // with a smaller window, ssthresh rises at the end of recovery and cwnd does not
         window.cwnd = 50;
         assert_eq!(w.ssthresh(&window, 50), 50, "{estimator}");
         window.ssthresh = 50;

@@ -1,5 +1,5 @@
-//! RE: bytes acknowledged over the last T seconds, T of the order of one RTT (packet train). Fair under congestion, too
-//! low where random losses keep the window small.
+//! RE: bytes acknowledged over the last T seconds, with T of the order of one RTT (packet train). The estimate is fair
+//! under congestion and too low if random losses keep the window small.
 
 use ackclock_core::{Span, Time};
 
@@ -9,7 +9,7 @@ use super::{Credited, Insight, Meter};
 #[derive(Clone, Debug)]
 pub(super) struct Train {
     meter: Meter,
-    /// T, seconds; 0 = the RTT.
+    /// T, s; 0 uses the RTT.
     fixed: f64,
     interval: f64,
     now: Time,
@@ -29,7 +29,7 @@ impl Train {
         self.rate = self.meter.over(ack.now, span) / self.interval;
     }
 
-    /// bytes/s.
+    /// Return RE, bytes/s.
     pub fn rate(&self) -> f64 {
         self.rate
     }

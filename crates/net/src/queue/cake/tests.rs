@@ -28,7 +28,7 @@ fn packet(flow: u32) -> Packet {
     Packet { header: seg.into(), flow, conn: flow, bytes: 1514, forward: true, ..Packet::default() }
 }
 
-/// Packets of each flow among the next `n`, if all always have some.
+/// Packets of each flow among the next `n`, with all flows always backlogged.
 fn shares(cake: &mut Cake, flows: u32, n: usize) -> Vec<usize> {
     let mut sent = vec![0; flows as usize];
     for flow in 0..flows {
@@ -88,7 +88,8 @@ fn the_shaper_spaces_packets_by_its_rate() {
     assert_eq!(shaped.head_arrival(), Some(Time(100 * MS)), "idle time earns nothing");
 }
 
-/// Host 0 has three flows to three hosts, host 1 has one: half of the link each; by flows alone a quarter each.
+/// Host 0 has three flows to three hosts, host 1 has one flow. Each host gets half of the link; with fairness by
+/// flow, each flow gets a quarter.
 #[test]
 fn hosts_share_and_flows_share_within_them() {
     let hosts = [[0, 10], [0, 11], [0, 12], [1, 13]];

@@ -26,8 +26,8 @@ fn measured(rate: f64, lost: u32) -> Measured {
     }
 }
 
-/// Play intervals whose results arrive at once, judged by `utility` of the rate; returns the rates of those
-/// that count.
+/// Play intervals whose results are available at once, with the utility given as a function of the rate. Return the
+/// rates of the intervals that are evaluated.
 fn play(allegro: &mut Allegro, intervals: usize, utility: impl Fn(f64) -> f64) -> Vec<f64> {
     let mut rates = Vec::new();
     for _ in 0..intervals {
@@ -40,16 +40,16 @@ fn play(allegro: &mut Allegro, intervals: usize, utility: impl Fn(f64) -> f64) -
     rates
 }
 
-/// An algorithm that has just left its starting phase at 100 Mbit/s.
+/// Return an algorithm that has just left its starting phase at 100 Mbit/s.
 fn deciding(params: AllegroParams) -> Allegro {
     let mut allegro = Allegro::new(params, Stream::new(5, "test"));
     allegro.decide(100e6, params.epsilon_min);
-    allegro.begin(&path()); // swallows the first RTT
+    allegro.begin(&path()); // consumes the first RTT
     allegro.decide(100e6, params.epsilon_min);
     allegro
 }
 
-/// NSDI 2015: from 101 upward 102.01, 104.05, 107.17, 111.46, 117.03, 124.05.
+/// NSDI 2015: from 101 upwards 102.01, 104.05, 107.17, 111.46, 117.03, 124.05.
 #[test]
 fn the_rate_ladder_to_the_printed_digits() {
     let mut allegro = deciding(AllegroParams::PAPER);
@@ -119,13 +119,14 @@ fn starting_doubles_and_returns_to_the_last_rate_that_was_better() {
         }
     }
     assert_eq!(planned[..4], [1.0, 2.0, 4.0, 8.0]);
-    assert_eq!((allegro.base / first).round(), 64.0); // 51.2 Mbit/s was good, 102.4 was not
+    assert_eq!((allegro.base / first).round(), 64.0); // 51.2 Mbit/s was good, 102.4 Mbit/s was not
     assert_eq!(planned.len(), 10, "two more had begun by then");
 }
 
 #[test]
 fn variants_begin_and_move_as_their_implementations_do() {
-    // modong: 2 Mbit/s; after 1 % trials a move of 1 %, which sets the reference, then 2 %, 3 %; a fall takes n % back
+    // modong: starts at 2 Mbit/s; after trials of 1 % a move of 1 %, which sets the reference, then 2 %, 3 %; a
+    // decrease reverts by n %
     let mut allegro = Allegro::new(AllegroParams::MODONG, Stream::new(1, "test"));
     assert_eq!(allegro.begin(&path()).rate, 2e6);
     let mut allegro = deciding(AllegroParams::MODONG);
@@ -133,12 +134,13 @@ fn variants_begin_and_move_as_their_implementations_do() {
     let ladder: Vec<String> = rates[4..].iter().map(|r| format!("{:.4}", r / 1e6)).collect();
     assert_eq!(ladder, ["101.0000", "103.0200", "106.1106"]);
     assert_eq!(format!("{:.4}", allegro.base / 1e6), "102.9273"); // 106.1106 x 0.97
-                                                                  // herc: one packet per RTT, twice with each result, 12 Mbit/s at least; ker: 512 KiB/s
+                                                                  // herc: one packet per RTT, doubled with each result,
+                                                                  // at least 12 Mbit/s; ker: 512 KiB/s
     let mut allegro = Allegro::new(AllegroParams::HERC, Stream::new(1, "test"));
     assert_eq!(allegro.begin(&path()).rate, 12e6);
     let mut allegro = Allegro::new(AllegroParams::KER, Stream::new(1, "test"));
     assert_eq!(allegro.begin(&path()).rate, 4_194_304.0);
-    // usp: 5 % trials in three pairs; the move is 5 % and 2 %
+    // usp: trials of 5 % in three pairs; the move is 5 % and 2 %
     let mut allegro = deciding(AllegroParams::USP);
     let rates = play(&mut allegro, 8, |x| x);
     assert_eq!(rates.len(), 8);
@@ -151,7 +153,7 @@ fn a_trial_that_had_nothing_to_send_is_repeated() {
     let limited = |plan: &Plan| Measured { limited: true, ..measured(plan.rate, 0) };
     let up: Vec<bool> = (0..4)
         .map(|_| {
-            // each trial fails at first, and the next interval tries the same again
+            // each trial fails at first, and the next interval repeats it
             let plan = allegro.begin(&path());
             assert!(allegro.on_result(&limited(&plan), 1e9, plan.purpose));
             assert_eq!((allegro.state(), allegro.base), ("decision", 100e6));
@@ -162,7 +164,7 @@ fn a_trial_that_had_nothing_to_send_is_repeated() {
         })
         .collect();
     assert_eq!(up.iter().filter(|up| **up).count(), 2);
-    assert_eq!((allegro.state(), allegro.base), ("adjusting", 101e6 * 1.01)); // knowledge is kept
+    assert_eq!((allegro.state(), allegro.base), ("adjusting", 101e6 * 1.01)); // the results of the trials are kept
     let step = allegro.begin(&path());
     assert!(allegro.on_result(&limited(&step), 0.0, step.purpose));
     let again = allegro.begin(&path());
@@ -189,11 +191,12 @@ fn intervals_hold_ten_packets_or_about_two_rtts() {
     assert!(low >= 1.7 && high <= 2.2 && low < 1.75 && high > 2.15, "{low} {high}");
     allegro.decide(24_000.0, 0.01);
     let plan = allegro.begin(&path());
-    // ten packets of 12 000 bits, less the half spacing that rounding must not fill
+    // ten packets of 12 000 bits, less half a spacing, so that rounding adds none
     assert!((plan.length.as_secs() - 9.5 * 12_000.0 / plan.rate).abs() < 1e-6);
 }
 
-/// An application that sends little at a time: without results nothing doubles, and nothing waits for ever.
+/// An application that sends little at a time: the rate does not double without results, and the algorithm does not
+/// wait forever.
 #[test]
 fn starting_does_not_double_while_the_application_is_the_limit() {
     for params in [AllegroParams::PAPER, AllegroParams::MODONG, AllegroParams::HERC, AllegroParams::USP] {
@@ -218,8 +221,8 @@ fn starting_does_not_double_while_the_application_is_the_limit() {
     assert_eq!(allegro.begin(&path()).rate, 8.0 * plans[0].rate);
 }
 
-/// The authors' rule compares the rate with what the host sent. Half of the packets lost is none of its business; a host that sends
-/// 60 Mbit/s less than it was told is.
+/// The authors' rule compares the rate with the rate sent. It ignores a loss of half of the packets, and reacts to a
+/// host that sends 60 Mbit/s less than requested.
 #[test]
 fn a_slow_host_is_noticed_and_loss_is_not() {
     let adjusting = || {
@@ -245,8 +248,8 @@ fn a_slow_host_is_noticed_and_loss_is_not() {
     assert!((allegro.base - slow).abs() < 100.0, "{} {slow}", allegro.base);
 }
 
-/// Worked by hand: the authors' constants at the full rate of a link of 100 Mbit/s, which loses what does not fit, and the safe utility
-/// u = T s(L - 0.05) - x L.
+/// Computed by hand: the authors' constants at the full rate of a 100 Mbit/s link, which drops the excess, and the safe
+/// utility u = T s(L - 0.05) - x L.
 ///
 /// | x, Mbit/s | L | u |
 /// |---|---|---|
@@ -254,8 +257,8 @@ fn a_slow_host_is_noticed_and_loss_is_not() {
 /// | 99, trial | 0 | 99 * 0.993307 = 98.3374 |
 /// | 97.02, second step | 0 | 97.02 * 0.993307 = 96.3707 |
 ///
-/// Both pairs favour 99. It is tried again as the reference; the first step is of 2 %, to 97.02, whose utility is less; it is taken back by its own
-/// size, to 97.02 * 1.02 = 98.9604, from where trials begin anew.
+/// Both pairs favour 99, which is measured again as the reference. The first step of 2 % leads to 97.02, which has a
+/// lower utility. It is reverted by its own size to 97.02 * 1.02 = 98.9604, where new trials begin.
 #[test]
 fn a_decision_by_hand() {
     let utility = |rate: f64| {

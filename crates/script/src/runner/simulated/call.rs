@@ -1,4 +1,4 @@
-//! Calls of the socket interface: arguments out of their expressions, what the call does, what it returns and when.
+//! Socket calls: their arguments, their effect, their result and its time.
 
 mod files;
 mod message;
@@ -47,7 +47,7 @@ const CALLS: &[&str] = &[
     "epoll_wait",
 ];
 
-/// Refuse calls that are not played.
+/// Refuse calls that cannot be played.
 pub fn survey(line: u32, call: &Call) -> Result<(), Stop> {
     if !CALLS.contains(&call.name.as_str()) {
         return unsupported(line, format!("call '{}'", call.name));
@@ -56,7 +56,7 @@ pub fn survey(line: u32, call: &Call) -> Result<(), Stop> {
 }
 
 impl Simulated<'_> {
-    /// Carry out a call. `None`: it blocks, and has done nothing that must not be done twice.
+    /// Carry out a call. `None`: the call blocks, and may be repeated.
     pub(super) fn carry_out(&mut self, line: u32, call: &Call) -> Result<Option<Answer>, Stop> {
         let fd = call.args.first().and_then(Expr::number);
         let opens = ["socket", "open", "pipe", "epoll_create", "epoll_create1", "accept", "accept4"];
@@ -86,7 +86,7 @@ impl Simulated<'_> {
         let Some(socket) = self.sockets.get(fd) else { return Ok(Some(Err("EBADF"))) };
         let (kind, nonblocking) = (socket.kind, socket.nonblocking);
         if kind == Kind::Connection && socket.generation != generation {
-            // A later connection took the stage.
+            // A later connection has replaced this one.
             if name != "close" {
                 return unsupported(line, "a call on an earlier connection");
             }
@@ -112,7 +112,7 @@ impl Simulated<'_> {
     }
 }
 
-/// Words of `a|b`.
+/// Return the words of `a|b`.
 fn words_of(e: &Expr) -> Vec<&str> {
     match e {
         Expr::Word(word) => vec![word],
@@ -121,7 +121,7 @@ fn words_of(e: &Expr) -> Vec<&str> {
     }
 }
 
-/// Bytes of each piece of `[{..., n}, ...]`.
+/// Return the size of each piece of `[{..., n}, ...]`, bytes.
 fn iovec_pieces(e: &Expr) -> Option<Vec<i64>> {
     let Expr::List(items) = e else { return None };
     let piece = |item: &Expr| match item {
@@ -131,12 +131,12 @@ fn iovec_pieces(e: &Expr) -> Option<Vec<i64>> {
     items.iter().map(piece).collect()
 }
 
-/// Bytes of all of them.
+/// Return the total size of all pieces, bytes.
 fn iovec_bytes(e: &Expr) -> Option<i64> {
     iovec_pieces(e)?.iter().try_fold(0i64, |sum, n| sum.checked_add(*n))
 }
 
-/// Numbers of the errors that a socket keeps (`asm-generic/errno.h`).
+/// Return the number of an error that a socket stores (`asm-generic/errno.h`).
 fn errno(name: &str) -> i64 {
     match name {
         "EPIPE" => 32,

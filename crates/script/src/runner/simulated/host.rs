@@ -1,5 +1,5 @@
-//! From what a script sets up to the stack's constants. What the stack does not have must stand as it is on the host
-//! that the stack imitates.
+//! Translates a script's set-up into the stack's constants. Parameters that the stack does not model must have the
+//! values of the host that it imitates.
 
 use ackclock_cc::controller::{Options, Recipe, Value};
 use ackclock_cc::slow_start::HyStartParams;
@@ -12,10 +12,10 @@ use ackclock_tcp::{
 use super::{unsupported, Profile, Stop};
 use crate::setup::{CubicModule, Qdisc, Route, Setup, Sysctls};
 
-/// Bytes of the TCP header without options.
+/// Size of the TCP header without options, bytes.
 const TCP_HEADER: u32 = 20;
 
-/// Options of one socket that shape its connection.
+/// Options of a socket that affect its connection.
 #[derive(Clone, Debug, Default)]
 pub struct SocketOptions {
     /// Requested SO_RCVBUF.
@@ -36,7 +36,7 @@ pub struct SocketOptions {
     pub inq: bool,
     /// TCP_NOTSENT_LOWAT, bytes.
     pub notsent_lowat: Option<u64>,
-    /// SO_TIMESTAMPING: its flags, and bytes of the stream that its keys do not count.
+    /// SO_TIMESTAMPING: its flags, and the offset in the stream at which its keys begin.
     pub stamping: Option<(i64, u64)>,
     /// SO_LINGER, seconds.
     pub linger: Option<i64>,
@@ -44,11 +44,11 @@ pub struct SocketOptions {
     pub max_pacing_rate: Option<u64>,
     /// TCP_USER_TIMEOUT; zero = none.
     pub user_timeout: Span,
-    /// SO_KEEPALIVE and its kin.
+    /// SO_KEEPALIVE and related options.
     pub keepalive: KeepAliveOptions,
 }
 
-/// Options of probes to a silent peer; None means the host's value.
+/// Options of keep-alive probes; `None` = the host's value.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KeepAliveOptions {
     /// SO_KEEPALIVE.
@@ -61,14 +61,14 @@ pub struct KeepAliveOptions {
     pub probes: Option<u64>,
 }
 
-/// Linux `ip_rt_min_advmss`.
+/// Minimum MSS to advertise, bytes (Linux `ip_rt_min_advmss`).
 const LEAST_ADVMSS: u32 = 256;
 
-/// The host.
+/// Parameters of the simulated host.
 pub struct Host {
     pub setup: Setup,
     base: Config,
-    /// Path MTU from an ICMP message of a router; later connections know it, too.
+    /// Path MTU reported by a router, bytes; later connections use it as well.
     path_mtu: Option<u32>,
 }
 
@@ -101,8 +101,8 @@ impl Host {
         Ok(())
     }
 
-    /// A router reports that the path carries packets of at most `mtu` bytes; returns the segment that fits,
-    /// if that is new.
+    /// Handle a router's report that the path carries packets of at most `mtu` bytes. Returns the largest segment
+    /// that fits, if the path MTU has changed.
     pub fn learn_mtu(&mut self, mtu: u32) -> Option<u32> {
         let known = self.path_mtu.or(self.setup.route.mtu).unwrap_or(self.setup.mtu);
         let locked = self.setup.route.mtu_locked;
@@ -116,7 +116,7 @@ impl Host {
         self.path_mtu.map_or(u32::MAX, |mtu| mtu.saturating_sub(self.setup.ip_header + TCP_HEADER))
     }
 
-    /// Packets of at most this many bytes reach the peer.
+    /// Current path MTU, bytes.
     pub fn pmtu(&self) -> u32 {
         self.path_mtu.or(self.setup.route.mtu).unwrap_or(self.setup.mtu).min(self.setup.mtu)
     }
@@ -126,7 +126,8 @@ impl Host {
         self.base.hz.max(1) as i64
     }
 
-    /// Ticks of its clock until `at`, which begin between two of a script's milliseconds (Linux `tcp_jiffies32`).
+    /// Ticks of the host's clock until `at`. Ticks begin halfway between the milliseconds of a script (Linux
+    /// `tcp_jiffies32`).
     pub fn ticks(&self, at: Time) -> u64 {
         let tick = self.base.tick().0.max(1);
         (at.0 + tick / 2) / tick
@@ -135,13 +136,13 @@ impl Host {
     /// MSS to advertise.
     pub fn advmss(&self, socket: &SocketOptions) -> u32 {
         let route = &self.setup.route;
-        // The path MTU from a router counts here, too (Linux `ipv4_default_advmss`).
+        // The path MTU reported by a router also applies here (Linux `ipv4_default_advmss`).
         let room = self.pmtu().saturating_sub(self.setup.ip_header + TCP_HEADER).max(LEAST_ADVMSS);
         let mss = route.advmss.unwrap_or(room).min(room);
         mss.min(socket.max_segment.unwrap_or(u32::MAX)).max(1)
     }
 
-    /// Shift of our windows (Linux `tcp_select_initial_window`).
+    /// Window shift to advertise (Linux `tcp_select_initial_window`).
     pub fn shift(&self, socket: &SocketOptions) -> u8 {
         let s = &self.setup.sysctls;
         let space = match socket.receive_buffer {
@@ -151,7 +152,7 @@ impl Host {
         (space.max(1).ilog2().saturating_sub(15)).min(14) as u8
     }
 
-    /// Probes to a silent peer, if the socket wants them.
+    /// Keep-alive settings; `None` if the socket does not use it.
     pub fn keepalive(&self, socket: &SocketOptions) -> Option<KeepAlive> {
         let (s, k) = (&self.setup.sysctls, socket.keepalive);
         k.on.then(|| KeepAlive {
@@ -171,14 +172,14 @@ impl Host {
         }
     }
 
-    /// Limit of the receive buffer if `asked` bytes are asked for (Linux `__sock_set_rcvbuf`: twice that, at least
+    /// Limit of the receive buffer for a requested size (Linux `__sock_set_rcvbuf`: twice that size, at least
     /// SOCK_MIN_RCVBUF).
     pub fn receive_limit(&self, asked: u64) -> u64 {
         const LEAST: u64 = 2_304;
         (2 * asked.min(self.setup.sysctls.rmem_max)).max(LEAST)
     }
 
-    /// Constants of a connection of this socket.
+    /// Return the constants for a connection of this socket.
     pub fn config(
         &self,
         line: u32,
@@ -203,7 +204,7 @@ impl Host {
             Some(asked) => self.receive_limit(asked) / 2,
             None => s.tcp_rmem[1] / 2, // window from buffer: one half (Linux TCP_DEFAULT_SCALING_RATIO)
         };
-        // The header of the SYN holds less than a larger window; the window itself is all of the buffer's.
+        // The window field of the SYN may be smaller than the window, which is always based on the whole buffer.
         let whole = |mss: u32| {
             let mss = mss.max(1) as u64;
             let offer = (buffer / mss * mss).clamp(1, u32::MAX as u64);
@@ -215,7 +216,7 @@ impl Host {
                 true => Some(slow_start_of(&self.setup.cubic)),
                 false => self.base.slow_start.clone(),
             },
-            // the kernel heeds the module's only where HyStart is off
+            // the kernel uses the module's value only without HyStart
             switches: Switches {
                 initial_ssthresh: match self.setup.cubic.initial_ssthresh {
                     ssthresh if name == "cubic" && ssthresh > 0 && !self.setup.cubic.hystart => ssthresh,
@@ -247,7 +248,7 @@ impl Host {
             ecn: ecn_use(s.tcp_ecn),
             accecn: accecn_rules(s),
             initial_rwnd: offer as u32,
-            initiator_rwnd: whole(advmss) as u32, // which does not know yet that timestamps take room
+            initiator_rwnd: whole(advmss) as u32, // computed without the space for timestamps
             first_buffer: buffer,
             receive_buffer: match socket.receive_buffer {
                 Some(_) => buffer,
@@ -279,7 +280,7 @@ impl Host {
                     min_segments: s.tcp_min_tso_segs as u32,
                     win_divisor: s.tcp_tso_win_divisor as u32,
                 }),
-                call_bytes: u64::MAX, // the script determines what a call writes
+                call_bytes: u64::MAX, // the script determines the size of each write
             }),
             ledger: true,
             explicit_reads: true,
@@ -291,7 +292,7 @@ impl Host {
     }
 }
 
-/// Use of ECN for a value of Linux's `tcp_ecn`.
+/// Return the use of ECN for a value of Linux's `tcp_ecn`.
 fn ecn_use(tcp_ecn: u64) -> EcnUse {
     match tcp_ecn {
         0 => EcnUse::Off,
@@ -311,7 +312,7 @@ fn accecn_rules(s: &Sysctls) -> AccEcnRules {
     }
 }
 
-/// First part of the set-up that the stack does not model.
+/// Return the first part of the set-up that the stack does not model.
 fn not_modelled(setup: &Setup) -> Option<String> {
     let (s, k) = (&setup.sysctls, Sysctls::kernel());
     let fixed = [
@@ -368,14 +369,14 @@ fn not_modelled(setup: &Setup) -> Option<String> {
     None
 }
 
-/// Parameters of the module as options of the controller; those with the kernel's values are left out.
+/// Return the module's parameters as options of the controller, without those that have the kernel's values.
 fn options_of(cubic: &CubicModule) -> Options {
     let flags = [("fast_convergence", cubic.fast_convergence), ("tcp_friendliness", cubic.tcp_friendliness)];
     let flags = flags.into_iter().filter(|(_, on)| !on);
     flags.map(|(name, on)| (name.to_string(), Value::Flag(on))).collect()
 }
 
-/// Start of connections with these parameters.
+/// Return the slow start of connections with these parameters.
 fn slow_start_of(cubic: &CubicModule) -> SlowStartConfig {
     match cubic.hystart {
         true => SlowStartConfig::HyStart(HyStartParams {

@@ -1,4 +1,4 @@
-//! ICMP messages about the connection: reports of a router about the path, or about an unreachable peer.
+//! ICMP messages about the connection: a router's report about the path, or about an unreachable peer.
 
 use ackclock_tcp::State;
 
@@ -21,10 +21,10 @@ const UNREACHABLE: &[(&str, &str)] = &[
     ("host_unreachable_for_tos", "EHOSTUNREACH"),
     ("packet_filtered", "EHOSTUNREACH"),
 ];
-/// Linux `ip_rt_min_pmtu`: no router is believed that says less, bytes.
+/// Minimum path MTU accepted from a router, bytes (Linux `ip_rt_min_pmtu`).
 const LEAST_MTU: u32 = 552;
 
-/// Refuse a message that is not played.
+/// Refuse messages that cannot be played.
 pub fn survey(line: u32, p: &IcmpPacket) -> Result<(), Stop> {
     let code = p.code.as_deref().unwrap_or("net_unreachable");
     let known = code == "frag_needed" || UNREACHABLE.iter().any(|(name, _)| *name == code);
@@ -35,7 +35,7 @@ pub fn survey(line: u32, p: &IcmpPacket) -> Result<(), Stop> {
 }
 
 impl Simulated<'_> {
-    /// An ICMP message arrives.
+    /// Handle an ICMP message.
     pub(super) fn icmp(&mut self, line: u32, p: &IcmpPacket) -> Result<(), Stop> {
         let Some(conn) = &self.stack.conn else { return Ok(()) };
         let (una, nxt) = conn.sending();
@@ -45,7 +45,7 @@ impl Simulated<'_> {
         };
         let opening = conn.state() == State::SynSent;
         if !opening && !(una..=nxt).contains(&seq) {
-            return Ok(()); // about a segment that was never sent, or long delivered
+            return Ok(()); // about a segment that was never sent, or was acknowledged long ago
         }
         let code = p.code.as_deref().unwrap_or("net_unreachable");
         if code == "frag_needed" {

@@ -1,5 +1,4 @@
-//! TCP_INFO of the socket, in the kernel's names and units. A name that is missing here makes the script that asks
-//! for it unsupported.
+//! TCP_INFO of the socket, in the kernel's names and units. A script that uses a name missing here is unsupported.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::Span;
@@ -16,7 +15,7 @@ const OPT_WSCALE: i64 = 4;
 const TIME_WAIT: u8 = 6;
 const CLOSE: u8 = 7;
 
-/// All names and their values.
+/// Return all names and their values.
 pub fn names(conn: &Connection, stack: &Stack) -> Vec<(&'static str, i64)> {
     let (i, stats) = (conn.info(), conn.stats());
     let us = |s: Span| if s == Span::MAX { u32::MAX as i64 } else { s.as_us() as i64 };
@@ -39,7 +38,7 @@ pub fn names(conn: &Connection, stack: &Stack) -> Vec<(&'static str, i64)> {
         ("tcpi_last_data_sent", ms_since(books.last_data_sent)),
         ("tcpi_last_data_recv", ms_since(books.last_data_recv)),
         ("tcpi_last_ack_recv", ms_since(books.last_ack_recv)),
-        ("tcpi_last_ack_sent", 0), // never filled in
+        ("tcpi_last_ack_sent", 0), // never filled in by the kernel
         ("tcpi_segs_in", books.segs_in as i64),
         ("tcpi_segs_out", books.segs_out as i64),
         ("tcpi_data_segs_in", books.data_segs_in as i64),
@@ -55,7 +54,7 @@ pub fn names(conn: &Connection, stack: &Stack) -> Vec<(&'static str, i64)> {
         ("tcpi_rcv_rtt", us(i.rcv_rtt)),
         ("tcpi_rcv_space", i.rcv_space as i64),
         ("tcpi_pmtu", stack.host.pmtu() as i64),
-        // TIME_WAIT is a socket of its own: the application's is closed.
+        // TIME_WAIT belongs to a separate socket; the application's socket is closed.
         ("tcpi_state", if i.tcp_state == TIME_WAIT { CLOSE } else { i.tcp_state } as i64),
         ("tcpi_ca_state", i.ca_state as i64),
         ("tcpi_retransmits", i.retransmits as i64),
@@ -65,7 +64,7 @@ pub fn names(conn: &Connection, stack: &Stack) -> Vec<(&'static str, i64)> {
         ("tcpi_rcv_wscale", agreed.shift.unwrap_or(0) as i64),
         ("tcpi_rto", us(i.rto)),
         ("tcpi_advmss", stack.advmss as i64),
-        ("tcpi_fackets", 0), // Linux 4.15 on
+        ("tcpi_fackets", 0), // since Linux 4.15
         ("tcpi_rtt", us(i.srtt)),
         ("tcpi_snd_ssthresh", i.ssthresh as i64),
         ("tcpi_snd_cwnd", i.cwnd as i64),

@@ -1,6 +1,6 @@
-//! A socket's error queue: what became of writes. MSG_ZEROCOPY tells when the data may be reused, SO_TIMESTAMPING when
-//! the last byte of a write was queued, sent and acknowledged. (Linux `Documentation/networking/msg_zerocopy.rst`,
-//! `timestamping.rst`.)
+//! Error queue of a socket, which reports the outcome of writes. MSG_ZEROCOPY reports when data may be reused;
+//! SO_TIMESTAMPING reports when the last byte of a write was queued, sent and acknowledged (Linux
+//! `Documentation/networking/msg_zerocopy.rst`, `timestamping.rst`).
 
 use std::collections::VecDeque;
 
@@ -16,39 +16,40 @@ pub const SND: i64 = 0;
 pub const SCHED: i64 = 1;
 pub const ACK: i64 = 2;
 
-/// An entry.
+/// Entry of the error queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Notice {
-    /// The data of these calls may be reused. A device that is read by a program copies, so it was no zero copy.
+    /// Calls whose data may be reused. A device that is read by a program copies the data, so the calls are reported
+    /// as copied.
     Zerocopy { first: u32, last: u32 },
-    /// The byte `key` reached this stage.
+    /// Byte `key` has reached this stage.
     Stamp { at: Time, stage: i64, key: u32 },
 }
 
 /// A write whose outcome has to be reported.
 #[derive(Debug)]
 struct Watched {
-    /// Bytes of the stream up to its end.
+    /// Length of the stream up to the end of the write, bytes.
     end: u64,
     zerocopy: Option<u32>,
-    /// Wanted stages, and the key of its last byte.
+    /// Requested stages, and the key of the write's last byte.
     stamps: i64,
     key: u32,
     sent: bool,
 }
 
-/// The queue.
+/// Error queue of a socket.
 #[derive(Debug, Default)]
 pub struct Notices {
     queue: VecDeque<Notice>,
     watched: Vec<Watched>,
     zerocopies: u32,
-    /// Entries so far, for edges.
+    /// Number of entries so far, for edge triggering.
     pub pushed: u64,
 }
 
 impl Notices {
-    /// A write was made; the stream is now `end` bytes long.
+    /// Record a write. `end` is the length of the stream after it, bytes.
     pub fn wrote(&mut self, end: u64, zerocopy: bool, stamps: i64, key: u32) {
         let zerocopy = zerocopy.then(|| {
             self.zerocopies += 1;
@@ -59,7 +60,7 @@ impl Notices {
         }
     }
 
-    /// The connection may have sent or received something.
+    /// Report stages that have been reached since the last update.
     pub fn update(&mut self, now: Time, conn: &Connection) {
         let (sent, acked) = (conn.sending().1 - 1, conn.acked());
         let mut watched = std::mem::take(&mut self.watched);
@@ -90,7 +91,8 @@ impl Notices {
         self.queue.push_back(notice);
     }
 
-    /// Add a call; it joins the previous entry if that still waits (Linux `skb_zerocopy_notify_extend`).
+    /// Report that the data of a call may be reused. Extends the previous entry if it has not been read (Linux
+    /// `skb_zerocopy_notify_extend`).
     fn reusable(&mut self, n: u32) {
         self.pushed += 1;
         match self.queue.back_mut() {
@@ -104,7 +106,7 @@ impl Notices {
         self.queue.pop_front()
     }
 
-    /// Whether something waits.
+    /// Whether the queue has entries.
     pub fn any(&self) -> bool {
         !self.queue.is_empty()
     }

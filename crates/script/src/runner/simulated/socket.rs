@@ -1,5 +1,5 @@
-//! The sockets of a script: descriptors, the listener, and the one connection; what happens to a packet that no
-//! connection wants.
+//! Sockets of a script: descriptors, the listener and the connection, and the handling of packets without a
+//! connection.
 
 use ackclock_core::{Flags, Segment};
 use ackclock_tcp::{Connection, State};
@@ -11,7 +11,7 @@ use super::stack::{Agreed, Stack};
 use super::{unsupported, wire, Stop};
 use crate::ast::{SeqRange, TcpFlags, TcpOption, TcpOptions, TcpPacket};
 
-/// State of the socket of a descriptor.
+/// State of a descriptor's socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Fresh,
@@ -27,7 +27,7 @@ pub struct Socket {
     pub kind: Kind,
     pub nonblocking: bool,
     pub options: SocketOptions,
-    /// Connection of the script, if it is one.
+    /// Number of the connection, if the socket is one.
     pub generation: u32,
 }
 
@@ -41,27 +41,28 @@ impl Socket {
 pub struct Sockets {
     /// Open sockets, in the order of their descriptors.
     pub open: Vec<Socket>,
-    /// The connection was accepted, or is the one that connected.
+    /// Whether the connection belongs to a socket: it was accepted, or this end connected.
     pub owned: bool,
-    /// The application closed the socket and reads no more.
+    /// Whether the application has closed the socket and reads no more data.
     pub orphan: bool,
-    /// `connect` reported it.
+    /// Whether `connect` has reported the connection.
     pub connected: bool,
-    /// A write waits for room in the send buffer.
+    /// Whether a write waits for space in the send buffer.
     pub writing: bool,
-    /// The application shut down the sending direction.
+    /// Whether the application has shut down the sending direction.
     pub shut: bool,
-    /// The application shut down the receiving direction.
+    /// Whether the application has shut down the receiving direction.
     pub deaf: bool,
-    /// A socket listens since the last connection began: the next SYN opens a new one.
+    /// Whether a socket has started to listen since the last connection began, so that the next SYN opens a new
+    /// connection.
     pub listening: bool,
-    /// Connections so far; calls concern the newest.
+    /// Number of connections so far; calls refer to the newest.
     pub generation: u32,
     pub notices: Notices,
     pub epolls: Vec<Epoll>,
-    /// Files and pipes.
+    /// Files and pipes, by descriptor.
     pub others: Vec<(i64, Other)>,
-    /// Bytes in each pipe.
+    /// Number of bytes in each pipe.
     pub pipes: Vec<i64>,
 }
 
@@ -71,18 +72,18 @@ impl Sockets {
         Some(&mut self.open[at])
     }
 
-    /// Return it for reading.
+    /// Return the socket for reading.
     pub fn find(&self, fd: i64) -> Option<&Socket> {
         let at = self.open.binary_search_by_key(&fd, |s| s.fd).ok()?;
         Some(&self.open[at])
     }
 
-    /// No more descriptors than a process may have (RLIMIT_NOFILE).
+    /// Whether the process has its maximum number of descriptors (RLIMIT_NOFILE).
     pub fn is_full(&self) -> bool {
         self.open.len() + self.others.len() + self.epolls.len() >= 1024
     }
 
-    /// A new descriptor; one of the same number is gone.
+    /// Add a descriptor, replacing one with the same number.
     pub fn put(&mut self, socket: Socket) {
         match self.open.binary_search_by_key(&socket.fd, |s| s.fd) {
             Ok(at) => self.open[at] = socket,
@@ -90,7 +91,7 @@ impl Sockets {
         }
     }
 
-    /// No connection belongs to a socket: the next one is still to come.
+    /// Whether no connection belongs to a socket.
     pub fn is_between(&self) -> bool {
         self.listening || self.orphan
     }
@@ -102,7 +103,7 @@ impl Sockets {
         self.listening = false;
     }
 
-    /// A packet arrives.
+    /// Deliver a packet to the connection or to the listener.
     pub fn deliver(
         &mut self,
         line: u32,
@@ -148,7 +149,7 @@ impl Sockets {
         let unsure = stack.conn.as_ref().is_some_and(|c| c.state() == TcpState::SynReceived);
         let wrong = segment.flags.has(Flags::ACK) && segment.ack != 1;
         if unsure && wrong && !segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::RST) {
-            refuse(stack, &segment); // Linux `tcp_check_req`: it is the listener's
+            refuse(stack, &segment); // Linux `tcp_check_req`: the listener answers
             return Ok(());
         }
         let (rcv_nxt, snd_nxt, unheard, over) = {
@@ -157,8 +158,8 @@ impl Sockets {
             let unheard = (self.orphan || self.deaf) && matches!(info.tcp_state, 4 | 5 | 11);
             (conn.receiving().0, conn.sending().1, unheard, self.orphan && info.tcp_state == 5)
         };
-        // Data for a closed socket (RFC 1122 §4.2.2.13), unless its ACK is not acceptable, which is checked first. Linux makes no
-        // such check for a connection whose FIN was acknowledged.
+        // Data for a closed socket is answered with an RST (RFC 1122 §4.2.2.13), unless its ACK is not acceptable,
+        // which is checked first. Linux does not check the ACK if the connection's FIN was acknowledged.
         let acceptable = segment.ack <= snd_nxt || over;
         if unheard && acceptable && segment.len > 0 && segment.seq + segment.len as u64 > rcv_nxt {
             stack.conn = None;
@@ -201,7 +202,7 @@ impl Sockets {
         Ok(())
     }
 
-    /// Connect: the SYN leaves.
+    /// Open a connection by sending a SYN.
     pub fn open_actively(
         &mut self,
         line: u32,
@@ -216,7 +217,7 @@ impl Sockets {
         (stack.agreed, stack.active) = (Agreed::default(), true);
         self.begin(true);
         stack.restart();
-        // Our own shift holds until the SYN-ACK rules it out.
+        // Our own shift applies until the SYN-ACK rules it out.
         if scales {
             stack.agreed.shift = Some(stack.host.shift(&options));
         }
@@ -237,13 +238,13 @@ impl Sockets {
 
 use State as TcpState;
 
-/// No connection any more for arriving packets.
+/// Whether the connection no longer takes packets.
 fn gone(conn: &Connection) -> bool {
     let info = conn.info();
     conn.has_failed() || info.tcp_state == 7
 }
 
-/// Take over the options of the peer's SYN or SYN-ACK that both ends agree on.
+/// Adopt the options of the peer's SYN or SYN-ACK that both ends support.
 fn agree(stack: &mut Stack, p: &TcpPacket) {
     let TcpOptions::Exactly(options) = &p.options else { return };
     let s = &stack.host.setup.sysctls;
@@ -261,7 +262,7 @@ fn agree(stack: &mut Stack, p: &TcpPacket) {
     };
 }
 
-/// RFC 9293 §3.5.2: an RST in answer.
+/// Answer a segment with an RST (RFC 9293 §3.5.2).
 fn refuse(stack: &mut Stack, segment: &Segment) {
     if segment.flags.has(Flags::RST) {
         return;

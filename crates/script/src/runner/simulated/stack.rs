@@ -11,12 +11,12 @@ use crate::runner::lateness::shown;
 use crate::runner::tap::Tap;
 use crate::setup::Qdisc;
 
-/// Options that both ends agreed on, as far as the header needs them.
+/// Options that both ends agreed on and that the header needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Agreed {
-    /// Shift of the peer's windows, if it scales.
+    /// Shift of the peer's windows; `None` without window scaling.
     pub peer_shift: Option<u8>,
-    /// Shift of ours, once both scale.
+    /// Shift of our windows, once both ends scale; `None` otherwise.
     pub shift: Option<u8>,
     pub timestamps: bool,
     pub sack: bool,
@@ -24,21 +24,21 @@ pub struct Agreed {
 
 #[derive(Default)]
 pub struct Stack {
-    /// The host's clock.
+    /// Current time of the host.
     pub now: Time,
-    /// The script's.
+    /// Current time of the script.
     pub at: Time,
     pub conn: Option<Connection>,
     pub host: Host,
     pub agreed: Agreed,
     pub tap: Tap,
-    /// The error that the socket would report.
+    /// Error that the socket would report.
     pub error: Option<&'static str>,
-    /// This end connected.
+    /// Whether this end opened the connection.
     pub active: bool,
-    /// Window of its SYN or SYN-ACK.
+    /// Window of this end's SYN or SYN-ACK, bytes.
     pub first_offer: u32,
-    /// Size of the segments in packets that arrive.
+    /// Segment size within arriving aggregates, bytes.
     pub segment_limit: u32,
     /// MSS that this end advertises.
     pub advmss: u32,
@@ -49,7 +49,7 @@ impl Stack {
         Stack { now, at: now, ..Stack::default() }
     }
 
-    /// A connection begins: packets and errors of the one before are forgotten.
+    /// Begin a new connection. Packets and errors of the previous one are forgotten.
     pub fn restart(&mut self) {
         self.tap.restart();
         self.error = None;
@@ -78,19 +78,19 @@ impl Stack {
         self.at = at;
     }
 
-    /// Do something to the connection; its packets are captured.
+    /// Apply an input to the connection, and capture the packets that it sends.
     pub fn act<T: Default>(&mut self, input: impl FnOnce(&mut Connection) -> T) -> T {
         let Some(conn) = &mut self.conn else { return T::default() };
         let failed = conn.has_failed();
         let result = input(conn);
         if !failed && conn.has_failed() {
-            self.error = Some("ETIMEDOUT"); // a reset is noted by the code that delivers it
+            self.error = Some("ETIMEDOUT"); // a reset is reported by the code that delivers it
         }
         self.drain();
         result
     }
 
-    /// Options of the socket that a new connection inherits.
+    /// Apply a socket's options to a new connection.
     pub fn take_over(&mut self, options: &SocketOptions) {
         let (now, keepalive) = (self.now, self.host.keepalive(options));
         let refused = self.host.setup.qdisc == Qdisc::DropAll;
@@ -122,7 +122,7 @@ impl Stack {
         while let Some(segment) = conn.poll_transmit(self.now) {
             let ecn = conn.mark_of(&segment);
             let mut packet = wire::outbound(&segment, self);
-            // a tun device cannot keep ACE whole in a packet of several segments: Linux cuts it before
+            // a tun device cannot preserve ACE in a packet of several segments, so Linux splits it first
             let whole = self.host.setup.tso && conn.accurate_marks().is_none();
             while whole && conn.continues() {
                 let Some(next) = conn.poll_transmit(self.now) else { break };
@@ -138,7 +138,7 @@ impl Stack {
 
     pub fn capture(&mut self, packet: TcpPacket, ecn: Ecn) {
         if self.host.setup.qdisc == Qdisc::DropAll {
-            return; // packets that the device refuses are never seen
+            return; // packets refused by the device are never seen
         }
         self.tap.capture(self.at, packet, ecn);
     }

@@ -1,5 +1,5 @@
-//! Between the script's packets and the stack's segments: numbers relative to each side's first, raw windows, options
-//! in Linux's order, timestamps by their table.
+//! Conversion between the script's packets and the stack's segments: sequence numbers relative to each side's first,
+//! raw windows, options in Linux's order, and timestamps by a table of pairs.
 
 use ackclock_core::packet::{Ecn, SynOptions};
 use ackclock_core::{Flags, SackBlock, Segment};
@@ -33,7 +33,7 @@ pub fn survey(line: u32, p: &TcpPacket, injected: bool) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Segment that the network delivers.
+/// Convert an injected packet into a segment.
 pub fn inbound(line: u32, p: &TcpPacket, stack: &mut Stack, options: &Options) -> Result<Segment, Stop> {
     let syn = p.flags.bits.has(Flags::SYN);
     let (rcv_nxt, snd_una) = match &stack.conn {
@@ -52,8 +52,8 @@ pub fn inbound(line: u32, p: &TcpPacket, stack: &mut Stack, options: &Options) -
     let mut segment = Segment {
         seq: if syn { 0 } else { unwrap(line, rcv_nxt, p.seq.start)? },
         ack: match p.ack {
-            // A number before our first one: it acknowledges as little as one never sent. On a SYN the number is as
-            // written, elsewhere it counts from our first one.
+            // A number before our first one acknowledges as little as one that was never sent. On a SYN the number is
+            // absolute, elsewhere it is relative to our first one.
             Some(ack) if syn => ack.wrapping_sub(stack.tap.first_numbers.0) as u64,
             Some(ack) => unwrap(line, snd_una, ack).unwrap_or(u64::MAX),
             None => 0,
@@ -61,7 +61,7 @@ pub fn inbound(line: u32, p: &TcpPacket, stack: &mut Stack, options: &Options) -
         len: p.seq.len as u32,
         flags: p.flags.header(),
         wnd: if scaled { win << stack.agreed.peer_shift.unwrap_or(0) } else { win },
-        syn: SynOptions { mss: 536, ..SynOptions::default() }, // RFC 9293 §3.7.1: without the option
+        syn: SynOptions { mss: 536, ..SynOptions::default() }, // RFC 9293 §3.7.1: default without the option
         ..Segment::default()
     };
     if syn && p.seq.len > 0 {
@@ -90,7 +90,7 @@ pub fn inbound(line: u32, p: &TcpPacket, stack: &mut Stack, options: &Options) -
     Ok(segment)
 }
 
-/// A 32-bit number as an offset, next to one that is known.
+/// Return the offset of a 32-bit number that is nearest to `near`.
 pub fn unwrap(line: u32, near: u64, number: u32) -> Result<u64, Stop> {
     let offset = near as i64 + number.wrapping_sub(near as u32) as i32 as i64;
     match u64::try_from(offset) {
@@ -99,7 +99,7 @@ pub fn unwrap(line: u32, near: u64, number: u32) -> Result<u64, Stop> {
     }
 }
 
-/// ECN field of an injected packet.
+/// Return the ECN field of an injected packet.
 pub fn mark(p: &TcpPacket) -> Ecn {
     match (p.ip.ecn, p.ip.tos) {
         (Some(EcnMark::Ce), _) | (_, Some(3)) => Ecn::Ce,
@@ -109,7 +109,7 @@ pub fn mark(p: &TcpPacket) -> Ecn {
     }
 }
 
-/// Packet that the stack sends, in the words of the language.
+/// Convert a segment of the stack into a packet of the language.
 pub fn outbound(s: &Segment, stack: &mut Stack) -> TcpPacket {
     let agreed = &stack.agreed;
     let syn = s.flags.has(Flags::SYN);
@@ -132,14 +132,15 @@ pub fn outbound(s: &Segment, stack: &mut Stack) -> TcpPacket {
     }
 }
 
-/// Another segment of the same packet: the device of the real host would cut it.
+/// Append another segment of the same packet. On a real host the device would split them.
 pub fn append(packet: &mut TcpPacket, next: &Segment) {
     packet.flags.bits = Flags(packet.flags.bits.0 | next.flags.0);
     packet.seq.len += next.len as u16;
     packet.seq.end = packet.seq.end.wrapping_add(next.len);
 }
 
-/// Linux `tcp_options_write`: MSS, SACK permitted and timestamps in one word, window scale.
+/// Return the options of a SYN in the order of Linux `tcp_options_write`: MSS, SACK permitted and timestamps in one
+/// word, window scale.
 fn syn_options(s: &Segment, shift: Option<u8>) -> Vec<TcpOption> {
     let mut list = vec![TcpOption::Mss(s.syn.mss)];
     let timestamps = TcpOption::Timestamps { val: s.ts_val, ecr: s.ts_ecr };
@@ -174,8 +175,8 @@ fn options(s: &Segment) -> Vec<TcpOption> {
     list
 }
 
-/// The AccECN option, padded; beside SACK blocks it may take the place of some of their two bytes of padding. How many of
-/// these remain.
+/// Append the AccECN option with its padding. Beside SACK blocks it may use some of their two bytes of padding;
+/// returns how many of these remain.
 fn push_accecn(list: &mut Vec<TcpOption>, s: &Segment, beside_sack: bool) -> u32 {
     let (bytes, padded) = (s.accecn.bytes(), s.accecn.padded(beside_sack));
     if s.accecn.is_some() {

@@ -2,54 +2,55 @@
 
 use ackclock_core::{Digest, Time};
 
-/// One case.
+/// One case: a sequence of answers and its outcome.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Leaf {
-    /// The answers.
+    /// The answers, one bit per question.
     pub answers: u128,
     /// Number of questions asked.
     pub asked: u32,
-    /// From the start of the first flow to its completion, ns; none: it did not complete.
+    /// Time from the start of the first flow to its completion, ns; `None` if it did not complete.
     pub took: Option<u64>,
     /// Timeouts of the first flow's sender.
     pub timeouts: u32,
-    /// Retransmissions of data by that sender.
+    /// Data retransmissions of the first flow's sender.
     pub retransmissions: u32,
-    /// Queues dropped packets.
+    /// Whether a queue dropped packets.
     pub queue_lost: bool,
     /// Digest of all packets that reached a host.
     pub digest: Digest,
 }
 
-/// Cases that were left out because the adversary may say yes only a limited number of times, by the number of the question whose yes
-/// would have been one too many.
+/// Cases left out because they exceed the maximum number of yes answers, by the question at which the limit would be
+/// exceeded.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cut {
-    /// How many such questions.
+    /// Number of cases left out at this question.
     pub count: u64,
-    /// Time since the start of the flow, summed over the cases, ns: the minimum of such a case.
+    /// Time of the question since the start of the flow, summed over these cases, ns. The completion time of each
+    /// case left out is at least the time of its question.
     pub since_ns: u128,
 }
 
-/// The leaves of a task, in order of their answers.
+/// Leaves of a task, in order of their answers.
 #[derive(Clone, Debug, Default)]
 pub struct Leaves {
-    /// All leaves, in order.
+    /// The leaves, in order.
     pub all: Vec<Leaf>,
-    /// Digest of all digests.
+    /// Digest of the digests of all leaves.
     pub digest: Digest,
-    /// Cut for each question.
+    /// Cases left out, by question.
     pub cuts: Vec<Cut>,
 }
 
 impl Leaves {
-    /// One more.
+    /// Append a leaf.
     pub fn push(&mut self, leaf: Leaf) {
         self.digest.fold(leaf.digest.word());
         self.all.push(leaf);
     }
 
-    /// Note that a yes to the question at this time after the start of the flow would be one too many.
+    /// Count a case left out: a yes to `question`, asked at `since`, would exceed the limit.
     pub(super) fn cut(&mut self, question: u32, since: Time, start: Time) {
         let at = question as usize;
         if self.cuts.len() <= at {

@@ -5,25 +5,25 @@ use ackclock_net::{Adversary, Asks, Fate};
 
 use crate::error::Error;
 
-/// Bounds on an adversary: the packets about which it decides, the fate of the chosen ones, and the permitted
+/// Limits of an adversary: the packets that it decides about, the fate of the selected packets, and the permitted
 /// answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rules {
-    /// Packets about which the adversary decides.
+    /// Packets that the adversary is asked about.
     pub asks: Asks,
-    /// Fate of a packet if the answer is yes.
+    /// Fate of a packet for which the answer is yes.
     pub fate: Fate,
-    /// Number of first questions that may be answered with yes.
+    /// Number of leading questions that may be answered with yes.
     pub first: u32,
-    /// Maximum number of questions answered with yes.
+    /// Maximum number of yes answers.
     pub most: u32,
-    /// Length of the single burst of yes, which begins among the first questions; the adversary may also say
-    /// no to all.
+    /// Length of the single burst of yes answers, which begins among the first questions; all answers may also be no.
+    /// `None` = no burst rule.
     pub burst: Option<u32>,
 }
 
 impl Rules {
-    /// Whether they can be.
+    /// Check that the rules can be enumerated.
     pub fn check(&self) -> Result<(), Error> {
         let most = match self.burst {
             Some(length) => Adversary::MOST - length.min(Adversary::MOST - 1),
@@ -35,12 +35,12 @@ impl Rules {
         Ok(())
     }
 
-    /// Whether the rules exclude some outcomes of the first questions.
+    /// Whether the rules exclude some answers to the first questions.
     pub fn is_limited(&self) -> bool {
         self.burst.is_none() && self.most < self.first
     }
 
-    /// Return the permitted answers to question `k`, after these.
+    /// Whether [no, yes] are permitted as the answer to question `k`, given the previous answers.
     pub fn allow(&self, answers: u128, k: u32) -> [bool; 2] {
         let before = answers & ((1_u128 << k.min(127)) - 1);
         match self.burst {
@@ -53,7 +53,7 @@ impl Rules {
         }
     }
 
-    /// Answers that keep the first `decided` of these, and continue with the first ones allowed.
+    /// Keep the first `decided` of these answers, and continue with the first permitted ones.
     pub fn continued(&self, answers: u128, decided: u32) -> u128 {
         let before = answers & mask(decided);
         match self.burst {
@@ -65,8 +65,8 @@ impl Rules {
         }
     }
 
-    /// Return the next answers in order to the first `asked` questions, with the first `decided` unchanged;
-    /// none after the last ones.
+    /// Return the next sequence of answers to the first `asked` questions, in order, with the first `decided`
+    /// unchanged; `None` after the last one.
     pub fn next(&self, answers: u128, decided: u32, asked: u32) -> Option<u128> {
         (decided..asked).rev().find_map(|k| {
             let no = answers >> k & 1 == 0;
@@ -75,7 +75,7 @@ impl Rules {
     }
 }
 
-/// The lowest bits, this many.
+/// Mask of the lowest `bits` bits.
 pub(super) fn mask(bits: u32) -> u128 {
     match bits {
         0..128 => (1 << bits) - 1,
@@ -83,7 +83,7 @@ pub(super) fn mask(bits: u32) -> u128 {
     }
 }
 
-/// Packets by name.
+/// Parse the packets that an adversary is asked about.
 pub fn parse_asks(name: &str) -> Result<Asks, Error> {
     match name {
         "originals" => Ok(Asks::Originals),
@@ -93,7 +93,7 @@ pub fn parse_asks(name: &str) -> Result<Asks, Error> {
     }
 }
 
-/// A fate by name; a packet that is late is so by `late_ns`.
+/// Parse a fate; "late" delays a packet by `late_ns`.
 pub fn parse_fate(name: &str, late_ns: u64) -> Result<Fate, Error> {
     match name {
         "lost" => Ok(Fate::Lost),

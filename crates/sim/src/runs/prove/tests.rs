@@ -31,7 +31,7 @@ fn every(proof: &Proof, split: u32, threads: usize) -> Vec<Leaf> {
     made.into_iter().flat_map(|leaves| leaves.all).collect()
 }
 
-/// Digest and completion of a run with the listed losses, made the usual way.
+/// Digest and completion time of an ordinary run with the listed losses.
 fn brute(segments: u32, flow: &str, answers: u128) -> (Digest, Option<u64>) {
     let drops: Vec<String> = (0..segments)
         .filter(|k| answers >> k & 1 == 1)
@@ -68,7 +68,7 @@ fn every_leaf_is_the_run_with_the_listed_losses() {
     }
 }
 
-/// Adversaries of every kind: copied worlds end as runs from the beginning do.
+/// Adversaries of every kind: leaves of copied worlds equal runs from the beginning.
 #[test]
 fn copied_worlds_end_as_runs_from_the_beginning() {
     let customs = Customs::new();
@@ -86,7 +86,7 @@ fn copied_worlds_end_as_runs_from_the_beginning() {
         (ecn, marked),
     ];
     for (flow, rules) in cases {
-        // a mark needs something left to send to have an effect
+        // a mark has no effect unless there is more to send
         let segments = if rules.fate == Fate::Marked { 14 } else { 8 };
         let scenario = match flow.contains("profile") {
             true => scenario(segments, "", ""),
@@ -121,7 +121,7 @@ fn speed() {
     }
 }
 
-/// Controller with one field that its copies may share.
+/// Controller with one field that copies may share.
 struct Shares {
     acks: Arc<Mutex<u32>>,
     deep: bool,
@@ -146,8 +146,7 @@ impl CongestionControl for Shares {
     }
 }
 
-/// With one shared field, cases differ from runs from the beginning: the comparison in the other tests
-/// detects it.
+/// With a shared field, leaves differ from runs from the beginning, so the comparison in the other tests detects it.
 #[test]
 fn a_copy_that_shares_a_field_is_noticed() {
     for deep in [true, false] {

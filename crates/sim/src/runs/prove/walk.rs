@@ -1,4 +1,4 @@
-//! The walk through the tree, and how a leaf ends.
+//! The walk through the tree of answers, and the construction of leaves.
 
 use std::sync::mpsc::Sender;
 
@@ -13,17 +13,17 @@ use crate::world::SENDER;
 
 type Result<T> = std::result::Result<T, Error>;
 
-/// Message from a walk: the position of a task among the requested ones, and its leaves.
+/// Result sent by a walk: index of a task among the requested ones, and its leaves.
 type Made = Result<(usize, Leaves)>;
 
 pub(super) struct Walk<'a> {
     proof: &'a Proof<'a>,
     end: Time,
-    /// Numbers of the tasks, in order, and the function that claims one by its position.
+    /// Numbers of the requested tasks, in order, and a function that claims one by its index.
     wanted: &'a [usize],
     take: &'a dyn Fn(usize) -> bool,
     pub(super) send: Option<&'a Sender<Made>>,
-    /// Number of tasks met so far.
+    /// Number of tasks encountered so far.
     pub(super) tasks: usize,
     leaves: Leaves,
     steps: u32,
@@ -39,7 +39,7 @@ impl<'a> Walk<'a> {
         Walk { proof, end, wanted, take, send: None, tasks: 0, leaves: Leaves::default(), steps: 0 }
     }
 
-    /// Meet every task below the first `split` questions.
+    /// Visit every task below the first `split` questions.
     pub(super) fn all(&mut self, split: u32) -> Result<()> {
         match self.proof.shared {
             true => {
@@ -50,7 +50,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Count the next task; return its position among the requested ones, if this walk has to make it.
+    /// Count the next task. Return its index among the requested ones if this walk has to run it.
     fn meet(&mut self) -> Option<usize> {
         let place = self.wanted.binary_search(&self.tasks).ok();
         self.tasks += 1;
@@ -64,8 +64,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A world above the tasks: it becomes one when all of the first `split` questions have answers, or there
-    /// is no more choice.
+    /// Walk from a world above the tasks. It becomes a task once the first `split` questions are answered or no
+    /// choice is left.
     fn top(&mut self, mut world: Box<Built>, split: u32) -> Result<()> {
         let decided = world.world.adversary().asked();
         if decided < split.min(self.last(&mut world)) {
@@ -81,7 +81,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Return all leaves below a world.
+    /// Collect all leaves below a world.
     fn below(&mut self, mut world: Box<Built>) -> Result<()> {
         self.check_stop()?;
         let decided = world.world.adversary().asked();
@@ -96,7 +96,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Question from which on there is no choice.
+    /// Number of the first question that leaves no choice.
     fn last(&self, world: &mut Built) -> u32 {
         let rules = &self.proof.rules;
         let answers = world.world.adversary().answers();
@@ -107,8 +107,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Run a world to its next questions, and pass on its copy for each combination of answers, in order. If
-    /// no more questions come, it has ended, and is returned.
+    /// Run a world to its next questions, and pass a copy to `each` for each combination of answers, in order. Return
+    /// the world if it ends without another question.
     fn forks(
         &mut self,
         mut world: Box<Built>,
@@ -133,7 +133,7 @@ impl<'a> Walk<'a> {
             let next = match answers {
                 None => None,
                 Some(next) => {
-                    // the last one needs no copy
+                    // the last combination needs no further copy
                     let is_last = rules.next(next, decided, asked).is_none();
                     let copy =
                         if is_last { before.take() } else { before.as_deref().map(another).transpose()? };
@@ -159,7 +159,7 @@ impl<'a> Walk<'a> {
         Ok(None)
     }
 
-    /// Run a world until more questions were asked, or to the end of its leaf; return the number of events.
+    /// Run a world until another question is asked, or to the end of its leaf. Return the number of events.
     fn run(&self, built: &mut Built, asked: u32) -> u32 {
         let stops = self.proof.stops;
         let Built { world, app, .. } = built;
@@ -169,7 +169,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Run a world to its end: the leaf.
+    /// Run a world to its end and return its leaf.
     pub(super) fn finish(&mut self, mut built: Box<Built>) -> Leaf {
         let stops = self.proof.stops;
         let Built { world, app, .. } = &mut *built;
@@ -190,7 +190,7 @@ impl<'a> Walk<'a> {
         let answers = adversary.answers() & mask(asked);
         let rules = &self.proof.rules;
         if rules.is_limited() && answers.count_ones() == rules.most {
-            // each question after the last yes could have been answered with one too many
+            // a yes to any question after the last yes would exceed the limit
             let from = 128 - answers.leading_zeros();
             for (question, &at) in (0..rules.first).zip(adversary.times()).skip(from as usize) {
                 self.leaves.cut(question, at, flow.start);
@@ -256,7 +256,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Return another world in the same state, boxed because it is passed on often.
+/// Copy a world. The copy is boxed because it is passed on often.
 fn another(of: &Built) -> Result<Box<Built>> {
     of.copied().map(Box::new).map_err(Error::Own)
 }

@@ -1,4 +1,4 @@
-//! Sources of a scenario's traces for a Rust program: a disk, or the program itself. Python has its own.
+//! Sources of a scenario's trace files for a Rust program: a folder on disk, or memory. Python has its own.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,13 +8,13 @@ use ackclock_core::schema::front::{Files, NoFiles};
 use ackclock_core::schema::{Refusal, Written};
 use ackclock_net::capacity::read_trace;
 
-/// Bytes of the largest trace that is read: an hour at 500 Mbit/s.
+/// Maximum size of a trace file, bytes: an hour at 500 Mbit/s.
 const LARGEST: u64 = 128 << 20;
 
-/// Folder on disk: that of the scenario's file.
+/// Folder on disk that contains the scenario's files.
 pub struct Disk(pub PathBuf);
 
-/// Files in the program's memory, by name, for instance in a page.
+/// Files in memory, by name, for instance in a web page.
 pub struct Embedded(pub BTreeMap<String, Vec<u8>>);
 
 fn counts(name: &str, data: &[u8]) -> Result<Arc<[u32]>, Refusal> {

@@ -1,19 +1,19 @@
-//! The network as the engine reads it: links, and the ways over them.
+//! The network as the engine reads it: links, and the paths over them.
 
 use ackclock_core::schema::{Inline, Takes};
 use ackclock_core::{choice, table, Rate};
 use ackclock_net::link::LinkParams;
 
-/// Which shape the network has.
+/// Shape of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topology {
     /// sender - access - bottleneck - egress - receiver; all flows share every link.
     Chain,
-    /// Every flow has its own access and egress link; one shared bottleneck.
+    /// Each flow has its own access and egress link; all share the bottleneck.
     Dumbbell,
-    /// As dumbbell, with access links given one by one (`access_list`, taken in turn).
+    /// Like dumbbell, with the access links listed in `access_list` and assigned in turn.
     Wishbone,
-    /// Links and paths listed freely.
+    /// Links and paths as listed.
     Graph,
 }
 
@@ -91,7 +91,8 @@ table! {
 }
 
 impl Network {
-    /// Rate of the bottleneck, bit/s: the link so named, or the slowest of a graph's path, the first if none is named.
+    /// Rate of the bottleneck, bit/s: that of `bottleneck`, or of the slowest link of a graph's path (the first path
+    /// if `path` is `None`). `None` if the rate is infinite.
     pub fn bottleneck_bps(&self, path: Option<&str>) -> Option<u64> {
         let finite = |rate: Rate| (rate != Rate::INFINITE).then_some(rate.0);
         if let Some(bottleneck) = &self.bottleneck {

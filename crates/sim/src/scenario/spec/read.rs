@@ -1,5 +1,5 @@
-//! The one path from a written scenario to a run: [`read`] takes a file's text, [`compile`] its values. Both
-//! check everything. Neither needs Python or a disk: files that a scenario refers to come through [`Files`].
+//! The only path from a written scenario to a run: [`read`] takes the text of a file, [`compile`] its values. Both
+//! check everything. Neither needs Python or a disk: files that a scenario refers to are read through [`Files`].
 
 use std::sync::Arc;
 
@@ -13,25 +13,25 @@ use ackclock_core::schema::{Described, Place, Refusal, Registry, Value, Written}
 use super::Scenario;
 use crate::workload::{Carried, WorkloadConfig};
 
-/// Preset of a scenario's hosts, all at once, and name of the sending ones.
+/// Preset for all hosts of a scenario, also the name of the sending hosts.
 pub const MODERN: &str = "modern";
 const MODERN_PEER: &str = "modern-peer";
-/// Bytes of a full IP packet, in which a bandwidth-delay product is counted.
+/// Bytes of a full IP packet, the unit of a bandwidth-delay product.
 const MTU: u128 = 1500;
-/// Packets of a bandwidth-delay product if there is none, so that rules may give the reason.
+/// Packets assumed for a bandwidth-delay product that does not exist, so that a rule can report the reason.
 const ANY_BDP: u128 = 1000;
 
-/// Host profiles.
+/// Registry of host profiles.
 pub static PROFILES: Registry =
     Registry { name: "profiles", names: || names(ackclock_tcp::PROFILES), others: &[], files: false };
-/// Recovery rules.
+/// Registry of recovery rules.
 pub static RECOVERY: Registry = Registry {
     name: "recovery",
     names: || names(ackclock_cc::recovery::REGISTRY),
     others: &[],
     files: false,
 };
-/// Congestion controllers; the names of the kernel's have at most 15 characters (TCP_CA_NAME_MAX).
+/// Registry of congestion controllers. Names of kernel controllers have at most 15 characters (TCP_CA_NAME_MAX).
 pub static CONTROLLERS: Registry = Registry {
     name: "controllers",
     names: || {
@@ -58,25 +58,25 @@ fn names(registry: &[(&'static str, &str)]) -> Vec<&'static str> {
     registry.iter().map(|(name, _)| *name).collect()
 }
 
-/// Valid scenario, and its values in base units.
+/// A valid scenario, with its values in base units.
 pub struct Compiled {
     /// The scenario to run.
     pub scenario: Arc<Scenario>,
-    /// Every value in base units, which identify runs; see [`Compiled::text`].
+    /// All values in base units. They identify the run; see [`Compiled::text`].
     pub values: Value,
 }
 
-/// Reason why a file is not a scenario: the error and its position.
+/// Reason why a file is not a valid scenario.
 #[cfg(feature = "toml")]
 #[derive(Clone, Debug)]
 pub struct Refused {
     /// The error.
     pub refusal: Refusal,
-    /// Position of the error in the text, if it has one.
+    /// Position of the error in the text; `None` if it has none.
     pub place: Option<toml::Position>,
 }
 
-/// A scenario from the text of a file.
+/// Read a scenario from the text of a file.
 #[cfg(feature = "toml")]
 pub fn read(text: &str, files: &dyn Files) -> Result<Compiled, Vec<Refused>> {
     let file = toml::read(text).map_err(|(position, why)| {
@@ -89,7 +89,7 @@ pub fn read(text: &str, files: &dyn Files) -> Result<Compiled, Vec<Refused>> {
     })
 }
 
-/// A scenario from its values as they are written: read, sized and judged once.
+/// Compile a scenario from its written values: read them, resolve sizes in BDP, and check all rules.
 pub fn compile(written: &Written, files: &dyn Files) -> Result<Compiled, Vec<Refusal>> {
     let (compiled, unsized_by) = unjudged(written, files)?;
     let mut broken = Vec::new();
@@ -103,15 +103,15 @@ pub fn compile(written: &Written, files: &dyn Files) -> Result<Compiled, Vec<Ref
     }
 }
 
-/// Scenario before the rules between several keys are checked. Beside it, the error of a size in BDP if there
-/// is no bandwidth-delay product: a rule may give the reason.
+/// Compile a scenario without checking the rules that relate several keys. If a size is given in BDP and there is no
+/// bandwidth-delay product, its error is returned as well, because a rule may give a better reason.
 pub fn unjudged(written: &Written, files: &dyn Files) -> Result<(Compiled, Option<Refusal>), Vec<Refusal>> {
     let mut front = Front::new(files);
     let mut values = front.table(written, Scenario::TABLE, false);
     if !front.wrong.is_empty() {
         return Err(front.wrong);
     }
-    values.remove("format"); // form, not content
+    values.remove("format"); // the format version is not part of the content
     own_controllers(&mut values, written, files).map_err(|refusal| vec![refusal])?;
     modern_hosts(&mut values);
     let network = values.get_mut("network").expect("invariant: it is required");
@@ -137,7 +137,7 @@ pub fn unjudged(written: &Written, files: &dyn Files) -> Result<(Compiled, Optio
     Ok((Compiled { scenario: Arc::new(scenario), values }, unsized_by))
 }
 
-/// Groups with a user's own controller: the engine knows it under another name, which includes its options.
+/// Replace a user's own controllers by the names under which the engine knows them; these names include the options.
 fn own_controllers(values: &mut Value, written: &Written, files: &dyn Files) -> Result<(), Refusal> {
     let (Some(Value::List(groups)), Some(Written::List(given))) =
         (values.get_mut("flows"), written.get("flows"))
@@ -156,7 +156,7 @@ fn own_controllers(values: &mut Value, written: &Written, files: &dyn Files) -> 
     Ok(())
 }
 
-/// `hosts = "modern"` written out.
+/// Expand `hosts = "modern"`.
 fn modern_hosts(values: &mut Value) {
     if values.get("hosts") != Some(&Value::Text(MODERN.to_string())) {
         return;
@@ -211,7 +211,7 @@ fn named<'a>(entries: &'a [Value], name: &str) -> Option<&'a Value> {
     entries.iter().rev().find(|entry| matches!(entry.get("name"), Some(Value::Text(own)) if own == name))
 }
 
-/// Paths of a graph without a return path: copies of their links, in reverse order.
+/// Add the return paths that a graph does not list: copies of the forward links, in reverse order.
 fn mirrors(network: &mut Value) {
     let mut links = list(network, "links").to_vec();
     let mut paths = list(network, "paths").to_vec();
@@ -232,12 +232,13 @@ fn mirrors(network: &mut Value) {
     network.set("paths", Value::List(paths));
 }
 
-/// Properties of a path of a network.
+/// Properties of a path through a network.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
     /// Round-trip propagation delay, ns.
     pub rtt_ns: u128,
-    /// Rate of the bottleneck: the one so named, or the slowest link of a graph's path; `None`: all are infinite.
+    /// Rate of the bottleneck, bit/s: that of `bottleneck`, or of the slowest link of a graph's path; `None` if all
+    /// rates are infinite.
     pub bps: Option<u128>,
     framing: u128,
 }
@@ -250,7 +251,8 @@ fn number(table: &Value, key: &str) -> Option<u128> {
 }
 
 impl Facts {
-    /// Facts of a network in base units, whose paths have ways back; the first path if none has the name.
+    /// Facts of a network in base units whose return paths are complete. The first path is used if none is called
+    /// `path`.
     pub fn of(network: &Value, path: Option<&str>) -> Facts {
         let graph = network.get("topology") == Some(&Value::Text("graph".to_string()));
         let (out, back): (Vec<&Value>, Vec<&Value>) = if graph {
@@ -280,21 +282,21 @@ impl Facts {
         }
     }
 
-    /// Facts of a network in its written form.
+    /// Facts of a network as written.
     pub fn written(network: &Written, path: Option<&str>, files: &dyn Files) -> Facts {
         let mut values = Front::new(files).table(network, super::Network::TABLE, false);
         mirrors(&mut values);
         Facts::of(&values, path)
     }
 
-    /// Bandwidth-delay product in full packets as the links charge them; 0 if no link has a rate.
+    /// Bandwidth-delay product in full packets, as charged by the links; 0 if no link has a rate.
     pub fn bdp(&self) -> Exact {
         let bits = Exact::whole(self.bps.unwrap_or(0)).times(&Exact::whole(self.rtt_ns));
         bits.times(&Exact::ratio(1, 1_000_000_000 * 8 * (MTU + self.framing)))
     }
 }
 
-/// Rate of a link, bit/s, for a trace its mean; `None` if it is infinite.
+/// Rate of a link, bit/s; for a trace its mean; `None` if the rate is infinite.
 pub fn mean_bps(link: &Value) -> Option<u128> {
     let capacity = link.get("capacity");
     if let Some(Value::Counts(counts)) = capacity.and_then(|capacity| capacity.get("file")) {
@@ -306,7 +308,7 @@ pub fn mean_bps(link: &Value) -> Option<u128> {
     number(link, "rate").or_else(|| number(list(capacity?, "steps").first()?, "rate"))
 }
 
-/// Replace multiples of the bandwidth-delay product by numbers.
+/// Replace multiples of the bandwidth-delay product by these numbers.
 fn fill(value: &mut Value, numbers: &[Value]) {
     match value {
         Value::Pending(waits) => *value = numbers[*waits].clone(),
@@ -317,8 +319,8 @@ fn fill(value: &mut Value, numbers: &[Value]) {
 }
 
 impl Compiled {
-    /// Return the values that identify a run: without names for readers, and with everything that follows
-    /// from controllers and workloads.
+    /// Return the values that identify a run: without names for human readers, and without values that controllers
+    /// and workloads determine.
     pub fn canonical(&self) -> Value {
         let Value::Table(entries) = &self.values else { return Value::Table(Vec::new()) };
         let mut kept: Vec<(String, Value)> =
@@ -340,8 +342,8 @@ impl Compiled {
         kept
     }
 
-    /// Canonical values as JSON, with the scenario's name, byte for byte as Python's `json` writes them: keys of stores are hashes of
-    /// this text.
+    /// Canonical values as JSON, with the scenario's name, byte for byte as Python's `json` writes them. Stores use
+    /// hashes of this text as keys.
     pub fn text(&self, capture: Option<&str>) -> String {
         let mut values = self.canonical();
         if let (Some(side), Some(record)) = (capture, values.get_mut("record")) {
@@ -356,7 +358,7 @@ impl Compiled {
 }
 
 impl Compiled {
-    /// All values as JSON, including those that do not identify runs.
+    /// All values as JSON, including those that do not identify the run.
     pub fn whole(&self) -> String {
         let mut out = String::new();
         json(&self.values, &mut out);
@@ -405,7 +407,7 @@ fn json(value: &Value, out: &mut String) {
     }
 }
 
-/// Return ASCII: other characters as UTF-16 escapes.
+/// Write a JSON string in ASCII; other characters become UTF-16 escapes.
 fn json_text(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {

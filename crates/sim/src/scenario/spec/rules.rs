@@ -1,5 +1,5 @@
-//! Rules that relate keys of flows, network, hosts and record to each other. Messages name keys as a scenario does:
-//! `start`, not `start_ns`.
+//! Rules that relate keys of flows, network, hosts and record to each other. Messages use the scenario's names of
+//! keys: `start`, not `start_ns`.
 
 use std::collections::BTreeMap;
 
@@ -18,18 +18,18 @@ use crate::scenario::names::{
 };
 use crate::workload::WorkloadConfig;
 
-/// Flows, and clients of populations, of one run.
+/// Maximum number of flows of a run, including clients of populations.
 pub const MOST_FLOWS: u64 = 1_000_000;
-/// Samples of one kind over a run.
+/// Maximum number of samples of one kind in a run.
 const MOST_INTERVALS: u64 = 1_000_000_000;
-/// Bytes of a full IP packet; of the headers of IPv4 and TCP, timestamps included; of an ACK without options.
+/// Bytes of a full IP packet, of the IPv4 and TCP headers with timestamps, and of an ACK without options.
 const MTU: u64 = 1500;
 const HEADERS: u64 = 52;
 const SMALLEST_ACK: u64 = 40;
-/// Prefix of the names of controllers that only a Linux kernel has.
+/// Prefix of the names of controllers that only a Linux kernel provides.
 const KERNEL: &str = "kernel:";
 
-/// Return every rule that the scenario breaks, in the order of its keys; `written` is its author's text, if
+/// Return all violated rules, in the order of the scenario's keys. `written` is the text of the scenario's author, if
 /// known.
 pub fn check(scenario: &Scenario, written: Option<&Written>) -> Vec<Refusal> {
     use ackclock_core::schema::Described;
@@ -39,12 +39,12 @@ pub fn check(scenario: &Scenario, written: Option<&Written>) -> Vec<Refusal> {
 }
 
 impl FlowGroup {
-    /// Flows of the group: a population has one for each client.
+    /// Number of flows of the group. A population has one flow per client.
     pub fn members(&self) -> u64 {
         self.count as u64 * self.workload.params().flows()
     }
 
-    /// Transport, controller and workload fit each other.
+    /// Check that transport, controller and workload fit together.
     pub(super) fn judge_group(&self, rules: &mut Rules) {
         self.judge_options(rules);
         let plain = self.workload.params().source().is_some();
@@ -128,8 +128,8 @@ impl FlowGroup {
         }
     }
 
-    /// Refuse settings of TCP that would be ignored silently. If the given keys are unknown, those that
-    /// differ from the default count.
+    /// Refuse settings of TCP that would be ignored. If it is not known which keys are given, settings that differ
+    /// from the default count as given.
     fn judge_tcp_settings(&self, keys: &[&str], rules: &mut Rules, words: impl Fn(&str) -> (String, String)) {
         for &key in keys {
             let differs = match key {
@@ -145,7 +145,7 @@ impl FlowGroup {
         }
     }
 
-    /// Check that the controller knows the options.
+    /// Check that the controller accepts its options.
     fn judge_options(&self, rules: &mut Rules) {
         let (name, mut options) = (self.congestion_control.as_str(), self.congestion_control_options.clone());
         if [CUSTOM, KERNEL].iter().any(|own| name.starts_with(own)) {
@@ -163,7 +163,7 @@ impl FlowGroup {
             }
             ackclock_pcc::control::build(name, &options).err()
         } else if is_stack(name) {
-            None // the library checks them when it runs
+            None // the library checks them at run time
         } else if is_quinn(name) {
             refused_by_quinn(name, &options)
         } else {
@@ -179,7 +179,7 @@ impl FlowGroup {
 }
 
 impl Network {
-    /// The keys fit the shape; a graph's names lead somewhere.
+    /// Check that the given keys fit the topology, and that the names in a graph exist.
     pub(super) fn judge_shape(&self, rules: &mut Rules) {
         let topology = rules.shown("topology");
         let graph = self.topology == Topology::Graph;
@@ -209,7 +209,7 @@ impl Network {
                     format_args!("a link; topology {topology} needs it"),
                 );
             }
-            // netem without a rate: its limit bounds the packets that pass within a delay
+            // netem without a rate: the limit bounds the number of packets per delay
             Some(link) if matches!(link.queue, Some(QueueConfig::NetemLimit(_))) && link.delay.0 > 0 => {}
             Some(link) if link.nominal_rate() == Rate::INFINITE => {
                 rules.refuse_as("bottleneck.rate", "nothing", "a rate with its unit, e.g. \"1.2 Mbit/s\"");
@@ -244,7 +244,7 @@ impl Network {
                 }
             }
         }
-        // mirrors, of which a return path may consist, cannot be chosen
+        // generated backward links may be part of a return path, but are not suggested
         let own: Vec<&str> = links.iter().copied().filter(|name| !name.ends_with(".backward")).collect();
         for (i, path) in self.paths.iter().enumerate() {
             if path.forward.is_empty() {
@@ -264,11 +264,11 @@ impl Network {
     }
 }
 
-/// A link with its key, and whether it is known to carry data rather than ACKs.
+/// A link with its key, and whether it certainly carries data rather than ACKs.
 type Keyed<'a> = (String, &'a LinkParams, bool);
 
 impl Scenario {
-    /// Rules that need the whole scenario.
+    /// Check the rules that concern the whole scenario.
     pub(super) fn judge_whole(&self, rules: &mut Rules) {
         self.judge_times(rules);
         self.judge_paths(rules);
@@ -286,7 +286,7 @@ impl Scenario {
             let time = |rules: &Rules, key: &str, ns: u64| {
                 rules.shown_or(&format!("flows.{i}.{key}"), || quoted(&words::duration(ns)))
             };
-            // drawn times may be too long for the run: then fewer flows start
+            // drawn times may exceed the run; then fewer flows start
             let start = group.start_ns;
             let last = start as u128 + group.stagger_ns as u128 * (group.count.max(1) - 1) as u128;
             let late = last >= end as u128;
@@ -307,7 +307,7 @@ impl Scenario {
                 rules.refuse_as(&format!("flows.{i}.stop"), found, allowed);
             }
         }
-        // nothing would be left to measure
+        // a longer warm-up would leave nothing to measure
         let warm_up = self.record.warm_up_ns;
         if warm_up >= end {
             let found = rules.shown_or("record.warm_up", || quoted(&words::duration(warm_up)));
@@ -330,7 +330,7 @@ impl Scenario {
 
     fn judge_hosts(&self, rules: &mut Rules) {
         if rules.text("hosts") == Some(MODERN) {
-            // the hosts are the preset's: a group names none
+            // the preset assigns the hosts, so a group must not name any
             for i in 0..self.flows.len() {
                 for key in ["host", "peer_host"] {
                     let key = format!("flows.{i}.{key}");
@@ -368,7 +368,7 @@ impl Scenario {
         }
     }
 
-    /// Groups that share what is remembered cannot begin with different memories.
+    /// Check that groups that share a destination cache agree on its initial content.
     fn judge_destinations(&self, rules: &mut Rules) {
         let mut first = BTreeMap::new();
         for (i, group) in self.flows.iter().enumerate() {
@@ -383,7 +383,7 @@ impl Scenario {
         }
     }
 
-    /// Bounds that hold regardless of the memory limit: everything below them can be estimated quickly and
+    /// Check limits that hold regardless of the memory limit. Anything within them can be estimated quickly and
     /// exactly.
     fn judge_size(&self, rules: &mut Rules) {
         let flows = self.flow_count();
@@ -412,7 +412,7 @@ impl Scenario {
         }
     }
 
-    /// A scripted loss of a flow that does not exist would drop nothing, silently.
+    /// Refuse scripted losses for flows that do not exist, which would silently drop nothing.
     fn judge_scripts(&self, rules: &mut Rules) {
         let flows = self.flow_count();
         for (key, link, _) in self.links() {
@@ -427,7 +427,7 @@ impl Scenario {
         }
     }
 
-    /// Refuse a queue that cannot hold one packet.
+    /// Refuse queues that cannot hold a single packet.
     fn judge_byte_limits(&self, rules: &mut Rules) {
         let full = |group: &FlowGroup| group.stack.smss.map_or(MTU, |smss| smss as u64 + HEADERS);
         let full = self.flows.iter().map(full).min().unwrap_or(MTU);
@@ -443,12 +443,12 @@ impl Scenario {
         }
     }
 
-    /// Flows of the run; each client of a population is one.
+    /// Number of flows of the run. Each client of a population is a flow.
     pub fn flow_count(&self) -> u64 {
         self.flows.iter().map(FlowGroup::members).sum()
     }
 
-    /// Every link, with its key in a scenario.
+    /// All links, each with its key in the scenario.
     fn links(&self) -> Vec<Keyed<'_>> {
         let net = &self.network;
         let one = |key: &str, link, data| Option::map(link, |link| (format!("network.{key}"), link, data));

@@ -10,37 +10,38 @@ use ackclock_core::{Span, Time};
 pub struct Received {
     /// Datagrams that arrived.
     pub packets: u64,
-    /// Payload bytes of these datagrams.
+    /// Payload bytes of the datagrams that arrived.
     pub bytes: u64,
-    /// One more than the largest number that arrived.
+    /// Largest number that arrived, plus one.
     pub expected: u64,
-    /// Arrivals after one with a larger number.
+    /// Datagrams that arrived after one with a larger number.
     pub reordered: u64,
-    /// One-way delay: sum, least and greatest.
+    /// Sum of the one-way delays, ns.
     pub delay_sum_ns: u128,
     /// Minimum one-way delay.
     pub delay_min: Span,
-    /// Greatest one-way delay.
+    /// Maximum one-way delay.
     pub delay_max: Span,
-    /// Sum of |D(i-1, i)|, the difference of the delays of one arrival and the next.
+    /// Sum of |D(i-1, i)|, the difference between the delays of consecutive arrivals.
     pub variation_sum_ns: u128,
-    /// RFC 3550's jitter estimate now, in sixteenths of a ns.
+    /// Current jitter estimate of RFC 3550, in sixteenths of a ns.
     pub jitter_16ths: u64,
     histogram: Vec<u64>,
 }
 
 impl Received {
-    /// Numbers below the largest that did not arrive.
+    /// Number of datagrams below the largest number that have not arrived.
     pub fn lost(&self) -> u64 {
         self.expected.saturating_sub(self.packets)
     }
 
-    /// Interarrival jitter, RFC 3550.
+    /// Interarrival jitter (RFC 3550).
     pub fn jitter(&self) -> Span {
         Span(self.jitter_16ths >> 4)
     }
 
-    /// The delay that a share of the datagrams did not exceed, to a relative error below 1/64; absent = none arrived.
+    /// Delay that this share of the datagrams did not exceed, with a relative error below 1/64; `None` if none
+    /// arrived.
     pub fn delay_quantile(&self, share: f64) -> Option<Span> {
         let rank = ((self.packets as f64 * share).ceil() as u64).clamp(1, self.packets.max(1));
         let mut below = 0;
@@ -82,7 +83,7 @@ impl Default for Sink {
 }
 
 impl Sink {
-    /// Return the counters so far.
+    /// Counters so far.
     pub fn received(&self) -> &Received {
         &self.received
     }
@@ -126,11 +127,11 @@ impl DatagramEndpoint for Sink {
     }
 }
 
-/// Buckets of each power of two.
+/// Buckets per power of two.
 const PARTS: u64 = 1 << PARTS_BITS;
 const PARTS_BITS: u32 = 5;
 
-/// Number of the bucket of a delay: exact below 32 ns, then 32 buckets for each doubling.
+/// Bucket of a delay: exact below 32 ns, then 32 buckets for each doubling.
 fn bucket(ns: u64) -> usize {
     let exponent = ns.max(1).ilog2();
     if exponent < PARTS_BITS {
@@ -188,7 +189,7 @@ mod tests {
     }
 
     proptest! {
-        /// Oracle: sort.
+        /// Oracle: the sorted delays.
         #[test]
         fn quantiles_are_within_a_sixty_fourth(delays in prop::collection::vec(1u64..10_000_000_000, 1..200),
                                                share in 0.01f64..1.0) {

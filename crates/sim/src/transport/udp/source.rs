@@ -1,49 +1,49 @@
-//! A source of datagrams of equal size: at a constant rate, or in on-periods separated by silence.
+//! Source of datagrams of equal size, sent at a constant rate or in on-periods separated by silence.
 
 use ackclock_core::datagram::{Data, Datagram, DatagramEndpoint, UDP_IP_BYTES};
 use ackclock_core::{HostPacing, Rate, Span, Stream, Time};
 
-/// Datagrams that a source sends.
+/// Datagrams of a source.
 #[derive(Clone, Debug)]
 pub struct SourceParams {
     /// Payload of a datagram, bytes.
     pub payload: u32,
-    /// Rate of IP packets while it is on; the spacing of the datagrams follows.
+    /// Rate of the IP packets during on-periods; determines the spacing of the datagrams.
     pub rate: Rate,
-    /// Silence in between; absent = none.
+    /// On-periods and silences; `None` = always on.
     pub on_off: Option<OnOff>,
 }
 
 impl SourceParams {
-    /// `payload` bytes every `interval`.
+    /// Return a source of `payload` bytes every `interval`.
     pub fn every(interval: Span, payload: u32) -> SourceParams {
         let bits = (payload + UDP_IP_BYTES) as u128 * 8_000_000_000;
         let rate = Rate(((bits + interval.0 as u128 / 2) / interval.0.max(1) as u128) as u64);
         SourceParams { payload, rate, on_off: None }
     }
 
-    /// Time from the start of an on-period to its `n`-th datagram, without drift.
+    /// Time from the start of an on-period to its `n`-th datagram, free of drift.
     fn offset(&self, n: u64) -> Span {
         let bits = (self.payload + UDP_IP_BYTES) as u128 * 8;
         Span((bits * n as u128 * 1_000_000_000 / self.rate.0.max(1) as u128) as u64)
     }
 }
 
-/// Periods of sending and of silence, on first.
+/// Alternating periods of sending and silence, starting with sending.
 #[derive(Clone, Copy, Debug)]
 pub struct OnOff {
     /// Mean length of an on-period.
     pub on: Span,
-    /// Mean length of the silence after it.
+    /// Mean length of a silence.
     pub off: Span,
-    /// Distribution of lengths.
+    /// Distribution of the lengths of both.
     pub periods: Periods,
 }
 
 /// Distribution of the lengths of periods.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Periods {
-    /// Constant times, equal to the mean.
+    /// Constant lengths, equal to the mean.
     Fixed,
     /// Exponential.
     Exponential,
@@ -54,9 +54,9 @@ pub enum Periods {
 pub struct Source {
     params: SourceParams,
     stream: Stream,
-    /// Start of the on-period under way, and its end.
+    /// Start and end of the current on-period.
     on: (Time, Time),
-    /// Datagrams sent in it.
+    /// Datagrams sent in the current on-period.
     in_period: u64,
     next: Time,
     sent: u64,
@@ -64,7 +64,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Return a source that is silent until it is started; its random stream is its own.
+    /// Return a source that sends nothing until it is started. It draws from its own random stream.
     pub fn new(params: SourceParams, stream: Stream) -> Source {
         Source {
             params,
@@ -82,12 +82,12 @@ impl Source {
         self.begin_period(now);
     }
 
-    /// Set the host's treatment of lateness; by default it is not made up.
+    /// Set the host's pacing policy. By default lateness is not made up.
     pub fn set_pacer(&mut self, pacer: HostPacing) {
         self.pacer = pacer;
     }
 
-    /// Fall silent for good.
+    /// Stop sending for good.
     pub fn stop(&mut self) {
         self.next = Time::NEVER;
     }
@@ -107,7 +107,8 @@ impl Source {
         self.next = start;
     }
 
-    /// A datagram was sent: return the next departure. Lateness that is not made up shifts the whole period.
+    /// Compute the time of the datagram after one that is sent at `now`. Lateness that is not made up shifts the
+    /// whole period.
     fn advance(&mut self, now: Time) {
         self.in_period += 1;
         let next = self.on.0 + self.params.offset(self.in_period);
@@ -187,7 +188,7 @@ mod tests {
     #[test]
     fn on_off_of_fixed_lengths() {
         let on_off = Some(OnOff { on: Span::from_ms(5), off: Span::from_ms(10), periods: Periods::Fixed });
-        // 1000-byte packets at 8 Mbit/s: one each ms, five in an on-period
+        // 1000-byte packets at 8 Mbit/s: one per ms, five in an on-period
         let params = SourceParams { payload: 972, rate: Rate(8_000_000), on_off };
         let ms: Vec<u64> = times(params, Time(32_000_000)).iter().map(|t| t / 1_000_000).collect();
         assert_eq!(ms, [0, 1, 2, 3, 4, 15, 16, 17, 18, 19, 30, 31, 32]);
@@ -200,7 +201,7 @@ mod tests {
         let params = SourceParams { payload: 97, rate: Rate(1_000_000), on_off };
         let seconds = 2000;
         let sent = times(params, Time(seconds * 1_000_000_000)).len() as f64;
-        // a quarter of 1000 packets a second, and half a packet more for each period, as one begins each
+        // a quarter of 1000 packets/s, plus half a packet per period, because a period begins with a packet
         let expected = seconds as f64 * (250.0 + 5.0 * 0.5);
         assert!((sent / expected - 1.0).abs() < 0.03, "{sent} of {expected}");
     }

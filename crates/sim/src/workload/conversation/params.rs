@@ -74,18 +74,18 @@ table! {
 }
 
 impl Turn {
-    /// The write of this step.
+    /// The writes of this step.
     pub fn said(&self) -> &Writes {
         self.server.as_ref().or(self.client.as_ref()).expect("invariant: judged with the scenario")
     }
 }
 
-/// Writes of one size or of one distribution of sizes.
+/// Several writes, whose sizes are equal or drawn from one distribution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Writes {
     /// Number of writes.
     pub times: u32,
-    /// Size of each.
+    /// Size of each write.
     pub each: Distribution,
 }
 
@@ -111,7 +111,7 @@ impl Described for Writes {
 }
 
 impl ConversationParams {
-    /// Messages, and bytes from the server and from the client, of one round.
+    /// Number of messages in one round, and mean bytes written by the server and by the client.
     fn round(&self) -> (f64, [f64; 2]) {
         let mut messages = 0.0;
         let mut bytes = [0.0; 2];
@@ -123,7 +123,7 @@ impl ConversationParams {
         (messages, bytes)
     }
 
-    /// Maximum number of rounds in this time.
+    /// Maximum number of rounds in `duration`, over all streams.
     fn rounds(&self, duration: Span) -> f64 {
         let waits =
             |step: &Turn| step.wait.mean() + step.gap.mean() * step.said().times.saturating_sub(1) as f64;
@@ -150,7 +150,7 @@ impl Params for ConversationParams {
     fn lay(&self, _: &Place, transport: &TransportConfig, _: &mut Site) -> Result<Make, Error> {
         let config = match transport {
             TransportConfig::Tcp(config) => config.clone(),
-            // TCP settings are ignored
+            // TCP settings are not used
             _ => Rc::new(Config::profile("rfc").expect("invariant: a profile of that name")),
         };
         let plan = Rc::new(Plan::new(self, Start { threshold: u64::MAX, config, tally: 0 }));

@@ -1,5 +1,5 @@
-//! Carrier of transactions: the simulator's world, or the sockets of a real kernel. Arrivals, draws and
-//! behaviour of clients are the same for both.
+//! Carrier of transactions and conversations: the simulator's world, or the sockets of a real kernel. Arrivals, draws
+//! and behaviour of clients are the same for both.
 
 use std::fmt::Debug;
 
@@ -11,29 +11,28 @@ use crate::tables::tally::{Counts, TransactionLog};
 use crate::transport::Transport;
 use crate::world::{ConnId, RECEIVER, SENDER};
 
-/// Operations that transactions and conversations need from the hosts of one client-server pair. The server is host 0, the
-/// client host 1.
+/// Operations on the hosts of one client-server pair. The server is host 0, the client is host 1.
 pub trait Carrier {
-    /// An open connection.
+    /// Handle of an open connection.
     type Conn: Copy + PartialEq + Debug;
 
-    /// The time.
+    /// Current time.
     fn now(&self) -> Time;
     /// Number of the flow.
     fn flow(&self) -> FlowId;
-    /// No client arrives at this time or later.
+    /// End of client arrivals, exclusive.
     fn stop(&self) -> Time;
-    /// Whether one more connection can be opened.
+    /// Whether another connection can be opened.
     fn has_room(&self) -> bool;
-    /// Records of transactions.
+    /// Record of transactions.
     fn log(&mut self) -> &mut TransactionLog;
-    /// The client opens its `idx`-th connection.
+    /// Open the client's `idx`-th connection.
     fn connect(&mut self, start: &Start, idx: u32) -> Self::Conn;
-    /// Number that distinguishes a connection from earlier ones in its place.
+    /// Number that distinguishes a connection from earlier ones in the same slot.
     fn number(conn: Self::Conn) -> u32;
-    /// Note the place of a connection among the workload's.
+    /// Store the workload's index for a connection.
     fn set_place(&mut self, conn: Self::Conn, place: u32);
-    /// The place noted.
+    /// The workload's index for a connection.
     fn place(&mut self, conn: Self::Conn) -> usize;
     /// An end of a connection, as the application sees it.
     fn end(&self, conn: Self::Conn, host: usize) -> End;
@@ -43,38 +42,38 @@ pub trait Carrier {
     }
     /// Segments and timeouts of both ends so far.
     fn counts(&self, conn: Self::Conn) -> Counts;
-    /// Write this many bytes.
+    /// Write `bytes` at `host`.
     fn write(&mut self, conn: Self::Conn, host: usize, bytes: u64);
-    /// Skip notifications for an end until it has this many bytes of its peer's, or the peer has closed.
+    /// Skip notifications for an end until it has received this many bytes, or the peer has closed.
     fn await_bytes(&mut self, _conn: Self::Conn, _host: usize, _bytes: u64) {}
-    /// The application sets or clears TCP_CORK.
+    /// Set or clear TCP_CORK.
     fn cork(&mut self, conn: Self::Conn, host: usize, on: bool);
-    /// Close: a FIN follows the written data.
+    /// Close: send a FIN after the written data.
     fn close(&mut self, conn: Self::Conn, host: usize);
-    /// The client sees its connection established.
+    /// Record that the connection is established at the client.
     fn note_established(&mut self, conn: Self::Conn);
-    /// The connection has ended or failed.
+    /// Remove a connection that has ended or failed.
     fn retire(&mut self, conn: Self::Conn);
-    /// Everything is finished; the last response was complete then.
+    /// Record that everything is finished, and that the last response was complete at `answered`.
     fn note_completed(&mut self, answered: Time);
-    /// Wake the workload at `at`, and cancel earlier wake-ups.
+    /// Set the workload's wake-up to `at`, which replaces an earlier one.
     fn wake(&mut self, at: Time);
 }
 
-/// One end of a connection.
+/// State of one end of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct End {
     /// Whether the handshake is complete.
     pub established: bool,
     /// Bytes that the application has read.
     pub received: u64,
-    /// The peer has closed.
+    /// Whether the peer has closed.
     pub peer_closed: bool,
-    /// The application has closed.
+    /// Whether the application has closed.
     pub closing: bool,
     /// Whether both directions are closed.
     pub done: bool,
-    /// The connection was given up or reset.
+    /// Whether the connection has failed or was reset.
     pub failed: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Shared state of the flows of a group of transactions: sizes, limits, the mix of initial windows, and how often clients come,
-//! given as a rate or as a share of the bottleneck.
+//! State shared by the flows of a group of transactions: sizes, limits, the mix of initial windows, and the rate of
+//! arrivals, given directly or as a share of the bottleneck's rate.
 
 use std::cell::Cell;
 use std::mem::size_of;
@@ -72,18 +72,18 @@ table! {
     }
 }
 
-/// Owner of a drawn initial window.
+/// Scope of a drawn initial window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MixBy {
-    /// Each connection draws one.
+    /// Each connection draws its own.
     Transaction,
-    /// Each client draws one for all of its connections.
+    /// Each client draws one for all its connections.
     Batch,
 }
 
 choice!(MixBy: Transaction "transaction", Batch "batch");
 
-/// End of a connection that closes first.
+/// End that closes a connection first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CloseFirst {
     /// The server, as soon as it has written the last response.
@@ -103,7 +103,7 @@ impl Params for TransactionsParams {
         Asks::Everything
     }
 
-    /// Rows, and the connections that they have open.
+    /// Memory of the rows, and of the open connections.
     fn memory(&self, place: &Place) -> f64 {
         let duration_s = place.duration.0 as f64 * 1e-9;
         let bps = place.bottleneck_bps.unwrap_or(FASTEST_BPS) as f64;
@@ -133,7 +133,7 @@ impl Params for TransactionsParams {
         let config = match transport {
             TransportConfig::Tcp(config) => config,
             other => {
-                // the initial window is the only TCP setting that is used
+                // the initial window is the only TCP setting in use
                 let any = Config::profile("rfc").expect("invariant: a profile of that name");
                 quic = Rc::new(Config { iw: other.initial_window(), ..any });
                 &quic
@@ -155,44 +155,45 @@ impl Params for TransactionsParams {
     }
 }
 
-/// Our choice: time for which a transaction's connection is open, on a path as slow as those of our studies.
+/// Our choice: lifetime of a transaction's connection on the slowest paths of our studies, s.
 const OPEN_S: f64 = 30.0;
 
-/// State that all flows of a group share.
+/// State shared by all flows of a group.
 #[derive(Debug)]
 pub struct Plan {
     /// Parameters from the scenario.
     pub params: TransactionsParams,
-    /// Settings that a connection may begin with.
+    /// Settings of connections, with their probabilities.
     pub mix: Vec<Start>,
     /// Maximum number of open connections.
     pub max_open: u32,
-    /// Connections open now.
+    /// Number of open connections.
     pub open: Cell<u32>,
-    /// Connections still to come.
+    /// Number of connections that may still be opened.
     pub left: Cell<u64>,
     wire: Wire,
 }
 
-/// Settings of a connection's hosts, one of a mix.
+/// Settings of a connection's hosts, an entry of the mix.
 #[derive(Debug)]
 pub struct Start {
-    /// Random bits below it choose this one, unless an earlier one was chosen.
+    /// Upper bound of the random numbers that select this entry, unless an earlier entry is selected.
     pub threshold: u64,
-    /// The settings.
+    /// Settings of both hosts.
     pub config: Rc<Config>,
-    /// Counters of its transactions.
+    /// Index of the tally of its transactions.
     pub tally: u32,
 }
 
-/// Sizes of packets on the links.
+/// Bytes of packets on the links.
 #[derive(Clone, Copy, Debug)]
 struct Wire {
     /// Payload of a full segment.
     payload: u32,
-    /// Bytes of a data packet in addition to its payload.
+    /// Bytes of a data packet on top of its payload.
     headers: u32,
-    /// Packets of the data direction other than data: SYN-ACK, ACK of the request, FIN, and ACK of the client's FIN.
+    /// Bytes of the other packets in the data direction per connection: SYN-ACK, ACK of the request, FIN, and ACK of
+    /// the client's FIN.
     others: u32,
 }
 
@@ -204,8 +205,8 @@ impl Wire {
         Wire { payload: config.payload(), headers, others: 40 + syn_options + framing + 3 * headers }
     }
 
-    /// Full datagrams of 1,452 bytes: short header, tag, a frame with offset and length. Beside data go the server's part of the
-    /// handshake, in a datagram of 1,200 bytes at least, and some ACKs.
+    /// Packets of QUIC: full datagrams of 1,452 bytes with short header, tag, and a frame with offset and length.
+    /// Other packets are the server's part of the handshake, in a datagram of at least 1,200 bytes, and some ACKs.
     fn of_quic(framing: u32) -> Wire {
         let headers = 28 + 1 + 8 + 2 + 16 + 12 + framing;
         Wire { payload: 1452 + 28 + framing - headers, headers, others: 1228 + 3 * 70 + 4 * framing }
@@ -215,7 +216,8 @@ impl Wire {
         bytes + libm::ceil(bytes / self.payload as f64) * self.headers as f64
     }
 
-    /// Mean over a distribution of sizes; of continuous ones the last packet is half full in the mean.
+    /// Mean bytes on the wire over a distribution of sizes. For continuous distributions, the last packet is half
+    /// full on average.
     fn mean(&self, bytes: &Distribution) -> f64 {
         let smooth = |mean: f64| mean + (mean / self.payload as f64 + 0.5) * self.headers as f64;
         match bytes {
@@ -229,7 +231,8 @@ impl Wire {
 }
 
 impl Plan {
-    /// Return the plan of a group of TCP flows; its tallies are added, and its offered load is recorded.
+    /// Return the plan and the arrival process of a group of TCP flows. Adds the group's tallies and its offered
+    /// load.
     pub fn of_tcp(
         params: &TransactionsParams,
         place: &Place,
@@ -275,18 +278,18 @@ impl Plan {
         Ok((Rc::new(plan), process))
     }
 
-    /// Whether the connections of a client know of each other.
+    /// Whether the connections of a client share state.
     pub fn knows_client(&self) -> bool {
         self.params.objects.is_some() || self.params.together
     }
 
-    /// Bytes on the links of the data packets of a response, each sent once.
+    /// Bytes on the wire of the data packets of a response, each counted once.
     pub fn on_the_wire(&self, bytes: u64) -> u64 {
         bytes + bytes.div_ceil(self.wire.payload as u64) * self.wire.headers as u64
     }
 }
 
-/// Arrival process of one flow of the group.
+/// Return the arrival process of one flow of the group.
 fn process(
     params: &TransactionsParams,
     place: &Place,
@@ -335,7 +338,8 @@ fn process(
 }
 
 impl TransactionsParams {
-    /// Shares of initial windows sum to 1; a page's objects take the place of rounds of requests.
+    /// Check that the shares of the initial windows sum to 1, and that `objects` is not combined with `requests` or
+    /// `together`.
     fn judge_keys(&self, rules: &mut Rules) {
         let sum: f64 = self.initial_window_mix.iter().map(|entry| entry.share).sum();
         if !self.initial_window_mix.is_empty() && (sum - 1.0).abs() > 1e-9 {
@@ -351,15 +355,15 @@ impl TransactionsParams {
     }
 }
 
-/// Loads that the groups of a run offer to their bottlenecks.
+/// Loads that the groups of a run offer to the bottleneck.
 #[derive(Default)]
 pub struct Offered {
-    /// Per group: key of its limit, load, whether it has one.
+    /// For each group: key of its limit, offered load, whether it has a limit.
     groups: Vec<(String, f64, bool)>,
 }
 
 impl Offered {
-    /// Refuse a load above 1 if no group turns clients away: open connections would pile up without end.
+    /// Refuse a total load above 1 if any group does not limit its open connections: they would pile up without end.
     pub fn check(&self) -> Result<(), Error> {
         let load: f64 = self.groups.iter().map(|(_, load, _)| load).sum();
         let open_ended = self.groups.iter().find(|(_, _, limited)| !limited);

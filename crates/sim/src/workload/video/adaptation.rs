@@ -1,5 +1,5 @@
-//! Adaptation: the bitrate of the next chunk, and the buffer level at which it is requested. One file for
-//! each algorithm; this one holds the contract and the closed set.
+//! Bitrate adaptation: the bitrate of the next chunk, and the buffer level at which it is requested. Each algorithm
+//! has its own file; this one contains the contract and the closed set.
 
 pub mod festive;
 pub mod rate_based;
@@ -11,18 +11,18 @@ use ackclock_core::{family, Span, Stream};
 use festive::{Festive, FestiveParams};
 use rate_based::{RateBased, RateBasedParams};
 
-/// The contract. Bitrates are bit/s, levels count from 0, the lowest.
+/// Contract of an algorithm. Bitrates are in bit/s; levels count from 0, the lowest bitrate.
 pub trait Adaptation {
-    /// A chunk arrived at this throughput, from its request to its last byte.
+    /// Called when a chunk has arrived. `bps` is its throughput, from the request to the last byte.
     fn on_chunk(&mut self, bps: f64);
 
-    /// Throughput to expect, bit/s; `None` before the first chunk.
+    /// Expected throughput, bit/s; `None` before the first chunk.
     fn estimate(&self) -> Option<f64>;
 
-    /// Return the level of the next chunk, which is then requested.
+    /// Return the level of the next chunk, which is requested at once.
     fn choose(&mut self, ladder: &[u64]) -> usize;
 
-    /// Buffer down to which the player waits with the next request; `chunk` is the length of one.
+    /// Return the buffer level at which the next chunk is requested; `chunk` is the playing time of a chunk.
     fn goal(&mut self, target: Span, chunk: Span) -> Span;
 }
 
@@ -34,7 +34,7 @@ family! {
     }
 }
 
-/// The closed set.
+/// An algorithm with its state.
 #[derive(Clone)]
 #[allow(missing_docs, reason = "each variant holds the rule of its name")]
 pub enum Adapter {
@@ -43,7 +43,7 @@ pub enum Adapter {
 }
 
 impl Adapter {
-    /// Return a fresh instance, whose random draws come from `stream`.
+    /// Return the algorithm in its initial state. Random draws come from `stream`.
     pub fn new(config: &AdaptationConfig, stream: Stream) -> Adapter {
         match config {
             AdaptationConfig::Festive(params) => Adapter::Festive(Festive::new(params.clone(), stream)),
@@ -76,12 +76,12 @@ impl Adaptation for Adapter {
     }
 }
 
-/// Return the highest level whose bitrate is at most `bps`; the lowest if there is none.
+/// Highest level whose bitrate is at most `bps`; the lowest level if there is none.
 pub fn highest_below(ladder: &[u64], bps: f64) -> usize {
     ladder.iter().rposition(|&rate| rate as f64 <= bps).unwrap_or(0)
 }
 
-/// Append a value, and keep only the last `most`.
+/// Append a value and keep only the last `most` values.
 pub fn remember<T>(values: &mut VecDeque<T>, value: T, most: usize) {
     if values.len() == most {
         values.pop_front();

@@ -1,4 +1,4 @@
-//! Parameters of players in a scenario, and the rules that join several of them.
+//! Parameters of players in a scenario, and the rules that relate several of them.
 
 use std::mem::size_of;
 use std::rc::Rc;
@@ -46,17 +46,17 @@ table! {
 }
 
 impl VideoParams {
-    /// Maximum buffer of the player.
+    /// Maximum playing time in the buffer.
     pub fn most(&self) -> Span {
         self.buffer_max.unwrap_or(self.buffer + self.chunk + self.chunk)
     }
 
-    /// Buffer at which playback starts, and continues after a stall.
+    /// Playing time in the buffer at which playback starts, and resumes after a stall.
     pub fn first(&self) -> Span {
         self.startup.unwrap_or(self.chunk.min(self.buffer))
     }
 
-    /// Bitrates ascend; the buffers fit each other.
+    /// Check that bitrates ascend and that the buffer sizes are consistent.
     fn judge_keys(&self, rules: &mut Rules) {
         if let Some(i) = self.ladder.windows(2).position(|pair| pair[1] <= pair[0]) {
             let [lower, upper] = [i, i + 1].map(|at| rules.shown(&format!("ladder.{at}")));
@@ -90,7 +90,7 @@ impl Params for VideoParams {
         Asks::Packets(packets(bps, ns))
     }
 
-    /// Chunks: what players play, and what they have buffered.
+    /// Memory for rows of chunks: those that the player plays, and those in its buffer.
     fn rows(&self, duration: Span) -> f64 {
         let chunks = (duration.0 as f64 + self.most().0 as f64) / self.chunk.0 as f64 + 1.0;
         chunks * size_of::<ChunkRow>() as f64

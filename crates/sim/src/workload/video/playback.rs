@@ -1,37 +1,38 @@
-//! Playback: buffered data, and times when the picture stood still.
+//! Playback: buffered data, and stalls.
 //!
-//! Variables: `level`, the buffer in time of playing; `stalled`, time in which playback had begun and the buffer was empty.
+//! Variables: `level`, playing time in the buffer; `stalled`, total time after the start of playback during which the
+//! buffer was empty.
 
 use ackclock_core::{Span, Time};
 
 /// State of a player.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// Fills the buffer before playback begins.
+    /// Filling the buffer before playback starts.
     Buffering,
-    /// Plays.
+    /// Playing.
     Playing,
-    /// Empty buffer: playback waits until it is filled.
+    /// Stalled: the buffer ran empty, and playback waits until it is filled again.
     Stalled,
 }
 
-/// Buffer and its history.
+/// Buffer of a player and its history.
 #[derive(Clone, Debug)]
 pub struct Playback {
-    /// Buffer at which playback starts, and continues after a stall.
+    /// Playing time in the buffer at which playback starts, and resumes after a stall.
     threshold: Span,
     state: State,
     level: Span,
-    /// Time at which `level` was valid.
+    /// Time of the last update of `level`.
     at: Time,
     stalled: Span,
     stalls: u32,
-    /// No more chunks: an empty buffer then means the end.
+    /// Whether the last chunk has arrived. An empty buffer then means the end of playback.
     complete: bool,
 }
 
 impl Playback {
-    /// Playback without any data.
+    /// Return a player with an empty buffer.
     pub fn new(threshold: Span) -> Playback {
         Playback {
             threshold,
@@ -44,7 +45,7 @@ impl Playback {
         }
     }
 
-    /// Time passes.
+    /// Advance playback to `now`.
     pub fn advance(&mut self, now: Time) {
         let passed = now.since(self.at);
         self.at = now;
@@ -64,7 +65,7 @@ impl Playback {
         }
     }
 
-    /// A chunk of this length arrives; `last`: nothing follows it.
+    /// Add a chunk with this playing time; `last` marks the last chunk.
     pub fn add(&mut self, now: Time, chunk: Span, last: bool) {
         self.advance(now);
         self.level = self.level + chunk;
@@ -74,7 +75,7 @@ impl Playback {
         }
     }
 
-    /// Buffer at the time of the last update.
+    /// Playing time in the buffer at the last update.
     pub fn level(&self) -> Span {
         self.level
     }
@@ -84,12 +85,13 @@ impl Playback {
         self.state
     }
 
-    /// Time for which the picture stood still, until then.
+    /// Total stalled time at the last update.
     pub fn stalled(&self) -> Span {
         self.stalled
     }
 
-    /// Time when the buffer will have fallen to `goal`; now if it has, or if playback waits for more.
+    /// Time at which the buffer will have drained to `goal`; the time of the last update if it already has, or if
+    /// playback is not running.
     pub fn falls_to(&self, goal: Span) -> Time {
         match self.state {
             State::Playing => self.at + self.level.saturating_sub(goal),
@@ -111,18 +113,18 @@ mod tests {
 
     #[test]
     fn a_stall_by_hand() {
-        // chunks of 4 s, playback from 8 s on; they arrive at 1, 3, 14 and 16 s
+        // chunks of 4 s arrive at 1, 3, 14 and 16 s; playback starts with 8 s in the buffer
         let mut p = Playback::new(S * 8);
         p.add(at(1), S * 4, false);
         assert_eq!((p.state(), p.level()), (State::Buffering, S * 4));
         p.add(at(3), S * 4, false);
         assert_eq!((p.state(), p.level(), p.falls_to(S * 6)), (State::Playing, S * 8, at(5)));
-        p.add(at(14), S * 4, false); // dry since 11 s
+        p.add(at(14), S * 4, false); // empty since 11 s
         assert_eq!((p.state(), p.level(), p.stalled()), (State::Stalled, S * 4, S * 3));
         assert_eq!(p.falls_to(S), at(14));
         p.add(at(16), S * 4, true);
         assert_eq!((p.state(), p.level(), p.stalled()), (State::Playing, S * 8, S * 5));
-        p.advance(at(30)); // the end is not a stall
+        p.advance(at(30)); // the end of playback is not a stall
         assert_eq!((p.stalled(), p.stalls, p.level()), (S * 5, 1, Span::ZERO));
     }
 
@@ -135,7 +137,7 @@ mod tests {
     }
 
     proptest! {
-        /// Oracle: a player that updates its buffer at every step of a second.
+        /// Oracle: a player that updates its buffer every second.
         #[test]
         fn a_player_that_looks_each_second_sees_the_same(
             gaps in prop::collection::vec(0u64..9, 1..40), threshold in 1u64..10

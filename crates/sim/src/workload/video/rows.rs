@@ -1,10 +1,10 @@
-//! The table of chunks.
+//! Table of the chunks of video players.
 
 use ackclock_core::{FlowId, Span, Time};
 
 use crate::tables::columns::columns;
 
-/// A chunk of a player.
+/// Row of a chunk.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "columns of table `chunks`, by name")]
 pub struct ChunkRow {
@@ -13,22 +13,22 @@ pub struct ChunkRow {
     pub request: Time,
     pub first_byte: Time,
     pub finished: Time,
-    /// Counted from 0.
+    /// Index on the ladder of bitrates, from 0.
     pub level: u32,
     pub bitrate: u64,
     pub bytes: u64,
-    /// Throughput that the player expected when it chose; `None` for the first chunk.
+    /// Throughput that the player expected when it chose the bitrate; `None` for the first chunk.
     pub estimate: Option<f64>,
-    /// Buffer level with this chunk; `None` if it never arrived.
+    /// Playing time in the buffer including this chunk; `None` if the chunk never arrived.
     pub buffer: Option<Span>,
-    /// Time for which the picture stood still while waiting for this chunk.
+    /// Stalled time of playback while the player waited for this chunk.
     pub stalled: Span,
-    /// Whether playback had started when the chunk arrived.
+    /// Whether playback had started when the chunk arrived, or when it was requested if it never arrived.
     pub playing: bool,
 }
 
 columns! {
-    /// A row for each chunk that was asked for, by flow.
+    /// One row per requested chunk, ordered by flow.
     pub fn chunks(chunks: &mut [ChunkRow]) as CHUNKS "chunks"
     "One row per chunk that a video player requested; with the workload `video`."
     {

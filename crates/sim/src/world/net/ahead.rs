@@ -1,16 +1,17 @@
-//! How packets continue behind each link, determined when all paths are laid.
+//! Handling of packets behind each link, determined after all paths are added.
 
 use super::next::{Hop, AHEAD, ALONE};
 use super::{LinkSlot, Net};
 
 impl Net {
-    /// All paths are laid: record at each hop how packets continue.
+    /// Determine for each hop how packets are passed on. Called after all paths are added.
     pub(in crate::world) fn look_for_sources(&mut self, may_stand: bool) {
         if std::mem::replace(&mut self.knows_sources, true) {
             return;
         }
         let (sources, shortcuts) = (self.sources(), self.shortcuts);
-        // all of its packets come from one link, and it may get them ahead of time: see `Link::takes_ahead`
+        // all packets of the link come from one other link, and it accepts them ahead of time: see
+        // `Link::takes_ahead`
         let takes_ahead = |(source, slot): (&Source, &LinkSlot)| {
             shortcuts.ahead && matches!(source, Source::Link(_)) && slot.link.takes_ahead()
         };
@@ -30,7 +31,7 @@ impl Net {
         self.look_for_junctions(&sources);
     }
 
-    /// Sources of each link's packets, on all paths.
+    /// Sources of each link's packets, over all paths.
     fn sources(&self) -> Vec<Source> {
         let mut sources = vec![Source::None; self.links.len()];
         for (flow, origin) in self.origins.iter().enumerate() {
@@ -47,8 +48,8 @@ impl Net {
         sources
     }
 
-    /// Find queues that may learn late which packets left, the last on a path first, and add those that get
-    /// packets ahead of time to the links of which that is known.
+    /// Find the queues that may compute departures late, starting from the ends of the paths. Add those of them that
+    /// get packets from a single link to `takes`.
     fn look_for_queues_told_late(&mut self, sources: &[Source], takes: &mut [bool]) {
         let holds = |slot: &LinkSlot| slot.link.takes_ahead() && slot.link.holds();
         let mut open: Vec<usize> = (0..takes.len()).filter(|&link| holds(&self.links[link])).collect();
@@ -78,14 +79,14 @@ impl Net {
 pub(super) enum Source {
     None,
     Link(u32),
-    /// More than one source.
+    /// Several links.
     Links,
-    /// Hosts, at least some.
+    /// At least one host, possibly links as well.
     Hosts,
 }
 
 impl Source {
-    /// Add a source of packets.
+    /// Add a source.
     pub(super) fn learn(&mut self, source: Source) {
         *self = match *self {
             Source::None => source,

@@ -1,4 +1,4 @@
-//! Legs of packets for a film of the network: see `crate::runs::film`.
+//! Recording of packets on links for a film of the network: see `crate::runs::film`.
 
 use ackclock_core::{FlowId, Time};
 use ackclock_net::Leg;
@@ -7,18 +7,18 @@ use super::next::Hop;
 use crate::world::World;
 
 impl World {
-    /// Record the packets on each link from this time on; called after the last path is laid.
+    /// Record the packets on each link from `from` on. Called after the last path is added.
     pub fn film(&mut self, from: Time) {
         self.net.links.iter_mut().for_each(|slot| slot.link.film(from));
         (self.net.knows_sources, self.net.horizon) = (false, Time::ZERO);
     }
 
-    /// Legs noted since the last call: by link, in the order in which packets left.
+    /// Take the legs recorded since the last call: by link, in order of departure.
     pub fn take_legs(&mut self) -> Vec<Vec<Leg>> {
         self.net.links.iter_mut().map(|slot| slot.link.take_legs()).collect()
     }
 
-    /// The links of a flow's way, with the data and back.
+    /// Links of a flow's forward path and of its return path.
     pub fn ways(&self, flow: FlowId) -> [Vec<u32>; 2] {
         [1, 0].map(|direction| {
             let mut hop = Hop(self.net.origins[flow as usize].first[direction]);

@@ -1,8 +1,9 @@
-//! Merge point: packets that several links bring to a plain link are gathered, and taken in the order of their coming.
+//! Junctions: a link that several other links feed gathers their packets and takes them in order of arrival.
 //!
-//! The effect of such a link on a packet is invisible before the packet can have crossed it, unless link counters are read. So a packet
-//! on its way to that link needs no event of its own: it waits in a list, which is sorted as events are (see `agenda`) before
-//! packets are taken from it. One event takes all that arrived before it, 1 ns before the effect of the first could be seen.
+//! The effect of a packet on such a link cannot be observed before the packet has crossed it, unless link counters
+//! are read. A packet in transit to the link therefore needs no event. It is appended to a list, which is sorted in
+//! event order (see `agenda`) before packets are taken from it. One event takes all packets that have arrived; it
+//! fires 1 ns before the effect of the first one could be observed.
 
 use ackclock_core::packet::Load;
 use ackclock_core::prefetch::prefetch_all;
@@ -15,19 +16,20 @@ use super::{LinkSlot, Net};
 use crate::world::agenda::{KIND_BITS, MEETING};
 use crate::world::World;
 
-/// A link that is crossed faster does not gather: an event would find few packets.
+/// Minimum delay of a link that gathers packets. With a shorter one, an event would find few packets.
 const LEAST_DELAY: Span = Span(100_000);
 
 impl World {
-    /// An event scheduled at `since` reads links: all earlier arrivals are processed.
+    /// Process all arrivals at junctions that precede the current event, which was scheduled at `since` and reads
+    /// links.
     pub fn catch_up_with_links(&mut self, since: Time) {
         self.net.catch_up(self.now, since);
     }
 }
 
 impl Net {
-    /// Find the links that gather packets from several other links, each of which must know a packet's departure as
-    /// soon as it takes the packet.
+    /// Find the links that gather packets from several links. Each of these must know the departure of a packet as
+    /// soon as it accepts the packet.
     pub(super) fn look_for_junctions(&mut self, sources: &[Source]) {
         debug_assert!(self.junctions.iter().all(|junction| junction.packets().next().is_none()));
         let may_gather = |(source, slot): (&Source, &LinkSlot)| *source == Source::Links && slot.may_gather();
@@ -55,7 +57,7 @@ impl Net {
         }
     }
 
-    /// `link` brings a packet to a junction at `at`.
+    /// Add a packet that `link` delivers to a junction at `at`.
     #[inline(always)]
     pub(super) fn meet(
         &mut self,
@@ -72,7 +74,7 @@ impl Net {
         }
     }
 
-    /// Ensure that the junction has an event before the effect of an arrival at `at` can be seen.
+    /// Schedule an event for the junction before the effect of an arrival at `at` can be observed.
     #[inline(never)]
     fn arm_junction(&mut self, number: usize, at: Time) {
         let junction = &mut self.junctions[number];
@@ -81,7 +83,7 @@ impl Net {
         self.agenda.add(due, (number as u32) << KIND_BITS | MEETING);
     }
 
-    /// The entry of a junction: it takes arrivals before `now`.
+    /// Process the event of a junction: take the arrivals before `now`.
     pub(in crate::world) fn junction_event(&mut self, now: Time, number: usize) {
         let junction = &mut self.junctions[number];
         if junction.armed != Time::NEVER && junction.unseen_at(junction.armed) == now {
@@ -90,14 +92,14 @@ impl Net {
         }
     }
 
-    /// Let junctions take arrivals before `at`, and of those at `at` the ones with a `since` no later than
-    /// this one.
+    /// Take the arrivals before `at` at all junctions, and of those at `at` the ones whose `since` is not later than
+    /// this.
     pub(in crate::world) fn catch_up(&mut self, at: Time, since: Time) {
         (0..self.junctions.len()).for_each(|number| self.take_what_came(number, at, since));
     }
 
-    /// Run `catch_up` before the present instant, if many packets arrive: earlier than necessary, while
-    /// recently freed memory is in the processor's caches. Memory for the next packets is prefetched.
+    /// Take past arrivals early if there are many, while recently freed memory is still in the caches, and prefetch
+    /// the memory for the next packets.
     pub(in crate::world) fn catch_up_soon(&mut self, now: Time) {
         for number in 0..self.junctions.len() {
             let junction = &mut self.junctions[number];
@@ -135,19 +137,19 @@ impl Net {
 }
 
 impl LinkSlot {
-    /// Whether it may lag behind the time, if packets are brought to it.
+    /// Whether the link may gather packets, and so lag behind the current time.
     fn may_gather(&self) -> bool {
         let link = &self.link;
         link.takes_ahead() && !link.holds() && link.seen_after()[0] >= LEAST_DELAY
     }
 }
 
-/// A packet on its way to a junction.
+/// Packet in transit to a junction.
 #[derive(Clone, Copy)]
 struct Coming {
     at: Time,
     since: Time,
-    /// The link that brings it.
+    /// Number of the link that delivers it.
     from: u32,
     id: PacketId,
     way: u32,
@@ -155,31 +157,31 @@ struct Coming {
 }
 
 impl Coming {
-    /// Whether this arrival's event would come first.
+    /// Whether the event of this arrival would come before that of `other`.
     #[inline]
     fn before(&self, other: &Coming) -> bool {
         self.at < other.at || self.at == other.at && (self.since, self.from) < (other.since, other.from)
     }
 }
 
-/// Link at which paths merge, and the packets on their way to it.
+/// Link at which paths merge, with the packets in transit to it.
 #[derive(Clone)]
 pub(super) struct Junction {
     link: u32,
-    /// Arrival time that the pending event covers: the event fires before the effect of that arrival can be seen.
+    /// Arrival that the pending event covers: the event fires before the effect of that arrival can be observed.
     armed: Time,
     /// Minimum time to cross the link.
     delay: Span,
     coming: Vec<Coming>,
-    /// Number of packets at the start of the list that have arrived.
+    /// Number of packets at the start of the list that were already taken.
     came: usize,
-    /// Number of packets at the start of the list that are in order.
+    /// Number of packets at the start of the list that are sorted.
     sorted: usize,
-    /// Number of packets at the start of the list that were foreseen, once and twice.
+    /// Number of packets at the start of the list that were prefetched for the first and for the second time.
     foreseen: [usize; 2],
 }
 
-/// Packets ahead of the present one that are foreseen, once and twice.
+/// Distance of the two prefetches, in packets beyond the current one.
 const FORESEEN: [usize; 2] = [64, 32];
 
 impl Junction {
@@ -187,19 +189,19 @@ impl Junction {
         Junction { link, armed: Time::NEVER, delay, coming: Vec::new(), came: 0, sorted: 0, foreseen: [0; 2] }
     }
 
-    /// Link `from` brings a packet at `at`; its event would be in the place of one added at `since`.
+    /// Add a packet that link `from` delivers at `at`. Its event would be ordered as if it were added at `since`.
     #[inline]
     fn expect(&mut self, since: Time, at: Time, from: u32, (id, way, load): (PacketId, usize, Load)) {
         self.coming.push(Coming { at, since, from, id, way: way as u32, load });
     }
 
-    /// Whether something arrives before `now`, as far as is known without sorting.
+    /// Whether a packet has arrived before `now`, judging by the unsorted list.
     #[inline]
     fn has_come(&self, now: Time) -> bool {
         self.coming.get(self.came).is_some_and(|coming| coming.at < now)
     }
 
-    /// Next packets to foresee, for the first time or the second.
+    /// Packets to prefetch next, in the first or the second round.
     #[inline]
     fn foresee(&mut self, time: usize) -> &[Coming] {
         let until = (self.came + FORESEEN[time]).min(self.coming.len());
@@ -207,20 +209,20 @@ impl Junction {
         self.coming.get(from..until).unwrap_or_default()
     }
 
-    /// Last instant at which the effect of a packet that arrives at `at` cannot be seen yet.
+    /// Last instant at which the effect of a packet that arrives at `at` cannot be observed yet.
     #[inline]
     fn unseen_at(&self, at: Time) -> Time {
         Time(at.0 + self.delay.0 - 1)
     }
 
-    /// Everything on its way, in order, and the earlier arrivals; until [`Junction::end`].
+    /// Sort the list and return it, with the number of packets already taken. [`Junction::end`] puts it back.
     fn begin(&mut self) -> (Vec<Coming>, usize) {
         self.sort();
         (std::mem::take(&mut self.coming), self.came)
     }
 
-    /// Note that the first `came` of `all` have been taken. Returns the time of the next arrival, or never. Once taken ones fill
-    /// half of the list, they are removed.
+    /// Put the list back after its first `came` packets were taken. Return the time of the next arrival, or
+    /// `Time::NEVER`. Taken packets are removed once they fill half of the list.
     fn end(&mut self, mut all: Vec<Coming>, mut came: usize) -> Time {
         if 2 * came >= all.len() {
             all.drain(..came);
@@ -231,13 +233,13 @@ impl Junction {
         self.coming.get(came).map_or(Time::NEVER, |coming| coming.at)
     }
 
-    /// Packets on their way: time of arrival, and source link.
+    /// Packets in transit: time of arrival, source link, and packet.
     pub(super) fn packets(&self) -> impl Iterator<Item = (Time, u32, PacketId)> + '_ {
         self.coming[self.came..].iter().map(|coming| (coming.at, coming.from, coming.id))
     }
 
-    /// Sort what was added last; the sort is stable. Each link adds its packets in order, so insertion is cheap; if it takes too many
-    /// steps, the list is sorted as a whole.
+    /// Sort the packets added since the last call; the sort is stable. Each link adds its packets in order, so
+    /// insertion sort is usually cheap. If it takes too many steps, the list is sorted as a whole.
     fn sort(&mut self) {
         let all = &mut self.coming[self.came..];
         let mut steps = 8 * all.len();
@@ -269,7 +271,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Send a packet on as if it came from a queue of events, at whatever time it is taken.
+        /// Oracle: a sorted list of events. Packets are taken in its order, whenever the junction catches up.
         #[test]
         fn packets_leave_in_the_order_of_events(
             steps in prop::collection::vec((0u64..40, 0u64..5, 0u32..4, any::<bool>()), 1..300),

@@ -1,28 +1,28 @@
-//! The next hop of packets behind a link.
+//! Next hops behind a link.
 
 use ackclock_core::prefetch::prefetch;
 
 use super::MAX_LINKS;
 
-/// Next hops behind a link, by path: twice the flow, plus one if forward. Packets carry no position.
+/// Next hops behind a link, by path index (twice the flow, plus one if forward). Packets do not store their position.
 #[derive(Clone)]
 pub(super) struct Next {
-    /// All paths lead there; or they diverge, and it is the number of a table.
+    /// Next hop of all paths; if paths diverge here, the number of a table.
     same: Hop,
-    /// A path ends here.
+    /// Whether a path ends behind this link.
     pub(super) ends: bool,
     /// See [`Link::passes_ahead`](ackclock_net::Link::passes_ahead).
     pub(super) ahead: bool,
-    /// Whether its queue holds packets that go on to links which take them ahead of time: see
-    /// `LinkSlot::due`.
+    /// Whether the link's queue may compute departures late, because every next link accepts packets ahead of time:
+    /// see `LinkSlot::due`.
     pub(super) told_late: bool,
 }
 
-/// Next hop by path at a link where paths diverge. Few links have such a table.
+/// Next hop by path, for links behind which paths diverge. Few links have such a table.
 pub(super) type Tables = Vec<Vec<Hop>>;
 
 impl Next {
-    /// No way leads here yet.
+    /// Return an entry for a link that is not on any path yet.
     pub(super) fn none(ahead: bool) -> Next {
         Next { same: Hop::NOWHERE, ends: false, ahead, told_late: false }
     }
@@ -35,7 +35,7 @@ impl Next {
         }
     }
 
-    /// Prefetch `way`, which is looked up next.
+    /// Prefetch the table entry of `way`.
     #[inline]
     pub(super) fn prefetch(&self, way: usize, tables: &Tables) {
         let hop = self.table().and_then(|table| tables[table].get(way));
@@ -56,7 +56,7 @@ impl Next {
             tables[table].resize(way, Hop::ARRIVED);
             tables[table].push(next);
         } else if self.same.link() != next.link() {
-            // earlier paths through this link continue to `same`
+            // paths added earlier continue to `same`
             let mut table = vec![self.same; way];
             table.push(next);
             self.same = Hop(PARTS | tables.len() as u32);
@@ -70,14 +70,14 @@ impl Next {
     }
 }
 
-/// The next link, or the end of the path; and how a packet continues.
+/// Next link or end of the path, with flags for how packets are passed on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Hop(pub(super) u32);
 
 impl Hop {
     /// End of the path.
     pub(super) const ARRIVED: Hop = Hop(PARTS - 1);
-    /// No way leads on.
+    /// No path uses the link.
     pub(super) const NOWHERE: Hop = Hop(PARTS - 2);
 
     pub(super) fn is_link(self) -> bool {
@@ -89,13 +89,13 @@ impl Hop {
         self.0 & (MEETS - 1)
     }
 
-    /// Each packet has an event of its own.
+    /// Whether each packet has its own event.
     #[inline]
     pub(super) fn is_alone(self) -> bool {
         self.0 & ALONE != 0
     }
 
-    /// Packets of several links are gathered there: see `junction`.
+    /// Whether the next link is a junction: see `junction`.
     #[inline]
     pub(super) fn meets(self) -> bool {
         self.0 & MEETS != 0
@@ -110,7 +110,7 @@ impl Hop {
 
 pub(super) const AHEAD: u32 = 1 << 31;
 pub(super) const ALONE: u32 = 1 << 30;
-/// Whether packets of several links merge there.
+/// Flag: the next link is a junction.
 pub(super) const MEETS: u32 = 1 << 29;
-/// No link: use a table.
+/// Flag: not a link, but the number of a table.
 const PARTS: u32 = 1 << 28;

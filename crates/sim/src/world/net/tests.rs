@@ -1,15 +1,15 @@
-//! Tests that links informed ahead of time give the same run as an event for every packet, and that observers
-//! do not change it.
+//! Tests that passing packets ahead of time gives the same run as one event per packet, and that observers do not
+//! change a run.
 
 use proptest::prelude::*;
 
 use crate::{parse, run_taking, Bounds, Customs, Shortcuts};
 
-/// Every packet has its events.
+/// Every packet has its own events.
 const NOTHING_AHEAD: Shortcuts =
     Shortcuts { events: false, ahead: false, told_late: false, junctions: false, ..Shortcuts::ALL };
 
-/// Visible results of a run: its digest, and the counters of links, queues and flows.
+/// Observable results of a run: its digest, and the counters of links, queues and flows.
 fn shown(scenario: &str, nothing_ahead: bool) -> (String, Vec<String>) {
     let shortcuts = if nothing_ahead { NOTHING_AHEAD } else { Shortcuts::ALL };
     let scenario = parse(scenario).expect("a valid scenario");
@@ -76,7 +76,8 @@ proptest! {
         prop_assert_eq!(shown(&scenario, false), shown(&scenario, true), "{}", scenario);
     }
 
-    /// Whole milliseconds and rates that are multiples of one another: packets meet in the same nanosecond all the time.
+    /// Delays in whole milliseconds and rates that are multiples of each other, so that packets often meet in the
+    /// same nanosecond.
     #[test]
     fn ties_are_broken_alike_however_often_somebody_looks(
         delays in prop::collection::vec(prop::sample::select(vec![1u64, 2, 5, 10, 15, 35]), 2..5),

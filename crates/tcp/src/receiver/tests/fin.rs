@@ -1,8 +1,8 @@
-//! Timing of a FIN's ACK.
+//! Timing of the ACK of a FIN.
 
 use super::*;
 
-/// The application that has read everything closes, too, and its FIN carries the ACK (Linux `tcp_fin` enters pingpong mode).
+/// An application that has read everything closes as well, and its FIN carries the ACK (Linux `tcp_fin` enters pingpong mode).
 #[test]
 fn the_ack_of_a_fin_waits_for_the_own_fin() {
     for len in [0, 500] {
@@ -16,8 +16,8 @@ fn the_ack_of_a_fin_waits_for_the_own_fin() {
     }
 }
 
-/// What else calls for an ACK at once still does (Linux `__tcp_ack_snd_check`, `tcp_data_queue`, `__tcp_cleanup_rbuf`), and behind the
-/// own FIN there is nothing to wait for (`tcp_fin` in FIN-WAIT).
+/// Other triggers of an immediate ACK still apply (Linux `__tcp_ack_snd_check`, `tcp_data_queue`,
+/// `__tcp_cleanup_rbuf`), and after the application's own FIN the ACK has nothing to wait for (`tcp_fin` in FIN-WAIT).
 #[test]
 fn the_ack_of_a_fin_leaves_at_once_where_one_is_due() {
     let mut peer = Peer::after(40);

@@ -1,5 +1,5 @@
-//! The plain path of [`Receiver::on_data`] against the general one: two receivers get the same inputs, and
-//! one never takes the plain path.
+//! The fast path of [`Receiver::on_data`] against the general one: two receivers get the same inputs, and one
+//! of them never takes the fast path.
 
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ const PROFILES: [&str; 4] = ["linux-6", "linux-3.2", "linux-3.0", "rfc"];
 /// Input of a receiver.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A segment at this distance from the expected offset. Due ACKs leave, unless it is late.
+    /// A segment arrives at this distance from the expected offset. Pending ACKs are sent unless `late` is set.
     Arrives {
         from: i64,
         len: u32,
@@ -21,9 +21,9 @@ enum Step {
         cwr: bool,
         late: bool,
     },
-    /// Time passes; timers that are due go off.
+    /// Time passes, and expired timers fire.
     Waits(u64),
-    /// Due ACKs leave.
+    /// Pending ACKs are sent.
     Answers,
     Sends,
     Reads(u64),
@@ -31,7 +31,7 @@ enum Step {
     QuickAcksEnd,
 }
 
-/// Expected segments come this many times for every five of another kind.
+/// Generate arrivals; `in_order` is the weight of expected segments against a total of five for others.
 fn arrives(in_order: u32) -> impl Strategy<Value = Step> {
     let len = prop_oneof![12 => Just(SMSS as u32), 2 => 0..SMSS as u32, 1 => SMSS as u32..30_000];
     let from = prop_oneof![in_order => Just(0i64), 4 => (1..5i64).prop_map(|n| n * SMSS as i64), 1 => -3_000..30_000i64];
@@ -68,7 +68,7 @@ fn step(in_order: u32) -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Return a profile with any other settings of a receiver.
+/// Return a profile with random settings of a receiver.
 fn config() -> impl Strategy<Value = Config> {
     let odds = (0..4usize, 0..6u8, 0..6u8, 0..6u8, 0..6u8, any::<[bool; 3]>());
     odds.prop_map(|(profile, calls, cheats, splits, sack, [compression, dsack, shrinks])| {
@@ -91,7 +91,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Input of a receiver that may take the plain path, and the headers that it writes.
+    /// Apply a step to a receiver, which takes the fast path only if it `may`. Returns the headers that it writes.
     fn happens(&self, step: &Step, receiver: &mut Receiver, may: bool) -> Vec<Segment> {
         let (now, rto) = (self.now, self.srtt + Span::from_ms(200));
         let mut headers = Vec::new();
@@ -117,7 +117,7 @@ impl Run<'_> {
             Step::Sends => {
                 receiver.on_data_sent(now);
                 headers.push(Segment::default());
-                receiver.stamp(&mut headers[0]); // data that it sends acknowledges as well
+                receiver.stamp(&mut headers[0]); // data sent carries an ACK too
             }
             Step::Reads(bytes) if receiver.reader.explicit => {
                 receiver.read(now, bytes);

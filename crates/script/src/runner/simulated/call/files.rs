@@ -1,4 +1,5 @@
-//! Descriptors that are no sockets: files of zeros that the set-up wrote, and pipes. No file of the machine is touched.
+//! Descriptors other than sockets: files of zeros written by the set-up, and pipes. No file of the machine is
+//! touched.
 
 use super::{Answer, Expr};
 use crate::ast::Call;
@@ -6,16 +7,16 @@ use crate::runner::constant::value;
 use crate::runner::simulated::Simulated;
 use crate::runner::{unsupported, Stop};
 
-/// Files and pipes behind descriptors that are no sockets.
+/// Files and pipes behind descriptors.
 #[derive(Debug)]
 pub enum Other {
-    /// Length of the file, place in it.
+    /// Length of the file, and the current position in it.
     File { len: i64, at: i64 },
-    /// Both ends of a pipe have its number.
+    /// Pipe; both of its ends have the same number.
     Pipe { number: usize },
 }
 
-/// Largest number of bytes that wait in a pipe (`pipe.7`).
+/// Capacity of a pipe, bytes (`pipe.7`).
 const PIPE_SIZE: i64 = 65_536;
 
 impl Simulated<'_> {
@@ -47,7 +48,7 @@ impl Simulated<'_> {
         Ok(Ok(0))
     }
 
-    /// Close a descriptor that is no socket.
+    /// Close a descriptor that is not a socket.
     pub(super) fn close_other(&mut self, fd: i64) -> Option<Answer> {
         let before = self.sockets.others.len() + self.sockets.epolls.len();
         self.sockets.others.retain(|(known, _)| *known != fd);
@@ -72,7 +73,7 @@ impl Simulated<'_> {
         let answer = match bytes {
             0 => Some(Ok(0)),
             bytes => {
-                // A file that ends early: its bytes go as MSG_MORE, and at the end what waits is pushed
+                // If the file ends early, its bytes are sent as with MSG_MORE, and waiting data is pushed at the end
                 // (Linux `splice_direct_to_actor`, `tcp_splice_eof`).
                 let short = bytes < count;
                 let answer = self.put(line, out, &[bytes], short, false, false, false)?;
@@ -92,7 +93,7 @@ impl Simulated<'_> {
         Ok(answer)
     }
 
-    /// `splice(in, NULL, out, NULL, count, flags)`: between a socket and a pipe.
+    /// `splice(in, NULL, out, NULL, count, flags)`, between a socket and a pipe.
     pub(super) fn splice(&mut self, line: u32, call: &Call) -> Result<Option<Answer>, Stop> {
         let number = |n: usize| call.args.get(n).map_or(Ok(0), |e| value(line, e));
         let (from, to, count) = (number(0)?, number(2)?, number(4)?);

@@ -1,4 +1,4 @@
-//! `recvmsg`: data, or an entry of the error queue, with its control messages beside what the script says.
+//! `recvmsg`: data, or an entry of the error queue, whose control messages are compared with the script.
 
 use crate::ast::{Call, Expr};
 use crate::runner::constant::value;
@@ -52,7 +52,7 @@ impl Simulated<'_> {
         if let Some(Ok(n)) = answer {
             let inq = self.sockets.get(fd).is_some_and(|s| s.options.inq);
             let controls = match &self.stack.conn {
-                // A FIN counts as one byte that waits (Linux `tcp_inq_hint`).
+                // A FIN counts as one unread byte (Linux `tcp_inq_hint`).
                 Some(conn) if inq && n > 0 => {
                     vec![Control::Waiting(conn.readable() as i64 + conn.peer_closed() as i64)]
                 }

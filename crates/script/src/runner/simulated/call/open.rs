@@ -1,4 +1,4 @@
-//! Sockets come and go: socket, bind, listen, accept, connect, shutdown, close.
+//! Opening and closing of sockets: socket, bind, listen, accept, connect, shutdown, close.
 
 use ackclock_tcp::State;
 
@@ -28,7 +28,7 @@ impl Simulated<'_> {
         Ok(0)
     }
 
-    /// From here on the next SYN opens a connection of its own.
+    /// Listen on a socket: the next SYN opens a new connection.
     pub(super) fn listen(&mut self, fd: i64) -> Answer {
         if let Some(socket) = self.sockets.get(fd) {
             socket.kind = Kind::Listener;
@@ -37,7 +37,7 @@ impl Simulated<'_> {
         Ok(0)
     }
 
-    /// A connection waits for `accept`.
+    /// Whether a connection waits for `accept`.
     pub(super) fn acceptable(&self) -> bool {
         let conn = self.stack.conn.as_ref().filter(|_| !self.sockets.owned && !self.sockets.listening);
         conn.is_some_and(|c| c.is_established() || (c.has_failed() && c.receiving().0 > 1))
@@ -101,7 +101,7 @@ impl Simulated<'_> {
         let linger = self.sockets.get(fd).and_then(|s| s.options.linger);
         self.sockets.open.retain(|s| s.fd != fd);
         if kind == Kind::Listener && !self.sockets.listening && !self.sockets.owned {
-            // A connection that waits to be accepted is reset, one that is not established is forgotten (Linux
+            // A connection that waits for `accept` is reset; one that is not established is forgotten (Linux
             // `inet_csk_listen_stop`).
             if self.acceptable() {
                 self.stack.act(|conn| conn.reset());
@@ -149,7 +149,7 @@ impl Simulated<'_> {
         Ok(Ok(0))
     }
 
-    /// `socket` flags by fcntl.
+    /// Read or set the file status flags of a socket.
     pub(super) fn fcntl(&mut self, line: u32, call: &Call, fd: i64) -> Result<Answer, Stop> {
         /// `fcntl.h`
         const O_RDWR: i64 = 2;

@@ -1,4 +1,4 @@
-//! Options of sockets, and ioctl.
+//! Socket options, and ioctl.
 
 use super::{errno, Answer};
 use crate::ast::{Call, Expr};
@@ -8,7 +8,7 @@ use crate::runner::simulated::Simulated;
 use crate::runner::{fail, unsupported, Stop};
 use crate::shape;
 
-/// Options that change nothing that a script can see here.
+/// Options without an effect that a script could observe.
 const IGNORED: &[&str] = &[
     "IPV6_RECVERR",
     "IPV6_TCLASS",
@@ -65,13 +65,13 @@ const GET: &[&str] = &[
     "TCP_NOTSENT_LOWAT",
 ];
 
-/// MSS of a socket that has no peer (Linux TCP_MSS_DEFAULT).
+/// MSS of a socket without a peer (Linux TCP_MSS_DEFAULT).
 const UNKNOWN_MSS: u32 = 536;
 
-/// Flags of SO_TIMESTAMPING that are known.
+/// Supported flags of SO_TIMESTAMPING.
 const STAMPS: i64 = 1 << 1 | 1 << 4 | 1 << 7 | 1 << 8 | 1 << 9;
 
-/// Refuse an option that is not played.
+/// Refuse options that cannot be played.
 pub fn survey(line: u32, call: &Call) -> Result<(), Stop> {
     let option = call.args.get(2).and_then(Expr::word);
     let request = call.args.get(1).and_then(Expr::word);
@@ -185,7 +185,7 @@ impl Simulated<'_> {
             }
             ("SO_KEEPALIVE" | "TCP_KEEPIDLE" | "TCP_KEEPINTVL" | "TCP_KEEPCNT", Some(n), _) => {
                 if name != "SO_KEEPALIVE" && !(1..=32_767).contains(&n) {
-                    return Ok(Err("EINVAL")); // Linux MAX_TCP_KEEPIDLE and kin
+                    return Ok(Err("EINVAL")); // Linux MAX_TCP_KEEPIDLE and others
                 }
                 let keep = &mut socket.options.keepalive;
                 match name {
@@ -200,7 +200,7 @@ impl Simulated<'_> {
                     self.stack.act(|conn| conn.set_keepalive(now, settings));
                 }
             }
-            // No change: the option is off already.
+            // No change: the option is already off.
             ("TCP_DEFER_ACCEPT" | "SO_OOBINLINE", Some(0), _) => {}
             (name, ..) => return unsupported(line, format!("setsockopt '{name}' here")),
         }

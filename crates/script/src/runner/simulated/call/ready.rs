@@ -1,4 +1,4 @@
-//! `poll` and `epoll`: what a descriptor is ready for (Linux `tcp_poll`), and when a wait ends.
+//! `poll` and `epoll`: the events for which a descriptor is ready (Linux `tcp_poll`), and the end of a wait.
 
 use ackclock_core::{Span, Time};
 
@@ -17,12 +17,12 @@ const HUP: i64 = 0x10;
 const RDHUP: i64 = 0x2000;
 const ONESHOT: i64 = 1 << 30;
 const EDGE: i64 = 1 << 31;
-/// Events that poll always reports.
+/// Events that poll reports even if not requested.
 const UNASKED: i64 = ERR | HUP;
-/// Events that may be requested; the other bits determine how they are reported.
+/// Events that can be requested; the other bits set the way in which they are reported.
 const EVENTS: i64 = 0xffff;
 
-/// State of a socket for edge triggers: two that differ are an edge.
+/// State of a socket for edge triggering: any difference is an edge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Moment {
     received: u64,
@@ -38,7 +38,7 @@ struct Watch {
     fd: i64,
     events: i64,
     data: i64,
-    /// Last reported, where edges count.
+    /// State at the last report, for edge triggering.
     seen: Option<Moment>,
     armed: bool,
 }
@@ -51,7 +51,7 @@ pub struct Epoll {
 }
 
 impl Simulated<'_> {
-    /// Events for which a socket is ready.
+    /// Return the events for which a socket is ready.
     fn ready(&self, fd: i64) -> Option<i64> {
         let socket = self.sockets.find(fd)?;
         if socket.kind == Kind::Listener {
@@ -82,14 +82,14 @@ impl Simulated<'_> {
         Some(mask)
     }
 
-    /// Linux `sk_stream_is_writeable`: a third of the send buffer is free, and less than half of `notsent_lowat` waits
-    /// unsent.
+    /// Whether a socket is writable: a third of the send buffer is free, and less than half of `notsent_lowat` is
+    /// unsent (Linux `sk_stream_is_writeable`).
     fn writable(&self, fd: i64) -> bool {
         let Some(conn) = &self.stack.conn else { return false };
         conn.has_room() && 2 * conn.info().unsent < self.notsent_lowat(fd)
     }
 
-    /// TCP_NOTSENT_LOWAT of a socket; zero stands for the host's.
+    /// TCP_NOTSENT_LOWAT of a socket; the host's value if the socket's is zero.
     pub(super) fn notsent_lowat(&self, fd: i64) -> u64 {
         let own = self.sockets.find(fd).and_then(|s| s.options.notsent_lowat).filter(|bytes| *bytes > 0);
         own.unwrap_or(self.stack.host.setup.sysctls.tcp_notsent_lowat)
@@ -106,7 +106,8 @@ impl Simulated<'_> {
         }
     }
 
-    /// End of a wait of `timeout` ms that began with the call; `None` = at an event only.
+    /// Return the end of a wait that began with the call; `None` if it ends only with an event. `timeout` is in ms,
+    /// negative for none.
     fn wait_ends(&mut self, timeout: i64) -> Option<Time> {
         let began = self.call_began;
         let end = (timeout >= 0).then(|| began + Span::from_ms(timeout as u64));

@@ -9,9 +9,9 @@ use crate::runner::simulated::Simulated;
 use crate::runner::{unsupported, Stop};
 use crate::shape;
 
-/// Largest write of one call: a larger one is surely a slip, and would never end.
+/// Maximum size of a single write, bytes. A larger one is surely a mistake and would never end.
 const MAX_WRITE: i64 = 64 << 20;
-/// Linux MAX_SKB_FRAGS: pieces of a zero-copy write that one buffer refers to.
+/// Maximum number of pieces of a zero-copy write that one buffer refers to (Linux MAX_SKB_FRAGS).
 const MAX_PIECES: usize = 17;
 
 impl Simulated<'_> {
@@ -66,7 +66,7 @@ impl Simulated<'_> {
         self.put(line, fd, &chunks, more, record, zerocopy, dontwait)
     }
 
-    /// Write: each chunk into buffers of its own.
+    /// Write data, each chunk into separate buffers.
     #[allow(clippy::too_many_arguments, reason = "the arguments of the system call")]
     pub(super) fn put(
         &mut self,
@@ -152,7 +152,7 @@ impl Simulated<'_> {
         self.take(line, fd, bytes, &flags, nonblocking)
     }
 
-    /// Read up to `bytes`.
+    /// Read up to `bytes` bytes.
     pub(super) fn take(
         &mut self,
         line: u32,

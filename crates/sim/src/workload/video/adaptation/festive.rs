@@ -1,18 +1,19 @@
-//! FESTIVE: several players behind one bottleneck shall share it fairly, use it well and seldom switch. Four rules: a
-//! harmonic mean of the last chunks' throughput; one level at a time, upwards only after k chunks at level k; an update that
-//! waits until it is worth its instability; requests at random times, so that players do not stay in step.
+//! FESTIVE: players behind one bottleneck share it fairly, use it well and rarely switch bitrates. Four rules: the
+//! throughput estimate is a harmonic mean over the last chunks; the level changes one step at a time, upwards only
+//! after k chunks at level k; a switch is delayed until it is worth its instability; request times are random, so
+//! that players do not synchronise.
 //!
-//! Source: Jiang, Sekar, Zhang, "Improving Fairness, Efficiency, and Stability in HTTP-based Adaptive Video Streaming with
-//! FESTIVE", CoNEXT 2012; ToN 2014. The paper's text was not at hand: its rules are from summaries, p, alpha and the horizon
-//! from public implementations.
+//! Source: Jiang, Sekar, Zhang, "Improving Fairness, Efficiency, and Stability in HTTP-based Adaptive Video Streaming
+//! with FESTIVE", CoNEXT 2012; ToN 2014. The text of the paper was not available: the rules are taken from summaries;
+//! p, alpha and the horizon from public implementations.
 //!
-//! Variables, bit/s: `w`, the estimate; `cur`, the bitrate of the last chunk; `reference`, that of the gradual rule; and `n`,
-//! the switches among the last chunks.
+//! Variables, bit/s: `w`, the estimate; `cur`, the bitrate of the last chunk; `reference`, the bitrate of the gradual
+//! rule. `n` is the number of switches among the last chunks.
 //!
-//! Differs, or reads so: the cost of stability is 2^n with the switch in question counted in n, so that a player that has
-//! switched a lot needs more reason to switch again (with 2^n + 1 n would cancel out); switches are counted over the last
-//! `horizon` chunks, which is the 20 s of the authors' slides for chunks of 4 s; the buffer at which the next chunk is asked
-//! for is drawn from one chunk below to one chunk above the target.
+//! Differs, or may differ: the cost of stability is 2^n, where n includes the switch under consideration, so a player
+//! that has switched often needs a better reason to switch again (with 2^n + 1, n would cancel out). Switches are
+//! counted over the last `horizon` chunks, which corresponds to the 20 s of the authors' slides for chunks of 4 s.
+//! The buffer level at which the next chunk is requested is drawn from one chunk below to one chunk above the target.
 
 use std::collections::VecDeque;
 
@@ -43,25 +44,25 @@ table! {
     }
 }
 
-/// State.
+/// State of the algorithm.
 #[derive(Clone)]
 pub struct Festive {
     params: FestiveParams,
     stream: Stream,
     throughputs: VecDeque<f64>,
-    /// Levels of the last chunks, one more than the horizon has.
+    /// Levels of the last `horizon + 1` chunks.
     levels: VecDeque<usize>,
-    /// Chunks at the present level since the last switch.
+    /// Number of consecutive chunks at the current level.
     stay: u32,
 }
 
 impl Festive {
-    /// Festive before its first chunk.
+    /// Return the state before the first chunk.
     pub fn new(params: FestiveParams, stream: Stream) -> Festive {
         Festive { params, stream, throughputs: VecDeque::new(), levels: VecDeque::new(), stay: 0 }
     }
 
-    /// Level of the gradual rule.
+    /// Level chosen by the gradual rule.
     fn reference(&self, ladder: &[u64], cur: usize, w: f64) -> usize {
         let allowed = self.params.safety * w;
         if !self.params.gradual {
@@ -70,19 +71,19 @@ impl Festive {
         if ladder[cur] as f64 > allowed {
             return cur.saturating_sub(1);
         }
-        let k = cur as u32 + 1; // levels count from 1 there
+        let k = cur as u32 + 1; // FESTIVE counts levels from 1
         match ladder.get(cur + 1) {
             Some(&above) if above as f64 <= allowed && self.stay >= k => cur + 1,
             _ => cur,
         }
     }
 
-    /// Switches among the last chunks.
+    /// Number of switches among the last chunks.
     fn switches(&self) -> u32 {
         self.levels.iter().zip(self.levels.iter().skip(1)).filter(|(a, b)| a != b).count() as u32
     }
 
-    /// Whether going to `reference` is worth the switch.
+    /// Whether the gain in efficiency at `reference` outweighs the cost of switching.
     fn is_worth_it(&self, ladder: &[u64], cur: usize, reference: usize, w: f64) -> bool {
         let stability = |n: u32| (1u64 << n.min(62)) as f64;
         let best = w.min(ladder[reference] as f64);
@@ -150,7 +151,7 @@ mod tests {
         Festive::new(params, Stream::new(1, "test"))
     }
 
-    /// Return the levels of the next chunks, each of which arrives at `bps`.
+    /// Levels of the next chunks if each of them arrives at `bps`.
     fn play(p: &mut Festive, ladder: &[u64], bps: f64, chunks: usize) -> Vec<usize> {
         let mut next = || {
             let level = p.choose(ladder);
@@ -168,18 +169,18 @@ mod tests {
         p.on_chunk(4096.0);
         assert_eq!(p.estimate(), Some(1638.4)); // 2 / (1/1024 + 1/4096)
         for _ in 0..19 {
-            p.on_chunk(4096.0); // the first one is forgotten
+            p.on_chunk(4096.0); // the first sample is no longer in the window
         }
         assert_eq!(p.estimate(), Some(4096.0));
     }
 
     #[test]
     fn upwards_only_after_k_chunks_at_level_k() {
-        // levels 1, 2, 3, 4 for 1, 2, 3 and more chunks; bitrates double, so that each step is worth it
+        // levels 1, 2, 3, 4 after 1, 2, 3 and more chunks; bitrates double, so every step is worth it
         let ladder = [100, 200, 400, 800];
         let mut p = player(FestiveParams { delayed: false, ..PAPER });
         assert_eq!(play(&mut p, &ladder, 1e6, 8), [0, 1, 1, 2, 2, 2, 3, 3]);
-        // and with switches that count: n = 1, 2 at the second and third step, 2^(n+1) - 2^n = 2, 4 < 12 x 1/2
+        // with the cost of switches: n = 1, 2 at the second and third step, 2^(n+1) - 2^n = 2, 4 < 12 x 1/2
         let mut p = player(PAPER);
         assert_eq!(play(&mut p, &ladder, 1e6, 8), [0, 1, 1, 2, 2, 2, 3, 3]);
     }
@@ -191,21 +192,21 @@ mod tests {
         assert_eq!(play(&mut p, &ladder, 1000.0, 7), [0, 1, 1, 2, 2, 2, 3]); // 0.85 x 1000 = 850
         let mut p = player(FestiveParams { window: 1, ..PAPER });
         assert_eq!(play(&mut p, &ladder, 940.0, 9), [0, 1, 1, 2, 2, 2, 2, 2, 2]); // 799
-        p.on_chunk(120.0); // 102: far below, and still one level at a time
+        p.on_chunk(120.0); // 102: far below, but still only one level at a time
         assert_eq!(play(&mut p, &ladder, 120.0, 3), [1, 0, 0]);
     }
 
     #[test]
     fn small_steps_wait_until_switches_are_forgotten() {
-        // steps of 10 %: worth 12 x (1 - 1/1.1) = 1.09, more than the 2 - 1 of a first switch, less than the 4 - 2 of a
-        // second: which waits until the first is no longer among the last five
+        // steps of 10 % are worth 12 x (1 - 1/1.1) = 1.09, more than the 2 - 1 of a first switch but less than the 4
+        // - 2 of a second one, which waits until the first is no longer among the last five chunks
         let ladder = [1000, 1100, 1210];
         let mut p = player(PAPER);
         assert_eq!(play(&mut p, &ladder, 1e6, 9), [0, 1, 1, 1, 1, 1, 1, 2, 2]);
-        // steps of 8 % are worth 0.89: never taken
+        // steps of 8 % are worth 0.89 and never taken
         let mut p = player(PAPER);
         assert_eq!(play(&mut p, &[1000, 1080], 1e6, 9), [0; 9]);
-        // unless efficiency counts for more
+        // unless efficiency has more weight
         let mut p = player(FestiveParams { alpha: 14.0, ..PAPER });
         assert_eq!(play(&mut p, &[1000, 1080], 1e6, 4), [0, 1, 1, 1]);
     }
@@ -247,7 +248,7 @@ mod tests {
             prop_assert!((sum / 200.0 - 0.5).abs() < 0.15, "uniform: {}", sum / 200.0);
         }
 
-        /// Oracle: the rules written again, over the whole history.
+        /// Oracle: the rules written again, applied to the whole history.
         #[test]
         fn levels_are_those_of_the_rules_read_slowly(
             throughputs in prop::collection::vec(50.0f64..4000.0, 1..60),

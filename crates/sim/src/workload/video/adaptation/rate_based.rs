@@ -1,8 +1,9 @@
-//! The baseline: the highest bitrate below the throughput that the last chunk had, or below a moving average of it; the next
-//! request when the buffer is down to its target, which is once per chunk when all goes well.
+//! The baseline: choose the highest bitrate below the throughput of the last chunk, or below a moving average of it.
+//! The next chunk is requested when the buffer has drained to its target, which without stalls happens once per
+//! chunk.
 //!
-//! Source: the players that the FESTIVE paper (Jiang, Sekar, Zhang, CoNEXT 2012) measures behave so in the main; no
-//! product's rules are copied. Differs: no margin below the estimate unless `safety` asks for one.
+//! Source: most players measured in the FESTIVE paper (Jiang, Sekar, Zhang, CoNEXT 2012) behave like this; no
+//! product's rules are copied. Differs: no margin below the estimate unless `safety` sets one.
 
 use ackclock_core::schema::{Takes, POSITIVE};
 use ackclock_core::{table, Span};
@@ -19,7 +20,7 @@ table! {
     }
 }
 
-/// State.
+/// State of the algorithm.
 #[derive(Clone)]
 pub struct RateBased {
     params: RateBasedParams,
@@ -27,7 +28,7 @@ pub struct RateBased {
 }
 
 impl RateBased {
-    /// The rule before its first chunk.
+    /// Return the state before the first chunk.
     pub fn new(params: RateBasedParams) -> RateBased {
         RateBased { params, estimate: None }
     }
@@ -75,7 +76,7 @@ mod tests {
     #[test]
     fn a_moving_average_with_a_margin_by_hand() {
         let mut p = player(0.25, 0.8);
-        p.on_chunk(2000.0); // the first one is the average
+        p.on_chunk(2000.0); // the first sample initialises the average
         assert_eq!((p.estimate(), p.choose(&LADDER)), (Some(2000.0), 2)); // 0.8 x 2000 = 1600
         p.on_chunk(1000.0);
         assert_eq!((p.estimate(), p.choose(&LADDER)), (Some(1750.0), 1)); // 0.8 x 1750 = 1400
