@@ -45,7 +45,7 @@ APART_FROM_BOOK = ("docs/decisions/", "docs/numbers.md", "docs/reference/scenari
 """Records of decisions, and pages made of the schema, the measurements and the docstrings, and pages of one template."""
 BLOCK = re.compile(
     r"<!-- (?:verdicts|paths|sentences|changed|proofs) [\w-]+ -->.*?^<!-- \. -->$"
-    r"|<!-- (evaluation|worse|conform): .*?<!-- /\1 -->|<!-- keys of the kernel: .*?<!-- end of the keys -->",
+    r"|<!-- (evaluation|worse|conform|known): .*?<!-- /\1 -->|<!-- keys of the kernel: .*?<!-- end of the keys -->",
     re.DOTALL | re.MULTILINE,
 )
 """Tables that programs write into pages of people."""

@@ -62,13 +62,15 @@ def pages() -> dict[str, str]:
             [
                 f"# What is known of `{name}`",
                 "",
-                "<!-- written by tools/known.py -->",
+                BEGIN,
                 "",
                 f"{about[name][0].upper()}{about[name][1:]}. Its [options](../controllers.md#options); [the other controllers](../evaluation.md).",
                 "",
                 *situations(name, verdicts),
                 *worst_case(name, worst),
                 *kernel(name),
+                END,
+                "",
             ]
         )
         for name in names
@@ -81,7 +83,7 @@ def measured(name: str) -> dict[str, Any]:
 
 
 def details(name: str, build: str) -> dict[str, dict[str, Any]]:
-    """Further runs that would decide each row, by its id; empty without a file of the same engine."""
+    """Measure that decides the verdict on each row, by the row's id; empty without a file of the same engine."""
     place = MEASURED / "evaluation" / f"{name}.json"
     if not place.is_file():
         return {}
