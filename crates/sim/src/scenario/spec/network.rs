@@ -37,7 +37,7 @@ table! {
         access: Option<LinkParams> = LINK;
         /// Wishbone: the access links. Flow 0 uses the first, flow 1 the second, and so on, starting over after the last.
         access_list: Vec<LinkParams> = Takes::List(&LINK, 0), Vec::new();
-        /// The link that all flows share. Every topology but `graph` needs it.
+        /// The link that all flows share. Required in every topology except `graph`.
         bottleneck: Option<LinkParams> = LINK;
         /// Link from the bottleneck to the receiver. Default: the receiver is attached to the bottleneck directly.
         egress: Option<LinkParams> = LINK;
@@ -70,7 +70,7 @@ impl Reverse {
 table! {
     /// A link of the topology `graph`.
     pub struct NamedLink "named-link" {
-        /// Parts of the link.
+        /// Properties of the link.
         link: Inline<LinkParams> = Takes::Inline(LinkParams::TABLE);
         /// Name by which paths refer to this link.
         name: String = Takes::Text;
