@@ -265,8 +265,8 @@ macro_rules! needs {
                 l4s [4];
                 /// The controller may itself request a reduction, through `reduces`.
                 reduces [5, reduces];
-                /// The controller starts with an algorithm of its own instead of the slow start of RFC 5681, so no other slow start can
-                /// replace it.
+                /// The controller has its own start-up algorithm instead of the slow start of RFC 5681, so no other slow start can replace
+                /// it.
                 own_start [6];
                 /// The controller draws random numbers and receives the connection's seed.
                 seed [7, seed];

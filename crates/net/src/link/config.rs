@@ -36,7 +36,7 @@ table! {
         /// Probability that a packet is corrupted: it is queued and transmitted like any other, and discarded at the
         /// end of the link.
         corrupt: f64 = Takes::Share, 0.0;
-        /// How rate, delay and loss vary over time. Default: they are constant.
+        /// Variation of rate, delay and loss over time. Default: none.
         capacity: Option<CapacityConfig> = Takes::OneOf(CapacityConfig::FAMILY);
         /// Jitter of a Wi-Fi link, in addition to `jitter`. Default: none.
         wifi: Option<WifiJitter> = Takes::Table(WifiJitter::TABLE);

@@ -83,13 +83,13 @@ pub fn value(json: serde_json::Value) -> Value {
 pub const FORMAT: u64 = 1;
 
 table! {
-    /// A network, its hosts and flows, and what to record.
+    /// A network, its hosts and flows, and the records of the run.
     pub struct Scenario "scenario" {
         /// Descriptive name of the scenario; it does not affect the result.
         name: String = Takes::Text, String::new();
         /// Simulated time.
         duration_ns as "duration": u64 = DURATION;
-        /// The links and how flows cross them.
+        /// Links of the network and the paths of flows across them.
         network: Network = Takes::Table(Network::TABLE);
         /// Groups of flows. Flows are numbered from 0, group after group.
         flows: Vec<FlowGroup> = Takes::List(&Takes::Table(FlowGroup::TABLE), 1);
@@ -176,7 +176,7 @@ table! {
         /// Record the controller's own variables at each ACK (PCC: at the end of each monitor interval): of no flow, of flow
         /// 0, or of all flows.
         controller: TraceLevel = TraceLevel::TAKES, TraceLevel::None;
-        /// Minimum time between two such rows of a flow. "0 s" records every ACK.
+        /// Minimum time between two rows of a flow in the record of `controller`. "0 s" records every ACK.
         controller_interval_ns as "controller_interval": u64 = DURATION_OR_ZERO, 0;
         /// Side at which packets are captured (pcapng); set by the run.
         capture as "": CapturePoint = CapturePoint::TAKES, CapturePoint::None;

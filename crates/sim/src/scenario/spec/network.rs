@@ -23,11 +23,11 @@ const LINK: Takes = Takes::Table(LinkParams::TABLE);
 const NAMES: Takes = Takes::List(&Takes::Text, 0);
 
 table! {
-    /// The links and how flows cross them.
+    /// Links of the network and the paths of flows across them.
     ///
-    /// `chain`: sender, access, bottleneck, egress, receiver; all flows share every link. `dumbbell`: each flow has its own
-    /// access and egress link, and all share the bottleneck. `wishbone`: like `dumbbell`, but `access_list` gives the
-    /// access links one by one. `graph`: you list links and paths yourself.
+    /// `chain`: sender, access, bottleneck, egress, receiver; all flows share every link. `dumbbell`: each flow has its
+    /// own access and egress link, and all share the bottleneck. `wishbone`: like `dumbbell`, but `access_list` gives
+    /// the access links one by one. `graph`: you list links and paths yourself.
     pub struct Network "network" {
         /// Shape of the network.
         topology: Topology = Topology::TAKES, Topology::Chain;
