@@ -14,7 +14,7 @@ table! {
         what: EcnChange = EcnChange::TAKES;
         /// Position of the middlebox: before the queue or after it.
         at: Place = Place::TAKES, Place::After;
-        /// Probability that it changes a packet.
+        /// Probability that a packet is changed.
         probability: f64 = Takes::Share, 1.0;
     }
 }

@@ -15,17 +15,18 @@ use ackclock_core::{choice, table, Span, Stream, Time};
 use crate::pool::PacketId;
 
 table! {
-    /// Jitter as Linux netem has it (`delay TIME JITTER CORRELATION distribution NAME`): the delay of each packet is drawn around the link's `delay`.
-    /// It is at least zero. On a link without a rate, packets overtake each other. On a link with a rate or a capacity they keep their order.
-    /// For overtaking behind a rate, put the jitter on a link of its own, e.g. `egress`.
+    /// Jitter of Linux netem (`delay TIME JITTER CORRELATION distribution NAME`): the delay of each packet is drawn
+    /// around the link's `delay`.
+    /// The delay is at least zero. On a link without a rate, packets overtake each other. On a link with a rate or a
+    /// capacity they keep their order. For overtaking behind a rate, put the jitter on a separate link, e.g. `egress`.
     pub struct NetemJitter "netem-jitter" {
         /// Deviation: half the range of "uniform", the unit of the other distributions.
         deviation: Span = DURATION;
         /// Distribution. "normal": cut off at 4 deviations. "pareto": shape 3, moved by its mean; most packets are early, few are late by up to
         /// 4 deviations. "paretonormal": a quarter of "normal" and three quarters of "pareto".
         distribution: Shape = Shape::TAKES, Shape::Uniform;
-        /// Correlation of successive draws of netem's generator. As in Linux, it acts on numbers that are then taken modulo the range, so that
-        /// little of it remains in the delays.
+        /// Correlation of successive draws of netem's generator. As in Linux, it applies to numbers that are then taken
+        /// modulo the range, so the delays themselves are only weakly correlated.
         correlation: f64 = Takes::Share, 0.0;
     }
 }

@@ -7,11 +7,11 @@ use ackclock_core::schema::{Takes, Unit, DURATION, DURATION_OR_ZERO};
 use ackclock_core::{choice, table, Distribution, Span, Stream, Time};
 
 table! {
-    /// The link starts no transmission for a while, once or repeatedly.
+    /// A period, single or repeated, during which the link starts no transmission.
     pub struct Outage "outage" {
         /// Start of the first outage.
         at: Span = DURATION_OR_ZERO;
-        /// Time from the start of one outage to the start of the next. Default: there is one outage only.
+        /// Time from the start of one outage to the start of the next. Default: there is only one outage.
         every: Option<Span> = DURATION;
         /// Instead of `every`: time from the end of one outage to the start of the next, a duration or a distribution of durations.
         apart: Option<Distribution> = Takes::DrawnOr(Unit::Duration, 0);

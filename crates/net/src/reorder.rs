@@ -9,7 +9,7 @@ table! {
     pub struct Reorder "reorder" {
         /// Probability that a packet is held back.
         probability: f64 = Takes::Share;
-        /// How much later such a packet arrives.
+        /// Extra delay of a packet that is held back.
         extra_delay: Span = DURATION;
     }
 }

@@ -23,8 +23,8 @@ table! {
     /// Wi-Fi jitter as modelled by draft-huitema-ccwg-c4-test.
     /// Packets keep their order, so a late packet delays those behind it.
     pub struct WifiJitter "wifi-jitter" {
-        /// Mean jitter (J of the draft) that one packet draws. Packets that follow each other closely are delayed more,
-        /// because a late packet holds them up.
+        /// Mean jitter drawn for one packet (J of the draft). Packets in close succession are delayed more, because a
+        /// late packet delays those behind it.
         mean: Span = Takes::Duration(1);
     }
 }

@@ -15,7 +15,8 @@ use crate::window::Window;
 table! {
     /// Options of `cdg`.
     pub(super) struct CdgOptions "cdg" {
-        /// scale of the chance to back off when the RTT grew by so many microseconds over eight rounds: 1 - exp(-growth * backoff_factor / 1000000)
+        /// scale of the backoff probability 1 - exp(-growth * backoff_factor / 1000000), where growth is the increase
+        /// of the RTT over eight rounds, microseconds
         backoff_factor: u32 = Takes::Whole(0, 100_000_000), 42;
     }
 }

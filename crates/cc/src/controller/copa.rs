@@ -47,7 +47,7 @@ impl RunningMin {
 table! {
     /// Options of `copa`.
     pub(super) struct CopaOptions "copa" {
-        /// vary delta as Reno varies its window while others seem to fill the queue; else delta is always 0.5
+        /// adapt 1/delta by Reno's rule while other flows seem to fill the queue; if false, delta is always 0.5
         competitive: bool = FLAG, true;
     }
 }

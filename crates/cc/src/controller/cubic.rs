@@ -78,13 +78,13 @@ impl CubicParams {
 }
 
 table! {
-    /// Options of a scenario: the module parameters of Linux (`/sys/module/tcp_cubic/parameters`) but for those of HyStart,
-    /// which is a slow start, and `initial_ssthresh` and `beta`, which the stack sets. Their defaults are those of the form
-    /// ([`CubicParams::options`]).
+    /// Options of a scenario: the module parameters of Linux (`/sys/module/tcp_cubic/parameters`) except those of
+    /// HyStart, which is a slow start, and `initial_ssthresh` and `beta`, which the stack sets. The defaults depend on
+    /// the form ([`CubicParams::options`]).
     pub(super) struct CubicOptions "cubic" {
-        /// aim lower when a loss comes below the last maximum
+        /// lower the target window further if a loss occurs below the last maximum
         fast_convergence: bool = FLAG;
-        /// grow at least as Reno would
+        /// grow at least as fast as Reno
         tcp_friendliness: bool = FLAG;
     }
 }

@@ -32,14 +32,14 @@ table! {
         alpha: f64 = Takes::Number(1.0, 1e6), 200.0;
         /// alpha is 8 below 10 Mbit/s, 20 below 100 Mbit/s, and 200 from 100 Mbit/s on
         alpha_bands: bool = FLAG, false;
-        /// the window does not change while alpha to beta packets are queued; 0 stands for alpha, that is, it always
-        /// changes
+        /// the window does not change while alpha to beta packets are queued; with 0, beta equals alpha, and the window
+        /// always changes
         beta: f64 = Takes::Number(0.0, 1e6), 0.0;
         /// gain of a window update
         gamma: f64 = Takes::Number(0.001, 1.0), 0.5;
         /// queueing delay below which an update doubles the window and above which slow start ends, seconds
         mi_threshold_s: f64 = Takes::Number(0.0, 10.0), 0.00075;
-        /// double below the threshold also after slow start
+        /// double the window below the threshold also after slow start
         low_delay_doubling: bool = FLAG, true;
         /// number of round trips per update
         period: u32 = Takes::Whole(1, 100), 2;

@@ -28,7 +28,7 @@ choice! { HighSpeedForm: Linux "linux", Rfc3649 "rfc3649" }
 table! {
     /// Options of `highspeed`.
     pub(super) struct HighSpeedOptions "highspeed" {
-        /// Linux's table, growth counted by ACKs; or the RFC's functions, by segments acknowledged
+        /// Linux's table, with growth per ACK; or the RFC's functions, with growth per acknowledged segment
         form: HighSpeedForm = HighSpeedForm::TAKES, HighSpeedForm::Linux;
     }
 }

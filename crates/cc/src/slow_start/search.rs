@@ -37,8 +37,8 @@ const LEAST: u32 = 10;
 table! {
     /// SEARCH (draft-chung-ccwg-search-09): slow start ends when much less is delivered than was sent one RTT earlier.
     pub struct SearchParams "search" {
-        /// At the end of slow start, reduce cwnd to what was delivered during the last initial RTT, which drains the
-        /// queue. If false, set ssthresh to cwnd and keep cwnd.
+        /// At the end of slow start, reduce cwnd to the number of segments delivered during the last initial RTT, which
+        /// drains the queue. If false, set ssthresh to cwnd and keep cwnd.
         drain: bool = FLAG, true;
     }
 }

@@ -20,7 +20,7 @@ table! {
     pub struct DummynetParams "dummynet" {
         /// Period of the clock (1 ms for `kern.hz` = 1000).
         tick: Span = DURATION, Span::from_ms(1);
-        /// Whether credit that a tick leaves unused serves packets that arrive before the next tick (FreeBSD 8.1 and
+        /// Whether credit unused at a tick is available to packets that arrive before the next tick (FreeBSD 8.1 and
         /// later) or is lost (earlier versions).
         keeps_credit: bool = FLAG, false;
     }

@@ -21,7 +21,7 @@ use token_bucket::TokenBucket;
 use trace::Replay;
 
 family! {
-    /// How a link's capacity varies.
+    /// Variation of a link's capacity over time.
     pub enum CapacityConfig "capacities" {
         Schedule(ScheduleParams),
         Random(RandomParams),

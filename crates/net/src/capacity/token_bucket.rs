@@ -9,8 +9,10 @@ use ackclock_core::schema::Takes;
 use ackclock_core::{table, Rate, Span, Time};
 
 table! {
-    /// A token bucket as Linux TBF has it (`tbf rate RATE burst BURST limit LIMIT`): after a pause, up to `burst` bytes leave at once.
-    /// The link's `rate` fills the bucket, which is full at the start. The limit of TBF is that of the link's queue.
+    /// A token bucket like that of Linux TBF (`tbf rate RATE burst BURST limit LIMIT`): after a pause, up to `burst`
+    /// bytes are sent at once.
+    /// The link's `rate` fills the bucket, which is full at the start. The limit of the link's queue takes the place of
+    /// TBF's limit.
     pub struct TokenBucketParams "token-bucket" {
         /// Size of the bucket.
         burst: u64 = Takes::Size(1, 1 << 40);

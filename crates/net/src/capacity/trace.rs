@@ -19,10 +19,10 @@ table! {
     /// A Mahimahi trace, replayed exactly and in a loop.
     /// The link must not have a `rate`.
     pub struct MahimahiParams "mahimahi" {
-        /// File with the trace; each line gives a millisecond at which one packet may leave. The path is relative to
+        /// File with the trace; each line gives a millisecond at which one packet may be sent. The path is relative to
         /// the scenario file.
         file: Opportunities = Takes::Trace;
-        /// Bytes that may leave at each of these times, framing included.
+        /// Bytes that may be sent at each of these times, including framing.
         opportunity: u32 = SIZE, 1500;
     }
     rules |mahimahi, rules| {

@@ -16,7 +16,7 @@ use crate::transmitter::Transmitter;
 
 table! {
     /// Linux pfifo: first in, first out.
-    /// When the queue is full it refuses packets. TCP reacts to a refusal as to a congestion mark.
+    /// A full queue refuses packets. TCP reacts to a refusal as to a congestion mark.
     pub struct FifoParams "fifo" {
         /// Maximum number of packets. A packet of several segments counts once.
         limit: u32 = COUNT, 1000;

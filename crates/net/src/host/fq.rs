@@ -25,8 +25,8 @@ use super::device::Queued;
 use crate::qdisc::{us, Qdisc};
 
 table! {
-    /// Linux fq: a queue for each connection, served in turn, that holds packets until they are due.
-    /// TCP therefore paces with every controller, at its pacing rate, and leaves it to fq to delay the packets.
+    /// Linux fq: one queue per connection, served in turn; packets wait until they are due.
+    /// With fq, TCP paces with every controller, at its pacing rate, and fq delays the packets.
     pub struct FqParams "fq" {
         /// Maximum number of packets in all queues.
         limit: u32 = COUNT, 10_000;
@@ -40,17 +40,17 @@ table! {
         refill_delay: Span = DURATION, Span::from_ms(40);
         /// Maximum rate of a connection, whatever its pacing rate. Default: no maximum.
         max_rate: Option<Rate> = RATE;
-        /// For datagrams limited by `max_rate`: at or below this rate each packet is paced by itself, above it a
-        /// quantum at a time.
+        /// For datagrams limited by `max_rate`: rate up to which each packet is paced individually. Above it, packets
+        /// are paced in units of a quantum.
         low_rate_threshold: Rate = RATE, Rate(550_000);
-        /// How far ahead a packet may be due. A packet due later than that is dropped, or its time is moved to the
+        /// Maximum time until a packet is due. A packet due later is dropped, or its departure time is moved to the
         /// horizon.
         horizon: Span = DURATION, Span::from_secs(10);
         /// Drop packets beyond the horizon; if false, they are sent at the horizon.
         horizon_drop: bool = FLAG, true;
-        /// An ECN-capable packet that leaves this much later than it was due is marked. Default: none is marked.
+        /// Delay after the departure time beyond which an ECN-capable packet is marked. Default: no packet is marked.
         ce_threshold: Option<Span> = DURATION;
-        /// How late the timer may fire, so that it can release several packets at once.
+        /// Maximum delay of the timer, which lets it release several packets at once.
         timer_slack: Span = Takes::Duration(0), Span::from_us(10);
     }
 }

@@ -37,7 +37,7 @@ table! {
 }
 
 family! {
-    /// When the processor is taken away.
+    /// Periods during which a host has no processor.
     pub enum GateConfig "gates" {
         Times(TimesParams),
         Xen(XenParams),

@@ -27,27 +27,28 @@ table! {
         /// Maximum random extra delay, drawn uniformly from zero to this value for each packet. Packets keep their
         /// order.
         jitter: Span = DURATION_OR_ZERO, Span::ZERO;
-        /// Jitter as Linux netem has it, around `delay`. Default: none.
+        /// Jitter of Linux netem, around `delay`. Default: none.
         netem_jitter: Option<NetemJitter> = Takes::Table(NetemJitter::TABLE);
         /// Reordering of packets. Default: none.
         reorder: Option<Reorder> = Takes::Table(Reorder::TABLE);
-        /// Probability that a packet is duplicated. The copy crosses the link by itself and counts as an arrival.
+        /// Probability that a packet is duplicated. The copy crosses the link separately and counts as an arrival.
         duplicate: f64 = Takes::Share, 0.0;
-        /// Probability that a packet is damaged: it waits and takes its time on the link, and is lost at the end.
+        /// Probability that a packet is corrupted: it is queued and transmitted like any other, and discarded at the
+        /// end of the link.
         corrupt: f64 = Takes::Share, 0.0;
-        /// How rate, delay and loss vary over time. Default: they are constant.
+        /// Variation of rate, delay and loss over time. Default: none.
         capacity: Option<CapacityConfig> = Takes::OneOf(CapacityConfig::FAMILY);
         /// Jitter of a Wi-Fi link, in addition to `jitter`. Default: none.
         wifi: Option<WifiJitter> = Takes::Table(WifiJitter::TABLE);
         /// The link holds packets until the first of them has waited this long, then delivers them together. "0 s"
-        /// holds none.
+        /// turns this off.
         aggregate: Span = DURATION_OR_ZERO, Span::ZERO;
         /// A middlebox that changes the ECN field. Default: none.
         ecn_fault: Option<EcnFault> = Takes::Table(EcnFault::TABLE);
         /// Periods during which the link starts no transmission. Default: none.
         outage: Option<Outage> = Takes::Table(Outage::TABLE);
         /// ACK filtering (RFC 3449): of up to this many consecutive ACKs of a connection that wait in the queue, only
-        /// the newest stays. 1 turns it off.
+        /// the newest is kept. 1 turns this off.
         thin_acks: u32 = Takes::Whole(1, 1000), 1;
         /// The NIC of the router in front of this link merges segments (GRO). The link then drops and queues a merged
         /// packet as a whole. Default: no merging.

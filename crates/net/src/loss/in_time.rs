@@ -15,11 +15,12 @@ use ackclock_core::{table, Distribution, Span, Stream, Time};
 use super::AppliesTo;
 
 table! {
-    /// Gilbert-Elliott model in time: the states last for drawn times, whether packets pass or not.
+    /// Gilbert-Elliott model in time: the duration of each state is drawn, independently of the packets.
     pub struct InTimeParams "gilbert-elliott-in-time" {
-        /// Length of a stay in the good state: a duration, or a distribution of durations. Exponential ones make a Markov chain.
+        /// Time spent in the good state: a duration, or a distribution of durations. Exponential distributions for both
+        /// states give a Markov chain.
         good: Distribution = Takes::DrawnOr(Unit::Duration, 0);
-        /// Length of a stay in the bad state.
+        /// Time spent in the bad state: a duration, or a distribution of durations.
         bad: Distribution = Takes::DrawnOr(Unit::Duration, 0);
         /// Loss probability in the bad state.
         loss_bad: f64 = Takes::Share, 1.0;

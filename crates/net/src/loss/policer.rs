@@ -11,7 +11,7 @@ use ackclock_core::schema::{Takes, RATE, SIZE};
 use ackclock_core::{choice, table, Rate, Time};
 
 table! {
-    /// A token-bucket policer: it drops packets beyond a rate and delays none.
+    /// A token-bucket policer: it drops packets that exceed a rate, and delays none.
     pub struct PolicerParams "policer" {
         /// Rate at which tokens arrive. IP packets and framing consume them.
         rate: Rate = RATE;

@@ -33,20 +33,20 @@ table! {
         /// Expected round-trip time; the intervals of COBALT follow from it.
         rtt: Span = DURATION, Span::from_ms(100);
         /// Maximum memory of the queued packets as the kernel counts it: payload plus 832 bytes per packet. Default:
-        /// four times what `bandwidth` carries in `rtt`, at least 4 MiB; without `bandwidth`, unlimited.
+        /// four times the product of `bandwidth` and `rtt`, at least 4 MiB; without `bandwidth`, unlimited.
         limit: Option<u64> = SIZE;
         /// Rate of CAKE's shaper. Default: no shaper (tc's `unlimited`); the link limits the rate.
         bandwidth: Option<Rate> = RATE;
-        /// Bytes that the shaper adds to each IP packet. Default: the network's `framing`. tc's keywords stand for:
+        /// Bytes that the shaper adds to each IP packet. Default: the network's `framing`. Values of tc's keywords:
         /// ethernet 38, docsis 18, pppoe-ptm 30, bridged-ptm 22, pppoe-vcmux 32, ipoa-vcmux 8, conservative 48.
         overhead: Option<u32> = Takes::Whole(0, 256);
-        /// Minimum bytes that the shaper counts for a packet (ethernet 84, docsis 64).
+        /// Minimum size that the shaper assumes for a packet, bytes (ethernet 84, docsis 64).
         mpu: u32 = Takes::Whole(0, 256), 0;
-        /// Compensation for the line's encoding: ATM (each 48 bytes take a cell of 53), PTM (each 64 bytes take 65), or
-        /// none.
+        /// Compensation for the line's encoding: ATM (48 bytes of data occupy a cell of 53), PTM (64 bytes occupy 65),
+        /// or none.
         framing: LineCode = LineCode::TAKES, LineCode::NoAtm;
-        /// Parties between which the rate is shared equally. Hosts are those of the scenario's `hosts`; ends without one count as one host
-        /// per group of flows.
+        /// Parties among which the rate is shared equally. Hosts are those of the scenario's `hosts`; endpoints without
+        /// a host count as one host per group of flows.
         isolation: Isolation = Isolation::TAKES, Isolation::TripleIsolate;
     }
 }

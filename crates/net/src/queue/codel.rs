@@ -44,8 +44,8 @@ table! {
         interval: Span = DURATION, INTERVAL;
         /// Mark ECN-capable packets instead of dropping them.
         ecn: bool = FLAG, false;
-        /// An ECN-capable packet that waited longer than this is marked, whatever CoDel decides (Linux `ce_threshold`).
-        /// Default: off.
+        /// Queueing delay beyond which an ECN-capable packet is marked, regardless of CoDel's decision (Linux
+        /// `ce_threshold`). Default: off.
         ce_threshold: Option<Span> = DURATION;
     }
     rules |codel, rules| target_within_interval(codel.target, codel.interval, rules)

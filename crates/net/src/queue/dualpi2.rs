@@ -57,16 +57,18 @@ table! {
         beta: f64 = Takes::Number(0.0, 256.0), 819.0 / 256.0;
         /// Coupling factor k.
         coupling: u32 = Takes::Whole(1, 255), 2;
-        /// A packet that waited longer than this in the L queue is marked (RFC 9332: the Low-Latency queue).
+        /// Queueing delay beyond which a packet of the L queue is marked (RFC 9332: the Low-Latency queue).
         step: Span = DURATION, Span::from_ms(1);
         /// Apply `step` only to packets that found at least this many packets in the L queue on arrival.
         step_from: u32 = Takes::Whole(0, 1_000_000), 0;
         /// Minimum share of the link for the C queue while both queues have packets; in steps of 1 %.
         classic_share: f64 = Takes::Number(0.01, 0.99), 0.1;
-        /// Packets that go into the L queue: those with ECT(1) or CE ("l4s"), or all ECN-capable ones ("any-ect").
+        /// Packets that are assigned to the L queue: those with ECT(1) or CE ("l4s"), or all ECN-capable ones
+        /// ("any-ect").
         classifier: Classifier = Classifier::TAKES, Classifier::L4s;
-        /// Behaviour when `coupling` times the base probability exceeds 1. "drop": both queues drop packets, and the L queue marks those it keeps.
-        /// "overflow": the L queue marks every packet and drops none before the limit.
+        /// Behaviour when `coupling` times the base probability exceeds 1. "drop": both queues drop packets, and the L
+        /// queue marks those that it does not drop. "overflow": the L queue marks every packet and drops none below the
+        /// limit.
         overload: Overload = Overload::TAKES, Overload::Drop;
     }
 }

@@ -26,7 +26,7 @@ use crate::pool::{PacketId, Pool};
 use crate::qdisc::{us, Qdisc, ENOUGH};
 
 table! {
-    /// FQ-CoDel (RFC 8290): a queue for each connection, served in turn, each managed by CoDel.
+    /// FQ-CoDel (RFC 8290): one queue per connection, served in turn, each managed by CoDel.
     ///
     /// All queues share the limit. When it is exceeded, the queue with the most bytes drops the packet at its head.
     pub struct FqCodelParams "fq-codel" {
@@ -42,8 +42,8 @@ table! {
         queues: u32 = Takes::Whole(1, 65_536), 1024;
         /// Bytes that a queue may send in one round (§5.2).
         quantum: u32 = Takes::Size(1, 1 << 30), 1514;
-        /// An ECN-capable packet that waited longer than this is marked, whatever CoDel decides (Linux `ce_threshold`).
-        /// Default: off.
+        /// Queueing delay beyond which an ECN-capable packet is marked, regardless of CoDel's decision (Linux
+        /// `ce_threshold`). Default: off.
         ce_threshold: Option<Span> = DURATION;
         /// Packets that `ce_threshold` marks: those with ECT(1) or CE ("l4s"), or all ECN-capable ones (Linux
         /// `ce_threshold_selector` 1 with mask 3, or none).

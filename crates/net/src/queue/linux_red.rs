@@ -47,14 +47,14 @@ table! {
         /// Burst of packets that passes without a signal; the weight of the moving average is computed from it.
         /// Default: (2 min + max) / (3 avpkt).
         burst: Option<u32> = COUNT;
-        /// Rate at which the mean decays while the queue is empty. Default: it does not decay, as below a shaper (HTB),
-        /// which never asks an empty queue for a packet.
+        /// Rate at which the mean decays while the queue is empty. Default: the mean does not decay, as below a shaper
+        /// (HTB), which never requests a packet from an empty queue.
         bandwidth: Option<Rate> = RATE;
         /// Mark ECN-capable packets instead of dropping them.
         ecn: bool = FLAG, false;
-        /// With `ecn`: above `max`, drop ECN-capable packets, too.
+        /// With `ecn`: above `max`, also drop ECN-capable packets.
         harddrop: bool = FLAG, false;
-        /// With `ecn`: packets that are not ECN-capable pass.
+        /// With `ecn`: RED does not drop packets that are not ECN-capable.
         nodrop: bool = FLAG, false;
         /// Adjust the probability every 504 ms to keep the mean queue between 40 and 60 % of the way from `min` to
         /// `max`.

@@ -51,7 +51,7 @@ use threshold::Threshold;
 pub use threshold::ThresholdParams;
 
 family! {
-    /// A queue and its parameters. Limits count what waits, not the packet in transmission.
+    /// A queue and its parameters. Limits apply to waiting packets, not to the packet in transmission.
     pub enum QueueConfig "queues" {
         DropTail(DropTailParams),
         NetemLimit(NetemLimitParams),

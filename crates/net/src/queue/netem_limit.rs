@@ -15,8 +15,9 @@ use super::{Admission, Arrival, Refused};
 use crate::qdisc::{Netem, Qdisc};
 
 table! {
-    /// Linux netem with its `limit`, below a shaper (HTB), as Mininet builds a link; on a link with a delay and no rate, netem alone.
-    /// The limit counts packets in netem's delay line, too. A packet of several segments (`tso`) counts once here; in
+    /// Linux netem with its `limit`, below a shaper (HTB), as in a Mininet link; on a link with a delay and no rate,
+    /// netem alone.
+    /// The limit also counts packets in netem's delay line. A packet of several segments (`tso`) counts once here; in
     /// other queues it counts as that many packets. A packet leaves the queue when its transmission starts.
     pub struct NetemLimitParams "netem-limit" {
         /// Maximum length of the queue: packets or multiples of the bandwidth-delay product.

@@ -21,7 +21,7 @@ use super::{ecn_capable, Admission, Arrival, Refused};
 use crate::qdisc::{time, Qdisc, ENOUGH};
 
 table! {
-    /// PIE (RFC 8033): drops arriving packets at random to hold the queueing delay near a reference.
+    /// PIE (RFC 8033): drops arriving packets at random to keep the queueing delay near a reference.
     pub struct PieParams "pie" {
         /// Maximum length of the queue: packets or multiples of the bandwidth-delay product. Default: unlimited.
         limit: Option<u32> = Takes::PacketLimit;

@@ -26,7 +26,7 @@ use super::{ecn_capable, Admission, Arrival, Refused};
 use crate::qdisc::{general, refused, share, Qdisc, FULL_FRAME};
 
 table! {
-    /// Gentle RED (Floyd and Jacobson 1993): drops at random, more often the longer the mean queue.
+    /// Gentle RED (Floyd and Jacobson 1993): drops packets with a probability that rises with the mean queue length.
     pub struct RedParams "red" {
         /// Maximum length of the queue: packets or multiples of the bandwidth-delay product.
         limit: u32 = Takes::PacketLimit;

@@ -133,18 +133,19 @@ macro_rules! with_transport {
                 $($own)*
                 /// maximum rate, Mbit/s
                 max_rate_mbps: f64 = Takes::Number(0.1, 1e6), AllegroParams::PAPER.max_rate / 1e6;
-                /// number of datagrams per report; the authors' receiver of 2014-16 uses 20
+                /// number of datagrams per report; 20 in the authors' receiver of 2014-16
                 feedback: u32 = Takes::Whole(1, 256), Feedback::default().every;
                 /// maximum time that a datagram waits for its report, ms
                 feedback_flush_ms: f64 = Takes::Number(0.0, 10_000.0), Feedback::default().flush.0 as f64 / 1e6;
                 /// repeat earlier reports in each report; if false, a lost report makes its datagrams look lost
                 feedback_repeats: bool = FLAG, Feedback::default().repeats;
-                /// when there is nothing new to send, resend what is not acknowledged
+                /// retransmit unacknowledged data while there is no new data to send
                 fills_up: bool = FLAG, Config::default().fills_up;
-                /// a datagram counts as lost when this many with larger numbers were reported and it was not
+                /// number of datagrams with larger numbers that are reported before an unreported datagram counts as
+                /// lost
                 reordering: u32 = Takes::Whole(1, 255), Config::default().reordering;
-                /// use the rate set, not the rate measured, in the utility; stalls of the sender then have no effect on
-                /// it
+                /// evaluate the utility with the rate that was set instead of the measured rate; stalls of the sender
+                /// then have no effect on the utility
                 nominal_rate: bool = FLAG, Config::default().nominal;
             }
         }
@@ -259,7 +260,7 @@ gradient_options! {
 gradient_options! {
     /// Options of Proteus' hybrid.
     HybridOptions "pcc-proteus-h" {
-        /// rate from which on the flow acts as a scavenger, Mbit/s
+        /// rate above which the flow acts as a scavenger, Mbit/s
         threshold_mbps: f64 = Takes::Number(0.0, 1e6), 10.0;
     } |options| options.threshold_mbps
 }

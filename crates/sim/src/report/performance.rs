@@ -223,7 +223,7 @@ columns! {
     n4 group = rows().map(|r| r.group), "Number of the group.", or "the row describes the run";
     u4 flows = rows().map(|r| r.flows), "Number of flows that the row covers.";
     f8 goodput_bps ["bit/s"] = rows().map(|r| r.goodput_bps),
-        "Payload acknowledged after the warm-up, divided by the time that the flow ran after it; for groups and the run, the sum of their flows.", or "the flow had no time after the warm-up";
+        "Payload acknowledged after the warm-up, divided by the time that the flow ran after the warm-up; for groups and the run, the sum over their flows.", or "the flow had no time after the warm-up";
     f8 share = rows().map(|r| share(r.goodput_bps, all)), "Share of the run's goodput, 0 to 1.", or "nothing was delivered";
     i8 bytes_acked ["bytes"] = rows().map(|r| r.counts.acked), "Payload acknowledged.";
     i8 sent_packets ["packets"] = rows().map(|r| r.counts.sent), "Segments or datagrams with data that were sent, including retransmissions.";
@@ -233,7 +233,7 @@ columns! {
     i8 rtos = rows().map(|r| r.counts.rtos), "Retransmission timeouts of data.";
     i8 dropped_packets ["packets"] = rows().map(|r| r.gauge.dropped), "Data packets that links and their queues dropped.";
     f8 loss_share = rows().map(|r| lost(&r.gauge)),
-        "Dropped data packets divided by all that were dropped or arrived, 0 to 1.", or "there was no such packet";
+        "Dropped data packets divided by all data packets that were dropped or arrived, 0 to 1.", or "there was no such packet";
     f8 mean_rtt_s ["s"] = rows().map(|r| r.gauge.rtt.mean_s()), "Mean of all RTT samples.", or "there was no sample";
     span p50_rtt_s ["s"] = rtt(0), "Median RTT, accurate to 0.4 %.", or "there was no sample";
     span p95_rtt_s ["s"] = rtt(1), "95th percentile of the RTT, accurate to 0.4 %.", or "there was no sample";
@@ -243,7 +243,7 @@ columns! {
     span p95_delay_s ["s"] = delay(1), "95th percentile of the one-way delay, accurate to 0.4 %.", or "no packet arrived";
     span p99_delay_s ["s"] = delay(2), "99th percentile of the one-way delay, accurate to 0.4 %.", or "no packet arrived";
     f8 time_to_share_s ["s"] = rows().map(|r| r.time_to_share_s),
-        "Time from the start of the flow until its goodput, measured over 1/32 of the run, first reached 90 % of an equal share of the goodput of all flows.", or "it never reached it, it ran alone, or the row does not describe a flow";
+        "Time from the start of the flow until its goodput, measured over 1/32 of the run, first reached 90 % of an equal share of the goodput of all flows.", or "the flow never reached it or ran alone, or the row does not describe a flow";
 }
 
 fn rows<'a>(flows: &[Whole], meter: &Meter, gauges: &'a Gauges) -> Vec<Row<'a>> {

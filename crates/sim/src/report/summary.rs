@@ -119,12 +119,12 @@ const NAMED: &[Named] = &[
     },
     Named {
         name: "fetch_p95_s",
-        about: "95th percentile of these latencies",
+        about: "95th percentile of the latencies of the completed fetches",
         of: |s| s.latency(Reduce::Quantile(0.95)),
     },
     Named {
         name: "fetch_p99_s",
-        about: "99th percentile of these latencies",
+        about: "99th percentile of the latencies of the completed fetches",
         of: |s| s.latency(Reduce::Quantile(0.99)),
     },
 ];

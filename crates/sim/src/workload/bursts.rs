@@ -21,12 +21,12 @@ use crate::workload::flow::{FetchCounts, FetchRow};
 use crate::world::{ConnId, RECEIVER, SENDER};
 
 table! {
-    /// One connection sends bursts that are separated by silences.
-    /// A silence begins when the previous burst is acknowledged.
+    /// Sends bursts that are separated by pauses over one connection.
+    /// A pause begins when the previous burst is acknowledged.
     pub struct BurstsParams "bursts" {
         /// Size of a burst: a size, or a distribution of sizes.
         bytes: Distribution = Takes::DrawnOr(Unit::Size, 1);
-        /// Length of a silence: a duration, or a distribution of durations.
+        /// Length of a pause: a duration, or a distribution of durations.
         pause: Distribution = Takes::DrawnOr(Unit::Duration, 0);
         /// Number of bursts. Default: the flow sends bursts until it stops.
         count: Option<u32> = COUNT;

@@ -35,10 +35,10 @@ table! {
         count: u32 = COUNT, 1;
         /// Time from the last byte of one response to the start of the next fetch.
         pause: Span = DURATION_OR_ZERO, Span::ZERO;
-        /// Time after which the client gives up a fetch. Default: never.
+        /// Time after which the client abandons a fetch. Default: never.
         timeout: Option<Span> = DURATION;
-        /// Make the losses of a fetch depend only on the seed and the number of the fetch. Two scenarios that are
-        /// compared then meet the same losses, fetch by fetch.
+        /// Make the losses of a fetch depend only on the seed and the number of the fetch. Compared scenarios then have
+        /// the same losses, fetch by fetch.
         common_random_numbers: bool = FLAG, false;
     }
 }

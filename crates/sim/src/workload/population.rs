@@ -18,7 +18,7 @@ use crate::workload::flow::{ClientRow, FetchRow};
 use crate::world::layout::Layout;
 
 table! {
-    /// Clients, each alone on its own path, that fetch one response at a time.
+    /// Clients, each alone on its own path, fetch one response at a time.
     /// Each client draws the properties of its path and the size of its responses once.
     pub struct PopulationParams "population" {
         /// Number of clients.

@@ -38,10 +38,10 @@ choice! { Flavour: Draft06 "draft-06", LinuxV3 "linux-v3" }
 table! {
     /// Options of `bbr3`.
     pub(crate) struct Bbr3Options "bbr3" {
-        /// constants and rules where they differ: those of draft-ietf-ccwg-bbr-06, or of the kernel's v3
+        /// source of the constants and rules that differ: draft-ietf-ccwg-bbr-06, or the kernel's v3
         flavour: Flavour = Flavour::TAKES, Flavour::Draft06;
-        /// ask for ECN and react to marks as the kernel's v3 does on paths of at most 5 ms; the draft says nothing
-        /// about marks
+        /// request ECN and react to marks as the kernel's v3 does on paths with an RTT of at most 5 ms; the draft
+        /// specifies no reaction to marks
         ecn: bool = FLAG, false;
     }
 }

@@ -22,14 +22,14 @@ table! {
     /// Clients arrive at the receiving end. Each opens a connection, requests responses, and closes the connection.
     ///
     /// Each flow of the group is a pair of client and server. `arrivals`, `count` and `max_open` apply to the whole
-    /// group. What the k-th transaction of a flow draws depends only on the seed, so scenarios that are compared see
+    /// group. The values that the k-th transaction of a flow draws depend only on the seed, so compared scenarios have
     /// the same clients.
     pub struct TransactionsParams "transactions" {
         /// Size of a response: a size, or a distribution of sizes.
         bytes: Distribution = Takes::DrawnOr(Unit::Size, 1);
         /// Size of a request.
         request: u64 = SIZE, 200;
-        /// When clients arrive.
+        /// Arrival process of the clients.
         arrivals: ArrivalsConfig = Takes::OneOf(ArrivalsConfig::FAMILY);
         /// Number of connections that a client opens at once.
         batch: u32 = COUNT, 1;
@@ -38,7 +38,7 @@ table! {
         /// Time from the end of a response to the next request: a duration, or a distribution of durations.
         think: Distribution = Takes::DrawnOr(Unit::Duration, 0), Distribution::Constant { value: 0.0 };
         /// A Web page: number of responses that the client fetches over all its connections; each connection that
-        /// becomes free takes the next one. Replaces `requests`.
+        /// becomes free fetches the next one. Replaces `requests`.
         objects: Option<u32> = COUNT;
         /// Incast: a client sends its requests on all its connections at the same time, and the next ones when the last
         /// connection has its response.
@@ -46,10 +46,10 @@ table! {
         /// Total number of connections; with one request each, this is the number of transactions. Default: clients
         /// arrive until the flows stop.
         count: Option<u64> = Takes::Whole(1, 1_000_000_000);
-        /// Maximum number of open connections. A client that finds this many is turned away. Required for a load above
-        /// 1.
+        /// Maximum number of open connections. A client that arrives while this many are open is refused. Required for
+        /// a load above 1.
         max_open: Option<u32> = COUNT;
-        /// Initial windows from which connections draw theirs, with probabilities. Default: all use
+        /// Initial windows from which connections draw, with probabilities. Default: all connections use
         /// `stack.initial_window`.
         initial_window_mix: Vec<InitialWindow> = Takes::List(&Takes::Table(InitialWindow::TABLE), 0), Vec::new();
         /// Whether each connection draws an initial window ("transaction"), or each client draws one for all its

@@ -27,7 +27,7 @@ pub trait Adaptation {
 }
 
 family! {
-    /// Which one, and its settings.
+    /// An adaptation algorithm and its parameters.
     pub enum AdaptationConfig "adaptations" {
         Festive(FestiveParams),
         RateBased(RateBasedParams),

@@ -37,16 +37,16 @@ columns! {
     }
     u4 flow = rows().map(|r| r.flow), "Number of the flow.";
     u4 idx = rows().map(|r| r.idx), "Number of the chunk, from 0.";
-    time request_s ["s"] = rows().map(|r| r.request), "When the player requested the chunk.";
-    time first_byte_s ["s"] = rows().map(|r| r.first_byte), "When the first byte arrived.", or "none arrived";
-    time finish_s ["s"] = rows().map(|r| r.finished), "When the last byte arrived.", or "it did not arrive";
+    time request_s ["s"] = rows().map(|r| r.request), "Time when the player requested the chunk.";
+    time first_byte_s ["s"] = rows().map(|r| r.first_byte), "Time when the first byte arrived.", or "none arrived";
+    time finish_s ["s"] = rows().map(|r| r.finished), "Time when the last byte arrived.", or "it did not arrive";
     u4 level = rows().map(|r| r.level), "Index of the bitrate on the ladder; 0 is the lowest.";
     i8 bitrate_bps ["bit/s"] = rows().map(|r| r.bitrate), "Bitrate of the chunk.";
     i8 bytes ["bytes"] = rows().map(|r| r.bytes), "Size of the chunk.";
     f8 estimate_bps ["bit/s"] = rows().map(|r| r.estimate.unwrap_or(f64::NAN)),
         "Throughput that the player expected when it chose the bitrate.", or "the player had no estimate yet";
     f8 buffer_s ["s"] = rows().map(|r| r.buffer.map_or(f64::NAN, Span::as_secs)),
-        "Playing time in the buffer, including the chunk.", or "it did not arrive";
+        "Playing time in the buffer when the chunk arrived, including the chunk.", or "it did not arrive";
     span stall_s ["s"] = rows().map(|r| r.stalled), "Time that playback stalled while the player waited for the chunk.";
     flag playing = rows().map(|r| r.playing), "Whether playback had begun when the chunk arrived.";
 }
