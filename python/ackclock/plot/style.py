@@ -186,13 +186,6 @@ INSTALL = "pip install 'ackclock[figures]'"
 """Command that brings what draws figures."""
 
 
-class FiguresError(UnavailableError):
-    """A figure was asked for by name, and matplotlib, which draws it, is not installed."""
-
-    exit_code = 2
-    """Exit code of the command: without the option it would do."""
-
-
 def drawable() -> bool:
     """Whether matplotlib is installed; nothing is imported."""
     return importlib.util.find_spec("matplotlib") is not None
@@ -208,11 +201,11 @@ def needed(what: str) -> None:
 
     Raises
     ------
-    FiguresError
+    UnavailableError
         If matplotlib is not installed.
     """
     if not drawable():
-        raise FiguresError(f"{what}: found no matplotlib, which draws figures; install it with: {INSTALL}")
+        raise UnavailableError(f"{what}: found no matplotlib, which draws figures; install it with: {INSTALL}")
 
 
 def matplotlib() -> ModuleType:
@@ -222,7 +215,7 @@ def matplotlib() -> ModuleType:
 
     Raises
     ------
-    FiguresError
+    UnavailableError
         If it is not installed.
     """
     import os.path

@@ -83,7 +83,7 @@ def test_a_figure_that_was_asked_for_is_refused(
 ) -> None:
     if command[0] == "report":
         ackclock.run(ackclock.load("first").set("duration", "1 s")).write(without / "r")
-    assert main(command) == 2
+    assert main(command) == 3
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 1
