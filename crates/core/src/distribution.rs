@@ -3,7 +3,7 @@
 use crate::rng::Stream;
 use crate::schema::{Described, Refusal, Value};
 
-/// Distribution of a random quantity, in the unit of its owner.
+/// Distribution of a random quantity, in its owner's unit.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "parameters of a distribution, by the name that statistics gives them")]
 pub enum Distribution {

@@ -1,5 +1,5 @@
-//! The scoreboard against a model that counts everything anew, and as part of a sender on a path that loses,
-//! reorders and duplicates.
+//! The scoreboard against a model that counts everything from scratch, and as part of a sender on a path
+//! that loses, reorders and duplicates.
 //!
 //! Length: the model, and one case for each rule of Linux that the model does not include.
 
@@ -68,7 +68,7 @@ impl Model {
     }
 }
 
-/// Operations as the sender uses them. Positions are taken modulo the number of outstanding segments.
+/// Operations, as the sender performs them. Segment positions are taken modulo the number of outstanding segments.
 #[derive(Clone, Debug)]
 enum Op {
     Push { len: u32, fin: bool },
@@ -253,7 +253,7 @@ proptest! {
         let mut model = Model { first, ..Model::default() };
         let mut now = 1;
         for (op, passes, probe) in &ops {
-            now += passes; // segments of a burst have equal times
+            now += passes; // segments of a burst have identical times
             apply(&mut board, &mut model, op, now);
             compare(&board, &model, *probe);
         }
@@ -348,7 +348,7 @@ impl Pair {
 const PROFILES: [&str; 4] = ["linux-6", "linux-3.2", "linux-3.0", "rfc"];
 const RULES: &[(&str, &str)] = ackclock_cc::recovery::REGISTRY;
 
-/// Return a profile with random settings that can be combined with it.
+/// Return a random profile with random settings that are compatible with it.
 fn config() -> impl Strategy<Value = Config> {
     let names = (0..4usize, 0..8usize, 0..3usize, 0..3usize);
     (names, any::<[bool; 9]>()).prop_map(|((profile, rule, detection, early), on)| Config {
@@ -416,7 +416,7 @@ proptest! {
 }
 
 proptest! {
-    /// Each piece has the marks of the whole segment, and the counters equal a full count.
+    /// Each piece has the marks of the whole segment, and the counters match a full count.
     #[test]
     fn cut_segments_keep_their_marks(
         sizes in proptest::collection::vec((1u32..4_000, 0u8..4), 1..30),

@@ -27,7 +27,7 @@ pub struct Record {
     pub timers: Timers,
 }
 
-// The size is part of the estimate of a run's memory.
+// The estimate of a run's memory includes this size.
 const _: () = assert!(size_of::<Record>() == 232);
 
 /// Time, owner and kind of the event.
@@ -39,13 +39,13 @@ pub struct Occasion {
     pub flow: FlowId,
     /// Whether the record was taken at the responder of the connection, not at its initiator.
     pub responder: bool,
-    /// Kind of the event.
+    /// Event kind.
     pub kind: Event,
     /// Congestion state after the event.
     pub ca_state: CaState,
     /// ACK number, or first offset sent.
     pub seq: u64,
-    /// Bytes sent (transmissions), or bytes newly acknowledged cumulatively (ACKs).
+    /// Bytes sent (transmissions), or newly acknowledged by the cumulative ACK (ACKs).
     pub len: u32,
     /// Ordinal of the data segment sent; for ACKs, of the segment at snd_una.
     pub seg_no: u32,

@@ -84,7 +84,7 @@ impl Sender {
         self.host_queue.as_mut().map_or(0, |queue| std::mem::take(&mut queue.refused))
     }
 
-    /// Charge a packet with `payload` bytes that entered the host's queue.
+    /// Charge a packet with `payload` bytes that has entered the host's queue.
     pub fn queued(&mut self, payload: u32) {
         let truesize = self.truesize(payload);
         if let Some(queue) = &mut self.host_queue {
@@ -92,7 +92,7 @@ impl Sender {
         }
     }
 
-    /// Release the charge of a packet that left the host's queue. Returns whether the sender was throttled.
+    /// Release the charge of a packet that has left the host's queue. Returns whether the sender was throttled.
     pub fn left_queue(&mut self, payload: u32) -> bool {
         let truesize = self.truesize(payload);
         let Some(queue) = &mut self.host_queue else { return false };

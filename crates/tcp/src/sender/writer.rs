@@ -18,7 +18,7 @@ const HEAD: u64 = 192 + 320;
 /// Size of a write, bytes, above which the application is taken to write without end. One buffer then
 /// represents everything that it will write.
 const ENDLESS: u64 = 1 << 40;
-/// Linux TCP_INIT_CWND: minimum number of segments that the send buffer is sized for.
+/// Linux TCP_INIT_CWND: minimum number of segments for which the send buffer is sized.
 pub(super) const LEAST_SEGMENTS: u32 = 10;
 
 /// Current write call.
@@ -48,9 +48,9 @@ pub(super) struct Writer {
     call_bytes: u64,
     /// Linux SOCK_NOSPACE: the writer has found the buffer full.
     nospace: bool,
-    /// Number of times that a writer was notified of free space after it had found none.
+    /// Number of times a writer has been notified of free space after finding none.
     wakes: u64,
-    /// All data was written: the application closes the connection once all sendable data was sent.
+    /// All data has been written: the application closes the connection once everything that can be sent has been sent.
     closes: bool,
     /// An ACK may have freed memory.
     check: bool,
@@ -121,7 +121,7 @@ impl Sender {
         }
     }
 
-    /// Bytes of the current write that the buffer has not accepted yet.
+    /// Bytes of the current write not yet accepted by the buffer.
     pub fn unwritten(&self) -> u64 {
         self.queue.as_ref().and_then(|q| q.writer.call).map_or(0, |c| c.left + c.rest)
     }
@@ -179,12 +179,12 @@ impl Sender {
         self.intent.push();
     }
 
-    /// Bytes written and not sent yet.
+    /// Bytes written but not yet sent.
     pub fn unsent(&self) -> u64 {
         self.stream.end() - (self.snd_nxt - self.stream.fin_sent() as u64)
     }
 
-    /// Let the writer continue after everything sendable was sent. Returns true if there is data to push.
+    /// Let the writer continue once everything that can be sent has been sent. Returns true if there is data to push.
     #[cold]
     pub(super) fn write_on(&mut self, now: Time) -> bool {
         if self.queue.as_mut().is_some_and(|q| std::mem::take(&mut q.writer.closes)) {
@@ -253,7 +253,7 @@ impl Sender {
         }
     }
 
-    /// Memory of the send queue, bytes (Linux `sk_wmem_queued`).
+    /// Memory used by the send queue, bytes (Linux `sk_wmem_queued`).
     fn memory_queued(&self) -> u64 {
         let buffers = self.queue.as_ref().map_or(0, |q| {
             q.held(self.snd_una, self.snd_nxt) - self.board.shared(|start, end| q.sent_between(start, end))
@@ -268,7 +268,7 @@ impl Sender {
         w.limit.is_none_or(|l| self.memory_queued() < l.bytes) && self.unsent() < w.notsent_lowat
     }
 
-    /// Number of times that a writer was notified of free space after it had found none (the edges of EPOLLET).
+    /// Number of times a writer has been notified of free space after finding none (the edges of EPOLLET).
     pub fn wakes(&self) -> u64 {
         self.queue.as_ref().map_or(0, |q| q.writer.wakes)
     }
