@@ -12,7 +12,7 @@ use crate::time::Time;
 
 /// Number of slots. If there are more threads, they share slots.
 pub const ROOMS: usize = 64;
-/// Words of a slot: count, seed of the run + 1, time in ns, 3 words for the hook's name, 10 for the name of the code.
+/// Words per slot: count, run seed + 1, time in ns, 3 words for the hook's name, 10 for the code's name.
 pub const WORDS: usize = 16;
 
 static PAGE: OnceLock<&'static [AtomicU64]> = OnceLock::new();

@@ -54,7 +54,7 @@ impl Distribution {
         }
     }
 
-    /// Draw the residual time of a stay that is observed at a random instant: longer stays are more likely to be
+    /// Draw the residual time of a stay observed at a random instant: longer stays are more likely to be
     /// observed, and every instant within a stay is equally likely. The number of values taken from the stream
     /// depends only on the kind.
     pub fn remainder(&self, stream: &mut Stream) -> f64 {

@@ -29,7 +29,7 @@ impl Failure {
     pub const NAMES: [&'static str; 6] =
         ["", "idle timeout", "too many gaps", "error of the stack", "closed by the peer", "refused"];
 
-    /// Return the failure with this name. An unknown name is an error of the stack.
+    /// Return the failure with this name. An unknown name counts as a stack error.
     pub fn of(name: &str) -> Failure {
         match Failure::NAMES.iter().position(|known| *known == name) {
             Some(1) => Failure::TimedOut,
@@ -151,7 +151,7 @@ pub trait Foreign: DatagramEndpoint + Send {
     fn stats(&self) -> Stats;
     /// State of this end; `None` until there is a connection.
     fn sample(&self) -> Option<Sample>;
-    /// Sum of the RTT samples of this end in ns, and their number.
+    /// Sum of this end's RTT samples in ns, and their number.
     fn rtt_samples(&self) -> (u128, u64);
     /// Start or stop recording a row for each ACK and each transmitted data datagram.
     fn set_trace(&mut self, on: bool);

@@ -243,7 +243,7 @@ impl Header {
         }
     }
 
-    /// Ordinal of the data segment or piece, counted from 1 in order of first transmission (0 without data), and
+    /// Ordinal of the data segment or chunk, counted from 1 in order of first transmission (0 without data), and
     /// its transmission number: 0 for the original, 1 for the first retransmission, ...
     #[inline]
     pub fn ordinal(&self) -> (u32, u8) {

@@ -73,7 +73,7 @@ pub enum EcnUse {
     AccEcn,
     /// Agree to accurate ECN, and request nothing.
     AccEcnAccept,
-    /// Agree to accurate ECN, and request ECN of RFC 3168.
+    /// Agree to accurate ECN, and request RFC 3168 ECN.
     AccEcnAsk,
 }
 
@@ -114,13 +114,13 @@ pub enum Wheel {
     Levels,
 }
 
-/// Whether a FIN waits for the congestion window.
+/// Whether a FIN has to wait for the congestion window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FinRule {
     /// The FIN waits for the congestion window like every other segment.
     Waits,
     /// A FIN without data is sent regardless of the congestion window (Linux `tcp_cwnd_test`; up to 2012 also
-    /// a buffer of one packet with data and FIN).
+    /// a one-packet buffer with data and FIN).
     AloneLeaves,
     /// The segment with the FIN is sent regardless of the congestion window, even if it carries data.
     WithDataLeaves,
@@ -142,7 +142,7 @@ pub struct Pacing {
     pub ss_percent: u32,
     /// Pacing rate in percent of cwnd per srtt, once cwnd has reached half of ssthresh (Linux `tcp_pacing_ca_ratio`).
     pub ca_percent: u32,
-    /// Maximum rate, bytes/s (SO_MAX_PACING_RATE).
+    /// Maximum pacing rate, bytes/s (SO_MAX_PACING_RATE).
     pub most: u64,
 }
 
@@ -201,7 +201,7 @@ pub const WRITE: u64 = 256 << 10;
 /// Size of multi-segment packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tso {
-    /// Minimum number of segments in one packet (Linux `tcp_min_tso_segs`).
+    /// Minimum number of segments per packet (Linux `tcp_min_tso_segs`).
     pub min_segments: u32,
     /// Divisor of the window: a packet is sent at once if at least `1 / win_divisor` of the window
     /// may be sent now; otherwise it may wait for an ACK (Linux `tcp_tso_win_divisor`).
@@ -282,9 +282,9 @@ pub struct Config {
     pub idle_restart: bool,
     /// Do not grow cwnd while the application does not fill it (RFC 7661; Linux `tcp_is_cwnd_limited`).
     pub cwnd_validation: bool,
-    /// First advertised window, bytes.
+    /// Initial advertised window, bytes.
     pub initial_rwnd: u32,
-    /// First advertised window of the end that connects, bytes; 0: `initial_rwnd`.
+    /// Initial advertised window of the connecting end, bytes; 0: `initial_rwnd`.
     pub initiator_rwnd: u32,
     /// Receive window that the first buffer can hold, bytes; 0: `initial_rwnd`.
     pub first_buffer: u64,
@@ -308,7 +308,7 @@ pub struct Config {
     pub ip_header: u32,
     /// The receiver reports duplicates (RFC 2883).
     pub dsack: bool,
-    /// Use of ECN.
+    /// ECN mode.
     pub ecn: EcnUse,
     /// Accurate ECN settings.
     pub accecn: AccEcnRules,
@@ -319,12 +319,12 @@ pub struct Config {
     /// Check segments as if the peer were untrusted (RFC 5961), with this minimum interval between answers to
     /// invalid segments without payload. `None`: no checks, because the peer is another simulated endpoint.
     pub validate: Option<Span>,
-    /// TCP small queues: limit of data in the queue of the host's device, bytes of memory (Linux
+    /// TCP small queues: limit on data in the host's device queue, bytes of memory (Linux
     /// `tcp_limit_output_bytes`); `None`: TCP ignores that queue.
     pub small_queues: Option<u64>,
     /// Send buffers; `None`: data is only a byte count.
     pub buffers: Option<Buffers>,
-    /// Memory of a send buffer beyond its payload, bytes (Linux `truesize`).
+    /// Memory used by a send buffer beyond its payload, bytes (Linux `truesize`).
     pub buffer_overhead: u32,
     /// Send buffer that blocks an application with an endless write or one long transfer, with one segment
     /// per buffer. `None`: the application hands over everything at once. Used only without `buffers`.

@@ -384,7 +384,7 @@ impl Connection {
         self.transmit_into(now, due, &mut seg).then_some(seg)
     }
 
-    /// Write the next segment into `seg`. False: there was nothing to send after all.
+    /// Write the next segment into `seg`. Returns false if there was nothing to send after all.
     #[inline(always)]
     pub fn transmit_into(&mut self, now: Time, due: Due, seg: &mut Segment) -> bool {
         match due {

@@ -8,7 +8,7 @@ const SK_BUFF: u32 = 256;
 const SHARED_INFO: u32 = 320;
 /// Cache line, bytes. Sizes are multiples of it.
 const LINE: u32 = 64;
-/// Maximum size of a head from the separate cache for small heads (Linux SKB_SMALL_HEAD_CACHE_SIZE), bytes.
+/// Maximum size of a head taken from the separate small-head cache (Linux SKB_SMALL_HEAD_CACHE_SIZE), bytes.
 const SMALL_HEAD: u32 = 576;
 /// Unused bytes before the headers (Linux NET_SKB_PAD).
 const PAD: u32 = 64;
@@ -17,7 +17,7 @@ const PAD: u32 = 64;
 const PAGE: u32 = 4096;
 const LINEAR: u32 = PAGE - SHARED_INFO - PAD;
 
-/// Maximum number of fragments of one packet (Linux MAX_SKB_FRAGS). Up to this number, following data is
+/// Maximum number of fragments per packet (Linux MAX_SKB_FRAGS). Up to this number, following data is
 /// merged into the packet and its own head is freed (`skb_try_coalesce`).
 pub const MOST_PIECES: u32 = 17;
 
@@ -62,7 +62,7 @@ pub enum PacketMemory {
 choice! { PacketMemory: Copied "copied", HandedOn "handed-on" }
 
 impl PacketMemory {
-    /// Memory of a packet with `len` bytes of payload and `overhead` bytes of headers.
+    /// Memory used by a packet with `len` bytes of payload and `overhead` bytes of headers.
     #[inline]
     pub fn of(self, len: u32, overhead: u32) -> u64 {
         match self {

@@ -68,7 +68,7 @@ impl Receiver {
         self.assembly.out_of_order.front().into_iter().for_each(prefetch_all);
     }
 
-    /// Return the receiver of one end of a connection, before its handshake.
+    /// Return the receiver for one end of a connection, in its state before the handshake.
     pub fn of_end(config: &Config, responder: bool) -> Receiver {
         let ticks = Ticks::of(config);
         match responder && config.switches.response_carries_ack {
@@ -202,7 +202,7 @@ impl Receiver {
         (self.acks.ato, rtt, space)
     }
 
-    /// Current limit of the offered window, bytes (Linux `rcv_ssthresh`).
+    /// Current limit on the offered window, bytes (Linux `rcv_ssthresh`).
     pub fn offered(&self) -> u64 {
         self.window.offered()
     }

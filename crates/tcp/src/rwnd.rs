@@ -30,7 +30,7 @@ pub struct Edges {
 /// Receive window of one endpoint, bytes.
 #[derive(Clone, Debug)]
 pub struct ReceiveWindow {
-    /// Current limit of the offered window (Linux `rcv_ssthresh`).
+    /// Current limit on the offered window (Linux `rcv_ssthresh`).
     threshold: u64,
     /// Limit to which `threshold` may grow (Linux `window_clamp`).
     clamp: u64,
@@ -41,8 +41,8 @@ pub struct ReceiveWindow {
     most: u64,
     /// Fraction of memory that counts as window.
     share: Share,
-    /// Memory of a packet of the size last measured; the window for the whole buffer; and the window that remains with
-    /// one such packet in the buffer.
+    /// Memory used by a packet of the size last measured; the window for the whole buffer; and the window that remains
+    /// with one such packet in the buffer.
     segment: u64,
     all: u64,
     beside_one: u64,
@@ -163,7 +163,7 @@ impl ReceiveWindow {
         self.bound(self.clamp);
     }
 
-    /// Set the limit of the offered window.
+    /// Set the limit on the offered window.
     fn bound(&mut self, clamp: u64) {
         self.clamp = clamp;
         self.opens_to = clamp.min(self.beside_one);
@@ -180,7 +180,7 @@ impl ReceiveWindow {
         (Span::from_us(self.rtt_8 >> 3), self.space)
     }
 
-    /// Current limit of the offered window (Linux `rcv_ssthresh`).
+    /// Current limit on the offered window (Linux `rcv_ssthresh`).
     pub fn offered(&self) -> u64 {
         self.threshold
     }
@@ -200,7 +200,7 @@ impl ReceiveWindow {
         Edges { right: self.right, furthest: self.furthest, told: self.told }
     }
 
-    /// Restore windows that were offered before.
+    /// Restore previously offered windows.
     pub fn set_edges(&mut self, Edges { right, furthest, told }: Edges) {
         (self.right, self.furthest, self.told) = (right, furthest, told);
     }
@@ -332,7 +332,7 @@ impl ReceiveWindow {
         }
     }
 
-    /// Set SO_RCVBUF: the memory of the buffer, which then stops growing (Linux `tcp_set_window_clamp`).
+    /// Set SO_RCVBUF, the buffer's memory limit, which then stops growing (Linux `tcp_set_window_clamp`).
     pub fn set_buffer(&mut self, memory: u64) {
         (self.buffer, self.most) = (memory, memory);
         self.work_out();
@@ -350,13 +350,13 @@ impl ReceiveWindow {
         self.work_out();
     }
 
-    /// Apply the negotiated options, which determine the length of headers.
+    /// Apply the negotiated options, which determine the header length.
     pub fn negotiated(&mut self, timestamps: bool) {
         self.overhead = 40 + 12 * timestamps as u32;
         self.work_out();
     }
 
-    /// Memory of a packet with `len` bytes of payload.
+    /// Memory used by a packet with `len` bytes of payload.
     #[inline]
     pub fn packet_memory(&self, len: u32) -> u64 {
         match len == self.packet {

@@ -1,4 +1,4 @@
-//! Counters of one endpoint: events, the end of its first slow start, and the limits of its sender.
+//! Counters of one endpoint: events, the end of its first slow start, and the causes that limit its sender.
 
 use ackclock_core::{Span, Time};
 
@@ -95,7 +95,7 @@ pub struct SlowStartExit {
     pub lost: u32,
 }
 
-/// Time for which each cause limited the sender.
+/// Time during which each cause limited the sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
     /// Time with data to send or outstanding.

@@ -117,7 +117,7 @@ fn bytes_that_wait_unsent_are_bounded_tcp_notsent_lowat() {
     let mut s = server(SendLimit::fixed(4 << 20));
     s.conn.set_notsent_lowat(5_000);
     s.write(60);
-    // a buffer of 32 segments is filled completely, and again after ten were sent; the next one is not started
+    // a buffer of 32 segments is filled completely, and again once ten have been sent; the next one is not started
     assert_eq!((s.info().unsent, s.conn.unwritten()), (32_000, 18_000));
 }
 

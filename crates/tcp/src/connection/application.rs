@@ -41,15 +41,15 @@ impl Connection {
     pub fn stop_waiting(&mut self) {
         self.sender.awake().stop_waiting();
     }
-    /// Set SO_SNDBUF, the size of the send buffer in Linux's accounting.
+    /// Set SO_SNDBUF, the send buffer size in Linux's accounting.
     pub fn set_send_buffer(&mut self, limit: SendLimit) {
         self.sender.awake().set_send_buffer(limit);
     }
-    /// Current limit of the send buffer, bytes; `None`: unlimited.
+    /// Current send buffer limit, bytes; `None`: unlimited.
     pub fn send_buffer(&self) -> Option<u64> {
         self.sender.ask(Sender::send_buffer)
     }
-    /// Set SO_RCVBUF, the memory of the receive buffer, which then stops growing.
+    /// Set SO_RCVBUF, the receive buffer's memory limit, which then stops growing.
     pub fn set_receive_buffer(&mut self, memory: u64) {
         self.receiver.awake().set_buffer(memory);
     }
@@ -109,7 +109,7 @@ impl Connection {
     pub fn set_max_pacing_rate(&mut self, most: u64) {
         self.sender.awake().set_max_pacing_rate(most);
     }
-    /// Set the segment size of packets that contain several segments on arrival (GRO). Default: the largest one.
+    /// Set the segment size of packets that arrive with several segments (GRO). Default: the largest one.
     pub fn set_segment_limit(&mut self, bytes: u32) {
         self.receiver.awake().sizes.most = bytes;
     }

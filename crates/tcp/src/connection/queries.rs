@@ -150,7 +150,7 @@ impl Connection {
         self.syn_retransmissions as u64
     }
 
-    /// Receiver state: next offset expected, current limit of the offered window, and the peer's segment
+    /// Receiver state: next offset expected, current limit on the offered window, and the peer's segment
     /// size.
     pub fn receiving(&self) -> (u64, u64, u32) {
         self.receiver.ask(|receiver| (receiver.rcv_nxt, receiver.offered(), receiver.rcv_mss()))

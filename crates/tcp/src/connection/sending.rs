@@ -32,7 +32,7 @@ pub(crate) struct Resting {
     /// Smoothed RTT after the handshake, and RTO.
     srtt: Span,
     rto: Span,
-    /// Current window of the peer, and the largest so far, bytes.
+    /// The peer's current window, and its largest so far, bytes.
     snd_wnd: u32,
     greatest_wnd: u32,
     /// SND.WL1 (RFC 9293): sequence number of the segment that last updated the window.
@@ -99,7 +99,7 @@ impl Resting {
         }
     }
 
-    /// Record the peer's window. False: the ACK is more than a plain one for a sender that has sent nothing.
+    /// Record the peer's window. Returns false unless the ACK acknowledges only the SYN and carries no SACK blocks.
     #[inline]
     fn hear(&mut self, seg: &Segment) -> bool {
         // Same rule as in Sender::hears_window, for an ACK of no new data.
@@ -111,7 +111,7 @@ impl Resting {
         seg.ack == 1 && seg.sack.is_empty()
     }
 
-    /// Record an application call. False: the SYN has already arrived, or too many calls have been recorded.
+    /// Record an application call. Returns false if the SYN has already arrived or too many calls have been recorded.
     fn notes(&mut self, call: Call) -> bool {
         match &mut self.past {
             Past::Calls(calls) if self.snd_wnd == 0 && calls.len() < MOST_CALLS => {
@@ -204,7 +204,7 @@ impl Sending {
         }
     }
 
-    /// Record the window of the peer's SYN.
+    /// Record the window from the peer's SYN.
     pub fn on_syn(&mut self, wnd: u32) {
         match self {
             Sending::Awake(sender) => sender.set_snd_wnd(wnd),
@@ -258,7 +258,7 @@ impl Sending {
         }
     }
 
-    /// Receive window of the peer, bytes.
+    /// The peer's receive window, bytes.
     #[inline]
     pub fn window(&self) -> u64 {
         match self {

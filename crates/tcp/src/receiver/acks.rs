@@ -1,5 +1,5 @@
-//! Timing of ACKs by RFC 1122/5681, or by Linux: quick ACKs at the start, an adaptive timeout, compression of
-//! duplicate ACKs after the first three.
+//! ACK timing as in RFC 1122/5681 or as in Linux: quick ACKs at the start, an adaptive timeout, compression
+//! of duplicate ACKs after the first three.
 
 use ackclock_core::{SackList, Segment, Span, Time};
 
@@ -83,7 +83,7 @@ pub(crate) struct Sizes {
     pub(super) rcv_mss: u32,
     /// Size of the last segment if it was shorter than `rcv_mss`, else 0.
     pub(super) short: u32,
-    /// Payload of a full segment by the MSS announced to the peer, bytes.
+    /// Payload of a full segment under the MSS announced to the peer, bytes.
     pub(super) advmss: u32,
     /// Size of the largest segment in a packet that a device has merged from several segments, bytes.
     pub(crate) most: u32,

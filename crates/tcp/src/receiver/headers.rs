@@ -74,8 +74,8 @@ impl Receiver {
     }
 
     /// Write the header for a held-back ACK, after an allocation failure, for an exact echo of ECN marks,
-    /// or for a cheating receiver. True: the header is complete, and the ACK of the latest arrival is still
-    /// pending.
+    /// or for a cheating receiver. Returns true if the header is complete and the ACK of the latest arrival
+    /// is still pending.
     #[cold]
     fn stamp_otherwise(&mut self, seg: &mut Segment) -> bool {
         seg.ack = self.rcv_nxt;

@@ -1,6 +1,6 @@
-//! Memory of received data, waiting for the application or out of order, and the steps taken when the memory is full:
-//! the buffer grows up to its limit, sparsely filled packets are collapsed, the highest out-of-order data is dropped,
-//! and finally the arriving packet is dropped (Linux `tcp_try_rmem_schedule`, `tcp_prune_queue`, `tcp_collapse`,
+//! Memory used by received data, unread or out of order, and the steps taken when the memory is full: the buffer
+//! grows up to its limit, sparsely filled packets are collapsed, the highest out-of-order data is dropped, and
+//! finally the arriving packet is dropped (Linux `tcp_try_rmem_schedule`, `tcp_prune_queue`, `tcp_collapse`,
 //! `tcp_prune_ofo_queue`).
 //!
 //! Differs: contiguous out-of-order packets are assumed to have the same size. Linux's fast path, which

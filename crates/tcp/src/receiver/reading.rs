@@ -28,7 +28,7 @@ pub(super) struct Reader {
     pub waits: bool,
     /// Time at which the application runs next; NEVER if it is not waiting.
     pub turn_at: Time,
-    /// Memory of the data that it will read at that time, bytes.
+    /// Memory used by the data that it will read at that time, bytes.
     pub unread: u64,
     /// End offset of the first unread buffer.
     pub first_unread: u64,
@@ -54,7 +54,7 @@ impl Reader {
         }
     }
 
-    /// Memory of in-order data not read yet, bytes.
+    /// Memory used by in-order data not read yet, bytes.
     pub fn unread_memory(&self) -> u64 {
         self.waiting.as_ref().map_or(0, |waiting| waiting.memory)
     }
@@ -155,7 +155,8 @@ impl Receiver {
     }
 
     /// Measure the bytes read in an RTT (Linux `tcp_rcv_space_adjust`), starting with the buffer that arrived,
-    /// or closed a gap, first in this instant. True: the measurement is postponed until the application runs.
+    /// or closed a gap, first in this instant. Returns true if the measurement is postponed until the
+    /// application runs.
     #[inline(never)]
     fn measure_read(&mut self, now: Time, end: u64) -> bool {
         if self.reader.waits {

@@ -41,7 +41,7 @@ impl Known {
     }
 }
 
-/// Limit of the bytes in a buffer (Linux `tcp_skb_shift`: 65535 segments of at least TCP_MIN_GSO_SIZE bytes).
+/// Limit on the bytes in a buffer (Linux `tcp_skb_shift`: 65535 segments of at least TCP_MIN_GSO_SIZE bytes).
 const MOST_BYTES: u64 = 65_535 * 8;
 
 impl Scoreboard {

@@ -260,7 +260,7 @@ proptest! {
     }
 }
 
-// Board of a sender
+// Scoreboard of a sender
 
 /// Sender of bulk data and its receiver. The board is checked after every event of the sender.
 struct Pair {
@@ -318,7 +318,7 @@ impl Pair {
         }
     }
 
-    /// Process one event. False when there is none.
+    /// Process one event. Returns false if there is none.
     fn step(&mut self) -> bool {
         let arrival = self.flying.keys().next().map_or(Time::NEVER, |k| k.0);
         let timer = self.sender.deadline().min(self.receiver.deadline());
@@ -348,7 +348,7 @@ impl Pair {
 const PROFILES: [&str; 4] = ["linux-6", "linux-3.2", "linux-3.0", "rfc"];
 const RULES: &[(&str, &str)] = ackclock_cc::recovery::REGISTRY;
 
-/// Return a random profile with random settings that are compatible with it.
+/// Return a random profile with compatible random settings.
 fn config() -> impl Strategy<Value = Config> {
     let names = (0..4usize, 0..8usize, 0..3usize, 0..3usize);
     (names, any::<[bool; 9]>()).prop_map(|((profile, rule, detection, early), on)| Config {
@@ -586,7 +586,7 @@ fn sack(board: &mut Scoreboard, a: u64, b: u64, before: &[(u32, u32)]) -> u32 {
 fn sacked_segments_share_a_buffer_as_in_linux() {
     let mut board = board_of(12);
     assert_eq!(sack(&mut board, 4, 8, &[]), 9);
-    // the last part of a hole, filled from the left: the block after it was reported before and is not examined
+    // the last part of a hole, filled from the left: the block after it had already been reported and is not examined
     assert_eq!(sack(&mut board, 3, 8, &[(4, 8)]), 9);
     // a whole hole is filled: the data after it is merged too
     board.mark_lost(9);

@@ -209,7 +209,7 @@ impl Sender {
         } else if self.host_queue.is_some() {
             Hold::SendBuffer
         } else {
-            Hold::Window // limit of the first burst, or a probe of the path's MTU
+            Hold::Window // limit on the first burst, or a path MTU probe
         };
         (hold, by_receiver, limited)
     }

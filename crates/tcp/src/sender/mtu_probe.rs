@@ -218,8 +218,8 @@ impl Sender {
     }
 
     /// Check whether the segment believed lost is the probe, in which case the path does not carry its size. Its data
-    /// is sent again in smaller segments, and cwnd is not reduced (Linux `tcp_mtup_probe_failed`). False: another
-    /// segment is lost.
+    /// is sent again in smaller segments, and cwnd is not reduced (Linux `tcp_mtup_probe_failed`). Returns false if
+    /// another segment is lost.
     #[cold]
     pub(super) fn mtu_probe_failed(&mut self, now: Time) -> bool {
         let una = self.snd_una;

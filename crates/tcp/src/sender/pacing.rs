@@ -160,7 +160,7 @@ impl Sender {
     #[inline]
     pub(super) fn update_pacing(&mut self) {
         if let Some(pacer) = &mut self.pacer {
-            // rate of full segments (Linux `mss_cache`), whatever bytes are reserved for options
+            // rate of full segments (Linux `mss_cache`), regardless of the bytes reserved for options
             pacer.update(&self.window, self.mss_cache, self.board.packets_out(), self.rtt.srtt());
         }
     }

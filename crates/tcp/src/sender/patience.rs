@@ -44,7 +44,7 @@ impl Patience {
 }
 
 impl Sender {
-    /// Set TCP_USER_TIMEOUT. Zero: the host's number of retransmissions decides.
+    /// Set TCP_USER_TIMEOUT. Zero: the host's retransmission limit applies.
     pub fn set_user_timeout(&mut self, timeout: Span) {
         self.patience.user_timeout = timeout;
     }

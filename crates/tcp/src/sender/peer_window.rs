@@ -39,7 +39,7 @@ impl Sender {
         }
     }
 
-    /// Process the window of an ACK. True if the ACK is not a duplicate: in Linux because it may update
+    /// Process the window in an ACK. True if the ACK is not a duplicate: in Linux because it may update
     /// the window, in RFC 5681 §2 because the window differs.
     #[inline(always)]
     pub(super) fn hear_window(&mut self, seg: &Segment) -> bool {
@@ -52,7 +52,7 @@ impl Sender {
         !same || self.config.rto_style == RtoStyle::Linux
     }
 
-    /// Record the peer's window, last updated at `wl1`, while nothing has been sent.
+    /// Record the peer's window, last updated at `wl1`, before anything has been sent.
     pub(crate) fn offered(&mut self, wnd: u32, wl1: u64) {
         self.snd_wl1 = wl1;
         self.take_window(wnd);

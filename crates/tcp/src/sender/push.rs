@@ -13,7 +13,7 @@ use super::writer::Writer;
 use crate::config::Buffers;
 use crate::ticks::Ticks;
 
-/// Linux `sk_gso_max_size`, bytes: 64 KiB less the headers.
+/// Linux `sk_gso_max_size`, bytes: 64 KiB minus the headers.
 const MAX_BUFFER: u64 = 65_536 - 320;
 
 /// Result of one step of a write call.
@@ -60,7 +60,7 @@ pub(super) struct SendQueue {
     single: bool,
     /// End offsets of the packets sent and not yet acknowledged.
     ends: VecDeque<u64>,
-    /// Time of last transmission by part of the data: end offset of each part, and the exact time, not rounded to
+    /// Last transmission times: end offset of each part of the data, and the exact time, not rounded to
     /// microseconds.
     left: VecDeque<(u64, Time)>,
 }

@@ -1,5 +1,5 @@
-//! One record of the sender's trace, in groups of fields, and the code that fills it in. A column of the
-//! trace is a field here and a line of the table (`acks` in `ackclock_sim`'s `report/output.rs`).
+//! One record of the sender's trace, in groups of fields, and the code that fills it in. Each trace
+//! column is a field here and a line of the table (`acks` in `ackclock_sim`'s `report/output.rs`).
 //!
 //! Fields are those that users of `tcp_probe` and its successors asked for: values before *and* after the
 //! ACK, the real ssthresh, the congestion state, the recovery rule's own variables. Units are in the names;
@@ -49,7 +49,7 @@ pub struct Occasion {
     pub len: u32,
     /// Ordinal of the data segment sent; for ACKs, of the segment at snd_una.
     pub seg_no: u32,
-    /// Transmission number of the segment sent (0 the original).
+    /// Transmission number of the segment sent (0 for the original).
     pub rexmit: u8,
 }
 

@@ -212,7 +212,7 @@ impl Sender {
         }
     }
 
-    /// Memory of sent and unsent buffers, bytes (Linux `sk_wmem_queued`).
+    /// Memory used by sent and unsent buffers, bytes (Linux `sk_wmem_queued`).
     #[inline]
     fn buffered(&self) -> u64 {
         let unsent = self.unsent().div_ceil(self.smss as u64);

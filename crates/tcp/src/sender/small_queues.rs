@@ -32,7 +32,7 @@ pub(super) struct HostQueue {
     full: bool,
     /// Packets refused by the full queue since the last call of `take_refused`.
     refused: u32,
-    /// Limit of `charged`, bytes (Linux `tcp_limit_output_bytes`); `None`: the sender ignores the length of the queue.
+    /// Limit on `charged`, bytes (Linux `tcp_limit_output_bytes`); `None`: the sender ignores the length of the queue.
     most: Option<u64>,
 }
 
@@ -163,7 +163,7 @@ impl Sender {
         }
     }
 
-    /// Memory of a packet, bytes (Linux `truesize`); a packet without data counts as zero.
+    /// Memory used by a packet, bytes (Linux `truesize`); a packet without data counts as zero.
     fn truesize(&self, payload: u32) -> u64 {
         match payload {
             0 => 0,

@@ -15,7 +15,7 @@ use crate::ticks::Ticks;
 
 /// Bytes of headers and `skb_shared_info` in the head of a buffer (MAX_TCP_HEADER, SKB_DATA_ALIGN), in a kernel without WLAN and tunnels.
 const HEAD: u64 = 192 + 320;
-/// Size of a write, bytes, above which the application is taken to write without end. One buffer then
+/// Write size, bytes, above which the application is taken to write without end. One buffer then
 /// represents everything that it will write.
 const ENDLESS: u64 = 1 << 40;
 /// Linux TCP_INIT_CWND: minimum number of segments for which the send buffer is sized.
@@ -42,7 +42,7 @@ struct Call {
 pub(super) struct Writer {
     call: Option<Call>,
     limit: Option<SendLimit>,
-    /// TCP_NOTSENT_LOWAT: limit of unsent bytes.
+    /// TCP_NOTSENT_LOWAT: limit on unsent bytes.
     pub notsent_lowat: u64,
     /// Maximum size of one call, bytes.
     call_bytes: u64,
@@ -149,7 +149,7 @@ impl Sender {
         }
     }
 
-    /// Set SO_SNDBUF, which fixes the size of the buffer.
+    /// Set SO_SNDBUF, which fixes the buffer size.
     pub fn set_send_buffer(&mut self, limit: SendLimit) {
         if let Some(queue) = &mut self.queue {
             queue.writer.limit = Some(limit);
@@ -158,7 +158,7 @@ impl Sender {
         }
     }
 
-    /// Current limit of the send buffer, bytes; `None` if unlimited.
+    /// Current send buffer limit, bytes; `None` if unlimited.
     pub fn send_buffer(&self) -> Option<u64> {
         self.queue.as_ref().and_then(|q| q.writer.limit).map(|l| l.bytes)
     }

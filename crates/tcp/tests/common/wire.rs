@@ -151,7 +151,7 @@ impl Wire {
         self.ends.iter().map(Connection::next_deadline).fold(arrival, Time::min)
     }
 
-    /// Process one event. False when there is none.
+    /// Process one event. Returns false if there is none.
     pub fn step(&mut self) -> bool {
         let next = self.next();
         if next == Time::NEVER {
