@@ -134,7 +134,7 @@ impl EventQueue {
     }
 
     /// Schedule event `id` at `at`, before every event that [`EventQueue::push`] schedules for that time. Events pushed
-    /// ahead are ordered by `place`, then by `since`, then by insertion, the last two latest first.
+    /// ahead are ordered by `place`; within a place, the latest `since` is first, then the latest insertion.
     #[inline]
     pub fn push_ahead(&mut self, at: Time, place: u32, since: Time, id: u32) {
         self.inserted += 1;

@@ -150,7 +150,7 @@ impl ReceiveWindow {
     /// Set the first window, before anything has been sent.
     #[cold]
     pub fn offer_first(&mut self, bytes: u64) {
-        (self.first, self.told) = (bytes as u32, bytes); // value of a profile, so it fits
+        (self.first, self.told) = (bytes as u32, bytes); // set by a profile, so it fits
         self.threshold = bytes.min(self.clamp);
         self.space = (5 * self.step as u64).min(bytes); // ten segments, since `step` is two
     }
@@ -436,7 +436,7 @@ impl ReceiveWindow {
         2 * now <= self.clamp && self.offer() >= (2 * now).max(1)
     }
 
-    /// Set the windows that a header can express: with window scaling multiples of the unit, without it 16 bits.
+    /// Set the windows that a header can express: multiples of the unit with window scaling, 16-bit values without.
     pub fn fit_header(&mut self, shift: Option<u8>) {
         match shift {
             Some(shift) => self.unit = (1 << shift) - 1,

@@ -377,7 +377,7 @@ impl Scoreboard {
         self.leaked += 1;
     }
 
-    /// Mark a segment lost, or its retransmission if it is marked already. Returns the change.
+    /// Mark a segment lost, or its retransmission if it is already marked. Returns the change.
     pub fn mark_lost(&mut self, n: u64) -> Marked {
         let segment = self.get_mut(n);
         if segment.is(SACKED) {
@@ -609,7 +609,7 @@ impl Scoreboard {
         self.widen(self.oldest)
     }
 
-    /// Return the next segment after `n` in order of transmission.
+    /// Return the next segment after `n` in transmission order.
     #[inline]
     pub fn sent_after(&self, n: u64) -> Option<u64> {
         if n as u32 == self.newest {

@@ -137,7 +137,7 @@ impl Connection {
         self.state == State::Failed
     }
 
-    /// Counters of the sending half.
+    /// Sender counters.
     pub fn stats(&self) -> &Stats {
         self.sender.stats()
     }

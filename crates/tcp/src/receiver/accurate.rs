@@ -59,8 +59,8 @@ pub(crate) struct Accurate {
 }
 
 impl Receiver {
-    /// Set up the counters once the handshake has agreed on accurate ECN. `before`: mark with which the next one is
-    /// compared.
+    /// Set up the counters once the handshake has agreed on accurate ECN. `before`: mark to compare the next one
+    /// with.
     pub(crate) fn count_marks(&mut self, config: &Config, before: Ecn, demand: u8) {
         // Linux's DCTCP also acknowledges pending data when the mark changes.
         let needs = config.controller.needs();

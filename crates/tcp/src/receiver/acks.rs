@@ -356,7 +356,7 @@ impl Receiver {
         self.acks.pushed = true;
     }
 
-    /// Send or delay the ACK of an arrival (Linux `__tcp_ack_snd_check`, or the rules of the RFCs).
+    /// Send or delay the ACK for an arrival (Linux `__tcp_ack_snd_check`, or the RFC rules).
     #[inline(always)]
     pub(super) fn decide<const PLAIN: bool>(&mut self, now: Time, srtt: Span) {
         let gap = !PLAIN && !self.assembly.out_of_order.is_empty();

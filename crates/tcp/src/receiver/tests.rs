@@ -386,8 +386,9 @@ fn packets_of_one_nanosecond_have_one_ack_where_the_reader_waits_for_its_turn() 
     assert_eq!(acks(false).0[..3], [42, 44, 46]);
 }
 
-/// Return the result of closing a gap: the end of the first buffer, in segments, and the memory of the out-of-order data. The next
-/// expected segment is 40, and segments 41 to 40 + `waiting` arrived out of order, in ascending order or with the last one first.
+/// Return the result of closing a gap: the end of the first buffer, in segments, and the memory used by the
+/// out-of-order data. The next expected segment is 40, and segments 41 to 40 + `waiting` arrived out of order, in
+/// ascending order or with the last one first.
 fn gap_closed(packet_memory: PacketMemory, waiting: u64, last_first: bool) -> (u64, u64) {
     let mut config = Config::profile("linux-6").expect("a profile");
     config.switches.packet_memory = packet_memory;

@@ -40,7 +40,7 @@ struct Slow {
 struct Model {
     first: u64,
     segments: Vec<Slow>,
-    /// Segment numbers in order of transmission.
+    /// Segment numbers in transmission order.
     list: Vec<u64>,
 }
 
