@@ -15,14 +15,14 @@ use crate::memory::PacketMemory;
 /// key changes a field of [`Config`] that profiles set. Keys with neither are requested by name.
 macro_rules! stack {
     ($($(#[doc = $about:literal])+ $key:ident: $type:ty = $takes:expr $(, $default:expr)? $(=> $apply:expr)?;)*) => {
-        /// Settings that are identical in every profile unless a scenario changes them.
+        /// Settings that are equal in every profile unless a scenario changes them.
         #[derive(Clone, Debug)]
         pub struct Switches {
             $($(#[doc = concat!("See [`Stack`]; `", stringify!($default), "` unless a scenario says otherwise.")] pub $key: $type,)?)*
         }
 
         impl Switches {
-            /// Default values, for a scenario that sets no key.
+            /// Values for a scenario that sets no key.
             pub(crate) const USUAL: Switches = Switches { $($($key: $default,)?)* };
         }
 
