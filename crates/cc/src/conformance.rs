@@ -10,7 +10,7 @@
 //! | ecn | the window does not grow while every ACK carries a mark |
 //! | growth | a window that grew once grows again after a loss, an idle period, a timeout in recovery, or losses down to two segments |
 //! | variables | no variable is infinite |
-//! | determinism | equal sequences produce equal windows |
+//! | determinism | identical sequences produce identical windows |
 //! | copy | a copy of a controller, if copying is supported, behaves like the original |
 //!
 //! In addition, every hook is called in random orders drawn from the contract's table (`drawn.rs`).
@@ -43,7 +43,7 @@ pub struct Violation {
     pub hook: &'static str,
     /// Sequence number, from 0, and step within the sequence.
     pub at: (u32, u32),
-    /// Observed value, in words.
+    /// Observed value, as text.
     pub found: String,
 }
 
@@ -58,9 +58,9 @@ impl fmt::Display for Violation {
 pub const SEQUENCES: u32 = 60;
 /// Number of steps in a sequence.
 const STEPS: u32 = 400;
-/// Number of sequences that are repeated with a copy taking over half-way.
+/// Number of sequences that are run again with a copy of the controller taking over halfway.
 const COPIES: u32 = 5;
-/// Number of sequences drawn from the table of hooks.
+/// Number of sequences drawn from the hook table.
 const DRAWN: u32 = 24;
 /// Number of sequences that test growth after trouble: four kinds of trouble, four paths each.
 const TROUBLES: u32 = 16;
@@ -101,7 +101,7 @@ pub fn check<C: CongestionControl>(
     Ok(())
 }
 
-/// Compare two series of windows that must be equal.
+/// Compare two series of windows that must be identical.
 fn differ(
     rule: &'static str,
     hook: &'static str,
@@ -266,7 +266,7 @@ impl<C: CongestionControl> Path<C> {
         }
         match self.at.0 % 4 {
             1 => {
-                self.even_round(true)?; // counters that start with the first growth start here
+                self.even_round(true)?; // counters that are initialised by the first growth are initialised here
                 (0..40).try_for_each(|_| self.even_round(false))?;
             }
             2 => self.time_out_in_recovery()?,
@@ -297,7 +297,7 @@ impl<C: CongestionControl> Path<C> {
         Ok(false)
     }
 
-    /// Play one round trip at the minimum RTT with evenly spaced ACKs for at least two segments each. The window is
+    /// Simulate one round trip at the minimum RTT with evenly spaced ACKs for at least two segments each. The window is
     /// kept full if `limited`; otherwise a single burst of half a window is sent.
     fn even_round(&mut self, limited: bool) -> Result<(), Violation> {
         let all = if limited { self.window.cwnd } else { (self.window.cwnd / 2).max(1) };
@@ -321,7 +321,7 @@ impl<C: CongestionControl> Path<C> {
         Ok(())
     }
 
-    /// Play a timeout before recovery has ended.
+    /// Simulate a timeout before recovery has ended.
     fn time_out_in_recovery(&mut self) -> Result<(), Violation> {
         self.enter_recovery()?;
         self.time_out()
@@ -485,7 +485,7 @@ impl<C: CongestionControl> Path<C> {
         Ok(())
     }
 
-    /// Play a loss, a few ACKs of recovery, and its end or its undo.
+    /// Simulate a loss and a few ACKs in recovery, and then either complete the recovery or undo it.
     fn lose(&mut self, undone: bool) -> Result<(), Violation> {
         let prior_ssthresh = self.window.current_ssthresh();
         self.enter_recovery()?;
@@ -531,7 +531,7 @@ impl<C: CongestionControl> Path<C> {
         self.set_state(CaState::Open)
     }
 
-    /// Play one round trip in which every ACK carries a mark.
+    /// Simulate one round trip in which every ACK carries a mark.
     fn mark(&mut self) -> Result<(), Violation> {
         let ack = self.sample(1, true, true);
         self.cc.on_sample(&mut self.window, &ack);

@@ -80,10 +80,10 @@ use westwood::WestwoodOptions;
 pub use westwood_plus::WestwoodPlus;
 pub use yeah::Yeah;
 
-/// Boxed user-defined controller.
+/// User-defined controller, boxed.
 pub type Custom = Box<dyn CongestionControl + Send>;
 
-/// Used when a whole world is copied. The caller has already checked that every controller can be copied.
+/// Needed to copy a whole world. The caller has already checked that every controller can be copied.
 impl Clone for Custom {
     fn clone(&self) -> Custom {
         self.copied().expect("invariant: asked whether there is a copy")

@@ -27,7 +27,7 @@ pub struct IdealConfig {
     pub window: u32,
     /// Segments whose first transmission is lost, numbered from 0; may include new segments (W and above).
     pub lost: Vec<u32>,
-    /// Lost ACKs, by the number of the transmission that triggers them, from 0.
+    /// Lost ACKs, each identified by the number of the transmission that triggers it, from 0.
     pub lost_acks: Vec<u32>,
     /// Target window, segments; `None` uses max(W / 2, 2).
     pub ssthresh: Option<u32>,

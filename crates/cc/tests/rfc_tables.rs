@@ -191,7 +191,7 @@ fn rfc9937_fifteen_losses() {
     check("PRR", &table("prr-rfc9937", 0..15, 10, None), &columns, cwnd, pipe, "N N R R R");
 }
 
-/// Distance of two segments in twentieths (W 20) or hundredths (W 100) of an RTT.
+/// Gap between two segments, in twentieths (W 20) or hundredths (W 100) of an RTT.
 fn ticks(rtts: f64, window: u32) -> u32 {
     (rtts * f64::from(window)).round() as u32
 }

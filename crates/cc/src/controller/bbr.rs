@@ -46,7 +46,7 @@ enum Mode {
 #[derive(Clone, Debug)]
 pub struct Bbr {
     mode: Mode,
-    /// Gain of the pacing rate in the current mode, in 1/256.
+    /// Pacing gain in the current mode, in 1/256.
     pacing_gain: u64,
     cwnd_gain: u64,
     rounds: Rounds,
@@ -61,7 +61,7 @@ pub struct Bbr {
     /// Current phase of ProbeBW and its start.
     cycle_idx: usize,
     cycle_stamp: Time,
-    /// In the first round of recovery, as many segments are sent as are delivered.
+    /// First round of recovery, with packet conservation: one segment is sent per segment delivered.
     packet_conservation: bool,
     /// Congestion state at the last ACK.
     prev_state: CaState,

@@ -3,7 +3,7 @@
 //!
 //! Source: draft-ietf-ccwg-bbr §2 (variables and constants) and §5 (algorithm). Names are the draft's; comments give
 //! the draft's name of each function. The arithmetic uses integers as in Linux: rates in segments per us times 2^24,
-//! times in us, volumes in whole segments, gains and shares as fractions. Every volume that is compared with cwnd can
+//! times in us, volumes in whole segments, gains and ratios as fractions. Every volume that is compared with cwnd can
 //! therefore be reached by cwnd.
 //!
 //! | idea | file | draft |
@@ -47,7 +47,7 @@ use crate::window::Window;
 
 /// Maximum initial window that is stored, segments (Linux: seven bits).
 const MOST_FIRST_CWND: u32 = 0x7f;
-/// Values for an absent bound of a volume and of a rate.
+/// Sentinels for a volume and a rate without a bound.
 const UNBOUNDED: u32 = u32::MAX;
 const NO_RATE: u64 = u64::MAX;
 

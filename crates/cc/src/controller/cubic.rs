@@ -1,6 +1,6 @@
-//! CUBIC: after a loss the window follows a cubic of the time since, flat around the window of the loss. Two forms: the
-//! Linux kernel's integers ([`kernel`]) and the real arithmetic of RFC 9438 ([`rfc9438`]); this file contains the
-//! common parts.
+//! CUBIC: after a loss the window is a cubic function of the time since that loss, flat around the window at which it
+//! occurred. Two forms: the Linux kernel's integers ([`kernel`]) and the real arithmetic of RFC 9438 ([`rfc9438`]);
+//! this file contains the common parts.
 //!
 //! Sources: RFC 9438; Ha, Rhee, Xu, "CUBIC" (2008); Linux `tcp_cubic.c` as of 6.13 (behaviour).
 //!

@@ -1,4 +1,4 @@
-//! DCTCP: the window is reduced by the share of segments that carried marks, once per round trip.
+//! DCTCP: once per round trip, the window is reduced in proportion to the fraction of segments that carried marks.
 //!
 //! Sources: RFC 8257; Linux `tcp_dctcp`. `alpha` (DCTCP.Alpha) in 1/1024, gain 1/16, 1 at the start. Growth and the
 //! reduction for a packet loss are Reno's.

@@ -1,5 +1,5 @@
 //! HighSpeed TCP: increase and decrease depend on the window, so that large windows do not require extremely low loss
-//! rates; up to 38 segments it equals Reno.
+//! rates; up to 38 segments it behaves like Reno.
 //!
 //! Sources: RFC 3649 §5 (functions) and appendix B (table); Linux `tcp_highspeed` (table, growth counted per ACK).
 //! Variables: a(w) segments per RTT, b(w) fraction of the window given up on a loss; Low_Window 38, High_Window 83000,
@@ -39,7 +39,7 @@ pub struct HighSpeed {
     form: HighSpeedForm,
     /// Current row of the table.
     ai: usize,
-    /// Growth short of a whole segment (RFC form), segments.
+    /// Accumulated growth of less than a segment (RFC form), segments.
     part: f64,
 }
 

@@ -3,8 +3,8 @@
 //!
 //! Sources: Brakmo, "TCP-NV: congestion avoidance for data centers" (Linux Plumbers 2010); behaviour of Linux `tcp_nv`
 //! with its default parameters and no base RTT. Rates are bytes times 80000 per us. The minimum RTT is reset after a
-//! random 3.75 to 6.25 s. The kernel has its own random numbers, so a run equals the kernel's only until a draw
-//! matters.
+//! random 3.75 to 6.25 s. The kernel has its own random numbers, so a run matches the kernel's only until a random
+//! draw matters.
 //!
 //! Differs: a decision never raises a window of one segment, whereas the kernel raises it to two.
 
@@ -14,7 +14,7 @@ use ackclock_core::{Span, Stream, Time};
 use super::{AckSample, Arrival, CongestionControl, Needs};
 use crate::window::Window;
 
-/// Number of packets allowed in the queue, and distance from that limit at which growth stops.
+/// Number of packets allowed in the queue, and margin below that limit at which growth stops.
 const PAD: u32 = 10;
 const PAD_BUFFER: u32 = 2;
 /// Fraction of the excess removed by a decision, in 1/128.
@@ -36,7 +36,7 @@ const LEAST: u32 = 2;
 const TRAIN: u32 = 4;
 const TRAIN_STEP: u32 = 2;
 const TRAIN_MOST: u32 = 81;
-/// Unit of rates.
+/// Scale of rates: 80000 times bytes per us.
 const RATE: u64 = 80_000;
 
 /// NV.
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
     use crate::controller::tests::arrival;
 
-    /// Play one round trip with one ACK per segment; the window was delivered since each segment was sent.
+    /// Simulate one round trip with one ACK per segment; a full window has been delivered since each segment was sent.
     fn round(nv: &mut Nv, window: &mut Window, una: &mut u64, now_ms: u64, (rtt_us, fits): (u64, u32)) {
         let cwnd = window.cwnd;
         let next = *una + u64::from(cwnd) * 1448;

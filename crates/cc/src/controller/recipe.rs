@@ -39,7 +39,8 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// Create the recipe of the built-in controller `name` with these options; unknown names and options are refused.
+    /// Create the recipe of the built-in controller `name` with these options; unknown names and options are
+    /// rejected.
     pub fn new(name: &str, options: &Options, shared: Shared) -> Result<Recipe, Refusal> {
         let entry = find(name)?;
         let make = (entry.maker)(&options::named(name, options, entry.options)?, shared)?;

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
     use crate::controller::tests::arrival;
 
-    /// Play one round trip of `rtt_us` with one ACK per segment.
+    /// Simulate one round trip of `rtt_us` with one ACK per segment.
     fn round(c: &mut Vegas, w: &mut Window, una: &mut u64, rtt_us: u64) {
         let nxt = *una + u64::from(w.cwnd) * 1448;
         for _ in 0..w.cwnd {

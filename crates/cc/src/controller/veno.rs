@@ -11,7 +11,7 @@ use super::rounds::{Rounds, NONE};
 use super::{AckSample, Arrival, CongestionControl};
 use crate::window::Window;
 
-/// Three packets, in half packets.
+/// Three packets, in units of half a packet.
 const BETA: u32 = 3 << 1;
 
 /// Veno.

@@ -55,7 +55,7 @@ enum Permit {
     WindowAfterFirst,
 }
 
-/// A sender from its first segment to the end of its first recovery.
+/// A sender, simulated from its first segment to the end of its first recovery.
 pub(super) struct Sender<'a> {
     config: &'a IdealConfig,
     rule: Rule,

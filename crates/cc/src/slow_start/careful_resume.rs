@@ -48,7 +48,7 @@ enum Phase {
     Normal,
 }
 
-/// State of the resumption.
+/// Resumption state.
 #[derive(Clone, Debug)]
 pub struct CarefulResume {
     params: CarefulResumeParams,

@@ -25,7 +25,7 @@ use crate::window::Window;
 
 /// Number of bins in a window (W).
 const WINDOW: u64 = 10;
-/// Number of additional bins, so that the bytes sent before a longer RTT are still known.
+/// Number of additional bins, so that the bytes sent one RTT ago are still known when the RTT has grown.
 const EXTRA: u64 = 15;
 /// Number of stored bins; a power of two above `WINDOW` + `EXTRA`.
 const PLACES: usize = 32;
@@ -43,7 +43,7 @@ table! {
     }
 }
 
-/// State of the detection.
+/// Detection state.
 #[derive(Clone, Debug)]
 pub struct Search {
     params: SearchParams,
@@ -80,8 +80,8 @@ impl Search {
         (self.acked[0], self.sent[0]) = (ack.snd_una, ack.snd_nxt);
     }
 
-    /// Close the bins that have ended by now, with the current counts. Return false if so many were skipped that no
-    /// comparison is possible.
+    /// Close the bins that have ended by now, with the current counts. Return false if too many have been skipped for
+    /// a comparison.
     fn advance(&mut self, ack: &Arrival) -> bool {
         let skipped = ack.now.since(self.end).0 / self.width.0;
         if skipped > WINDOW {
@@ -188,7 +188,7 @@ mod tests {
         Arrival { snd_una: una, snd_nxt: nxt, ..arrival(at_ms * 1_000_000, 1) }
     }
 
-    /// Play a fluid sender that doubles its rate per RTT, with an ACK every 5 ms; deliveries are limited to `most`
+    /// Simulate a fluid sender that doubles its rate per RTT, with an ACK every 5 ms; deliveries are limited to `most`
     /// bytes per ms. Return the time of the exit in ms after the first ACK.
     fn exit(most: f64, until_ms: u64) -> Option<u64> {
         let mut rule = rule(false);

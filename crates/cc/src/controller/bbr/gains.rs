@@ -38,7 +38,7 @@ pub(super) fn pacing_rate(bw: u64, gain: u64, smss: u32) -> u64 {
 }
 
 impl Bbr {
-    /// Gains of the pacing rate and of cwnd (Linux `bbr_update_gains`).
+    /// Pacing gain and cwnd gain (Linux `bbr_update_gains`).
     pub(super) fn gains(&self) -> (u64, u64) {
         match self.mode {
             Mode::Startup => (HIGH_GAIN, HIGH_GAIN),

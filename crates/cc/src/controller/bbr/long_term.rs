@@ -1,6 +1,6 @@
 //! Detection of a token-bucket policer (Linux `bbr_lt_bw_sampling`). Two successive intervals with the same delivery
 //! rate, each with losses of a fifth of the delivered data, indicate a policer. The flow then paces for 48 rounds at
-//! that rate instead of at the maximum rate observed, which reflects the bucket's tokens.
+//! that rate instead of at the maximum observed rate, which is inflated by the tokens in the bucket.
 
 use ackclock_core::Time;
 
@@ -36,7 +36,7 @@ pub(super) struct LongTerm {
     lost: u64,
 }
 
-/// Counters of the connection.
+/// Connection counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
     pub delivered: u64,

@@ -26,7 +26,7 @@ use ackclock_core::{choice, Span, Time};
 
 use super::{seconds, Credited, Insight, Meter, CLOCK};
 
-/// Source of the filter's gain.
+/// How the filter gain is determined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FilterGain {
     /// Computed from tau_k.
@@ -94,7 +94,7 @@ impl LeastGap {
     }
 }
 
-/// Constants of the estimator. Rates are in bytes/s, times in s.
+/// Estimator constants. Rates are in bytes/s, times in s.
 #[derive(Clone, Copy, Debug)]
 pub struct AbseParams {
     /// N: maximum damping, RTTs beyond the first.
@@ -150,7 +150,7 @@ struct Batch {
 const PEAK: usize = 10;
 /// Weight of the past in the throughput filter.
 const PAST: f64 = 0.6;
-/// Maximum duration of a batch, as a share of the RTT, even if the ACKs never pause.
+/// Maximum duration of a batch, as a fraction of the RTT, even if there is no gap between ACKs.
 const LONGEST_BATCH: f64 = 0.125;
 
 impl Abse {
@@ -208,8 +208,8 @@ impl Abse {
                     LevelRate::Quoted => of_rtt(),
                     _ => ack.bytes / seconds(gap),
                 };
-                // The quoted paper does not specify the value before the first one. The filter then starts without a
-                // past, like the estimate.
+                // The quoted paper does not specify the initial value. The filter therefore starts at its first
+                // sample, like the estimate.
                 let begins = self.params.level == LevelRate::Quoted && !self.seeded && !self.params.from_zero;
                 let past = if begins { 0.0 } else { PAST };
                 self.throughput = past * self.throughput + (1.0 - past) * latest;

@@ -217,7 +217,7 @@ fn duplicate_acks_are_credited_once() {
     assert_eq!(capped.credit(&ack(10 * seg, false)), 2 * seg);
 }
 
-/// Play `rtts` round trips with a steady window of `cwnd` segments, evenly spaced ACKs and an RTT of 100 ms.
+/// Simulate `rtts` round trips with a steady window of `cwnd` segments, evenly spaced ACKs and an RTT of 100 ms.
 fn steady(w: &mut Westwood, window: &mut Window, cwnd: u32, rtts: u64) {
     let gap = 100_000_000 / u64::from(cwnd);
     for k in 1..=rtts * u64::from(cwnd) {

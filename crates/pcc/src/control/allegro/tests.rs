@@ -26,7 +26,7 @@ fn measured(rate: f64, lost: u32) -> Measured {
     }
 }
 
-/// Play intervals whose results are available at once, with the utility given as a function of the rate. Return the
+/// Simulate intervals whose results are available at once, with the utility given as a function of the rate. Return the
 /// rates of the intervals that are evaluated.
 fn play(allegro: &mut Allegro, intervals: usize, utility: impl Fn(f64) -> f64) -> Vec<f64> {
     let mut rates = Vec::new();
