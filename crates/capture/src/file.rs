@@ -58,11 +58,11 @@ pub struct Frames<R> {
     block: Vec<u8>,
     read: u64,
     frames: u64,
-    /// Whether the last frame is truncated, as when a capture was killed.
+    /// Whether the last frame is truncated, as happens when the capturing program is killed.
     pub cut: bool,
     /// Packets that the capturing program reported as missed.
     pub dropped: u64,
-    /// Frames without a time, which are skipped.
+    /// Frames without a capture time, which are skipped.
     pub without_time: u64,
 }
 
@@ -382,7 +382,7 @@ impl<R: Read> Frames<R> {
         Ok(true)
     }
 
-    /// Read this many bytes into `block`. Returns false if the file ends before.
+    /// Read this many bytes into `block`. Returns false if the file ends first.
     fn take(&mut self, bytes: usize) -> Result<bool, Error> {
         if self.block.len() < bytes {
             self.block.resize(bytes, 0);

@@ -28,7 +28,8 @@
 //!
 //! # An example
 //!
-//! A sender keeps 40 packets in flight over a path of 10 Mbit/s and 20 ms each way, and measures its throughput:
+//! A sender keeps 40 packets in flight over a 10 Mbit/s path with a delay of 20 ms each way, and measures its
+//! throughput:
 //!
 //! ```
 //! use ackclock_link::{Link, Packet};
@@ -120,8 +121,8 @@
 //! A BDP is the rate times twice the delay, in packets of 1,500 bytes. The limit of a queue counts waiting packets, not
 //! the one in transmission: with a limit of 50, 51 packets of a burst arrive. A step of a schedule has `at` and any of
 //! `rate`, `delay` and `loss`; a packet gets the delay at the end of its transmission. `docs/reference/scenario.md` of
-//! ackclock lists every key of every queue and loss model with its default. Keys that need TCP headers are refused
-//! here: `thin_acks`, `merging`, `applies_to = "syn"`. Files are refused as well (`mahimahi`).
+//! ackclock lists every key of every queue and loss model with its default. Keys that need TCP headers are rejected
+//! here: `thin_acks`, `merging`, `applies_to = "syn"`. Files are rejected as well (`mahimahi`).
 //!
 //! Errors are reported as a [`Mistake`] with the key, the value found and the values allowed. For an unknown key it
 //! lists all allowed keys.
@@ -213,7 +214,7 @@ impl Ecn {
     }
 }
 
-/// Properties of a packet that a link uses. [`Packet::default`] is packet 0 of flow 0, with 1,500 bytes of data, not
+/// Packet properties used by a link. [`Packet::default`] is packet 0 of flow 0, with 1,500 bytes of data, not
 /// ECN-capable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet {
@@ -223,12 +224,12 @@ pub struct Packet {
     pub bytes: u32,
     /// ECN field of the packet.
     pub ecn: Ecn,
-    /// Number of the packet's flow, for fair queues and for policers with a bucket per flow. Use small numbers from 0:
-    /// a policer with `per = "flow"` keeps a table up to the largest number, so hashes and connection IDs are
+    /// Flow number of the packet, for fair queues and for policers with a bucket per flow. Use small numbers from 0: a
+    /// policer with `per = "flow"` keeps a table up to the largest number, so hashes and connection IDs are
     /// unsuitable.
     pub flow: u32,
-    /// Whether the packet has data rather than only an ACK. Used only by loss models with `applies_to = "data"`, which
-    /// spare ACKs.
+    /// Whether the packet carries data rather than only an ACK. Used only by loss models with `applies_to = "data"`,
+    /// which spare ACKs.
     pub data: bool,
 }
 
@@ -238,7 +239,7 @@ impl Default for Packet {
     }
 }
 
-/// Reason for the loss of a packet.
+/// Why a packet was lost.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Lost {
@@ -246,7 +247,7 @@ pub enum Lost {
     OnTheWay = 1,
     /// The queue is full.
     QueueFull = 2,
-    /// Dropped by the queue's discipline before its limit was reached.
+    /// Dropped by the queueing discipline before the queue was full.
     Aqm = 3,
 }
 

@@ -100,7 +100,7 @@ fn every_packet_comes_out_or_is_said_to_be_lost_and_all_of_it_again() {
     }
 }
 
-/// Arrivals are the same if they are polled only after the last packet has been sent.
+/// Arrivals do not change if they are polled only after the last packet has been sent.
 #[test]
 fn who_asks_late_hears_the_same() {
     for (name, _) in PRESETS {

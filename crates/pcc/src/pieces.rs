@@ -140,7 +140,7 @@ impl Incoming {
         self.bytes
     }
 
-    /// Number of bytes received behind a gap.
+    /// Number of bytes received beyond a gap.
     pub fn behind_gaps(&self) -> u64 {
         self.ring.iter().map(|held| held.saturating_sub(1) as u64).sum()
     }

@@ -53,7 +53,7 @@ impl Receiver {
         self.data.bytes()
     }
 
-    /// Received payload bytes, including those behind a gap.
+    /// Received payload bytes, including those beyond a gap.
     pub fn arrived(&self) -> u64 {
         self.data.bytes() + self.data.behind_gaps()
     }

@@ -48,7 +48,7 @@ pub struct IntervalRow {
     pub measured: Measured,
     /// Utility of the interval; NaN if it was not evaluated.
     pub utility: f64,
-    /// State of the controller.
+    /// Controller state.
     pub state: &'static str,
 }
 
@@ -66,7 +66,7 @@ pub struct Sender {
     closing: bool,
     /// Whether the end of the stream has been sent.
     ended: bool,
-    /// Datagrams sent, from the oldest one whose fate is unknown.
+    /// Datagrams sent, from the oldest one that is neither acknowledged nor considered lost.
     ring: VecDeque<Sent>,
     base: u64,
     outstanding: u32,
@@ -87,8 +87,8 @@ pub struct Sender {
     hello_tries: u32,
     /// Time at which the oldest outstanding datagram is considered lost or, while connecting, the hello is repeated.
     timeout: Time,
-    /// Datagrams below this number were considered lost after a timeout, unless reported before; and transmission time
-    /// of the last of them.
+    /// Number below which all unreported datagrams have been considered lost after a timeout, and the transmission
+    /// time of the last of them.
     given_up: (u64, Time),
     srtt: Span,
     rttvar: Span,
@@ -146,7 +146,7 @@ impl Sender {
         }
     }
 
-    /// Start to connect: send a hello. Data follows when it is answered.
+    /// Start to connect: send a hello. Data follows once the hello has been answered.
     pub fn connect(&mut self, _now: Time) {
         self.connecting = true;
         self.hello_due = true;
@@ -154,7 +154,7 @@ impl Sender {
     /// Make `bytes` more bytes available.
     pub fn write(&mut self, now: Time, bytes: u64) {
         if now > self.due && !self.has_something() {
-            self.run_dry(); // no datagram was polled since the last one, whose spacing has passed
+            self.run_dry(); // no datagram has been polled since the last one, and the gap after it has passed
         }
         self.written = self.written.saturating_add(bytes);
     }
@@ -166,7 +166,7 @@ impl Sender {
     pub fn stop_writing(&mut self) {
         self.written = self.taken;
     }
-    /// End the stream after the written data.
+    /// End the stream after the data written so far.
     pub fn close(&mut self) {
         self.closing = true;
     }
@@ -198,7 +198,7 @@ impl Sender {
     pub fn is_done(&self) -> bool {
         self.failed.is_some() || self.closing && self.ended && self.pieces.is_empty()
     }
-    /// Reason of the flow's failure: no answer, or an error in the utility function.
+    /// Reason for the flow's failure: no answer, or an error in the utility function.
     pub fn failure(&self) -> Option<&str> {
         self.failed.as_deref()
     }
@@ -397,8 +397,8 @@ impl Sender {
             }
         }
         if changed {
-            // end the current interval; a new one begins with the next datagram, one spacing of the new rate after the
-            // last
+            // end the current interval; a new one begins with the next datagram, one inter-packet gap at the new rate
+            // after the last
             self.interval_end = Time::ZERO;
             if !self.idle {
                 let apart = spacing(self.controller.rate(), self.config.packet_bytes());
@@ -427,7 +427,7 @@ impl Sender {
         stats.min_rtt = stats.min_rtt.min(rtt);
     }
 
-    /// Age at which an unreported datagram is considered lost.
+    /// Age beyond which an unreported datagram is considered lost.
     fn patience(&self) -> Span {
         (self.srtt + self.rttvar * 4).max(self.srtt * 2) + self.config.feedback.flush
     }
@@ -579,7 +579,7 @@ impl Sender {
     }
 }
 
-/// Spacing of datagrams of `bytes` at a rate, at least 1 ns.
+/// Inter-packet gap for datagrams of `bytes` at a rate, at least 1 ns.
 fn spacing(rate: f64, bytes: u32) -> Span {
     Span(((bytes as f64 * 8e9 / rate + 0.5) as u64).max(1))
 }

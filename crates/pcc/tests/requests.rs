@@ -137,7 +137,8 @@ fn what_an_application_sends_now_and_then_is_paced_and_teaches_nothing_wrong() {
         for row in &rows {
             let measured = &row.measured;
             assert!(measured.limited && row.state == "starting" && measured.rate == first, "{measured:?}");
-            // an interval ends with its data, so its rate is the set rate regardless of the silence that follows
+            // an interval ends with its data, so the measured rate is the set rate regardless of the silence that
+            // follows
             assert!((measured.rate_mbps() * 1e6 / measured.rate - 1.0).abs() < 1e-6, "{measured:?}");
         }
         // no burst follows the silence

@@ -249,7 +249,7 @@ pub enum Quoted {
     Udp(u16),
 }
 
-/// UDP datagram: part of the language, but not of a TCP's behaviour.
+/// UDP datagram: part of the language, but irrelevant to TCP.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct UdpPacket {
     /// IP header.
@@ -290,7 +290,7 @@ pub enum Expr {
     Ellipsis,
     /// `a|b|c`.
     Or(Vec<Expr>),
-    /// `field = value`. The field is a word or an application such as `msg_iov(2)`.
+    /// `field = value`. The field is a word, or has arguments like `msg_iov(2)`.
     Assign(Box<Expr>, Box<Expr>),
     /// `name(arguments)`: `htons(80)`.
     Apply(String, Vec<Expr>),

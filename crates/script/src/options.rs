@@ -32,7 +32,7 @@ const IGNORED: &[&str] = &[
 pub struct Options {
     /// `tolerance_usecs`: maximum deviation of a time.
     pub tolerance: Span,
-    /// `tolerance_percent`, in thousandths: maximum deviation as a share of the time since the previous event. The
+    /// `tolerance_percent`, in thousandths: maximum deviation as a fraction of the time since the previous event. The
     /// larger of the two tolerances applies.
     pub tolerance_permille: u32,
     /// `tcp_ts_tick_usecs`: length of a timestamp tick; `None` = timestamps are not compared.
@@ -69,7 +69,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Read the lines of a script; the last line of a name wins.
+    /// Read the lines of a script; if a name occurs several times, the last line wins.
     pub fn of(lines: &[ScriptOption]) -> Result<Options, Error> {
         let mut options = Options::default();
         for line in lines {

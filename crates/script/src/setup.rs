@@ -1,5 +1,5 @@
-//! Set-up of a host: the settings that a script's commands would make on a real host, obtained by parsing them. No
-//! command is executed; a command that is not recognised makes the script unsupported.
+//! Set-up of a host: the settings that a script's commands would make on a real host, derived by parsing the
+//! commands. No command is executed; a command that is not recognised makes the script unsupported.
 
 mod recognise;
 mod route;

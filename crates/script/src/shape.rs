@@ -1,5 +1,5 @@
-//! Structured literals: the C structure that braces stand for. It is inferred from the names of the fields, so that
-//! an unknown structure is detected when the script is parsed.
+//! Structured literals: the C structure that a pair of braces denotes. It is inferred from the names of the fields,
+//! so that an unknown structure is detected when the script is parsed.
 
 use crate::ast::Expr;
 

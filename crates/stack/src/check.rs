@@ -59,7 +59,7 @@ fn names() -> String {
     CHECKS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
-/// A link: rate in bit/s, one-way delay in ns, and loss of one in `loses` datagrams (0 for none).
+/// A link: rate in bit/s, one-way delay in ns, and one datagram lost in every `loses` (0 for none).
 #[derive(Clone, Copy)]
 struct Link {
     rate: u64,
@@ -89,7 +89,7 @@ struct Path {
     shape: u64,
     digest: u64,
     steps: u64,
-    /// Time at which the client could send data, and error of the deadline check.
+    /// Time from which the client could send data, and error found by the deadline check.
     opened: Option<u64>,
     early: Option<String>,
     looks_early: bool,
@@ -331,7 +331,7 @@ fn threads() -> Option<usize> {
 }
 
 impl Path {
-    /// Transmit everything that both ends send now.
+    /// Transmit everything that both ends have to send now.
     fn settle(&mut self) -> Result<(), String> {
         for side in [0, 1] {
             while let Some((len, mark)) = self.ends[side].transmit(self.now, &mut self.scratch)? {

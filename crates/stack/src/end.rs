@@ -16,7 +16,7 @@ use crate::abi::{Told, NONE};
 use crate::audit::Audit;
 use crate::library::{loaded, Instance, Library, State};
 
-/// Set-up of both ends of a flow.
+/// Configuration of both ends of a flow.
 #[derive(Clone)]
 pub struct Recipe {
     library: &'static Library,
@@ -143,7 +143,7 @@ impl Maker for Recipe {
     }
 }
 
-/// State of one end.
+/// One end of a flow.
 struct End {
     recipe: Recipe,
     opens: bool,
@@ -157,7 +157,7 @@ struct End {
     waiting: u64,
     written: u64,
     forever: bool,
-    /// Whether the amount written is unknown, because the application wrote without limit or stopped.
+    /// Whether the amount written is unknown, because the application has written without limit or has stopped.
     endless: bool,
     closes: bool,
     state: State,
@@ -167,7 +167,7 @@ struct End {
     /// Number of successive timer calls after which the deadline was still in the past.
     in_vain: u32,
     told: Told,
-    /// Number of datagrams sent, number of these with data, and bytes of all.
+    /// Datagrams sent, datagrams with data, and total bytes.
     number: u64,
     pieces: u64,
     bytes: u64,
@@ -199,7 +199,7 @@ impl End {
         self.look(now, false);
     }
 
-    /// Report an impossible report of the library, which ends the run.
+    /// Fail because of an impossible report from the library, which ends the run.
     #[cold]
     fn accuse(&mut self, now: Time, said: &str) {
         let library = self.recipe.library;

@@ -30,7 +30,7 @@ pub struct Library {
     pub controllers: Vec<String>,
     /// Size of the headers in front of each datagram on the wire, bytes.
     pub header: u8,
-    /// Number of round trips of a handshake until the client may send data.
+    /// Number of handshake round trips before the client may send data.
     pub round_trips: u32,
     functions: Functions,
 }

@@ -263,7 +263,7 @@ fn no_arithmetic_overflows_at_wide_windows() {
 }
 
 impl<C: CongestionControl> Path<C> {
-    /// Simulate ACKs of few and many segments, losses, marks and timeouts, resetting the window to `cwnd` before each step.
+    /// Simulate ACKs of few and many segments, losses, marks and timeouts. The window is reset to `cwnd` before each step.
     fn run_wide(&mut self, cwnd: u32) -> Result<(), Violation> {
         self.window.cwnd_clamp = u32::MAX;
         self.begin()?;

@@ -222,8 +222,7 @@ impl CongestionControl for Prague {
         self.follow(window);
     }
 
-    /// Halve the window on a loss; after a recent reduction for marks, reduce it only so far that both together halve
-    /// it.
+    /// Halve the window on a loss. If marks have reduced it recently, both reductions together halve it.
     fn ssthresh(&mut self, window: &Window, _in_flight: u32) -> u32 {
         if !self.l4s {
             return (window.cwnd / 2).max(MIN_CWND);

@@ -8,14 +8,14 @@ use super::{Algorithm, Allegro, AllegroParams, Controller, Length, Start, Vivace
 use crate::config::{Config, Feedback};
 use crate::utility::{Gradient, Kind};
 
-/// A controller by name.
+/// Registry entry of a controller.
 #[derive(Clone, Copy)]
 pub struct Entry {
     /// Name in a scenario.
     pub name: &'static str,
     /// Description in one line.
     pub about: &'static str,
-    /// Table of the options.
+    /// Option table.
     pub options: &'static Table,
     /// Default options of the controller.
     pub usual: fn() -> Value,

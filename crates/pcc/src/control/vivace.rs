@@ -13,7 +13,7 @@ use ackclock_core::Stream;
 use super::{heads, length, PathView, Plan, RateControl};
 use crate::interval::Measured;
 
-/// Decision rule of the pairs.
+/// Rule that turns the results of the pairs into a decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Votes {
     /// All pairs must agree.
@@ -33,7 +33,7 @@ pub struct VivaceParams {
     pub epsilon: f64,
     /// Number of pairs of trials in a decision.
     pub pairs: u32,
-    /// Decision rule of the pairs.
+    /// Rule that turns the results of the pairs into a decision.
     pub votes: Votes,
     /// theta_0: conversion factor from gradient to change of rate.
     pub theta: f64,
@@ -190,7 +190,7 @@ impl Vivace {
         }
         match first_look {
             None if trials.chunks_exact(2).take(p.pairs as usize).any(|t| t[0].loss < t[1].loss) => {
-                return self.probe(self.base, Some(trials)); // more rate but less loss: measure again
+                return self.probe(self.base, Some(trials)); // higher rate but less loss: measure again
             }
             Some(first) => {
                 for (now, before) in trials.iter_mut().zip(first) {

@@ -1,5 +1,5 @@
-//! Tap in front of the host: packets that the host sent and no expectation has taken yet, the trace, and the mapping
-//! between the script's numbers and the host's.
+//! Tap in front of the host: packets that the host has sent and that no expectation has consumed yet, the trace, and
+//! the mapping between the script's numbers and the host's.
 
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ pub struct Captured {
 /// State of the tap.
 #[derive(Debug, Default)]
 pub struct Tap {
-    /// Packets that no expectation has taken yet.
+    /// Packets that no expectation has consumed yet.
     pub queue: VecDeque<Captured>,
     /// Number of packets sent so far.
     pub sent: usize,
@@ -42,7 +42,7 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Begin a new connection. Packets of the previous one are forgotten.
+    /// Begin a new connection. Packets of the previous one are discarded.
     pub fn restart(&mut self) {
         self.queue.clear();
         self.stamps.clear();

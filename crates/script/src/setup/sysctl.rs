@@ -2,7 +2,7 @@
 //! `Documentation/networking/ip-sysctl.rst`), and the value after the defaults script of the public suites if it
 //! differs.
 
-/// Reason for which a parameter or a command was refused.
+/// Reason why a parameter or a command was rejected.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refused {
     /// Unknown to ackclock.

@@ -1,4 +1,4 @@
-//! Socket calls: their arguments, their effect, their result and its time.
+//! Socket calls: arguments, effects, results and return times.
 
 mod files;
 mod message;
@@ -47,7 +47,7 @@ const CALLS: &[&str] = &[
     "epoll_wait",
 ];
 
-/// Refuse calls that cannot be played.
+/// Reject calls that cannot be played.
 pub fn survey(line: u32, call: &Call) -> Result<(), Stop> {
     if !CALLS.contains(&call.name.as_str()) {
         return unsupported(line, format!("call '{}'", call.name));

@@ -126,7 +126,7 @@ impl Host {
         self.base.hz.max(1) as i64
     }
 
-    /// Ticks of the host's clock until `at`. Ticks begin halfway between the milliseconds of a script (Linux
+    /// Ticks of the host's clock up to `at`. Ticks begin halfway between the milliseconds of a script (Linux
     /// `tcp_jiffies32`).
     pub fn ticks(&self, at: Time) -> u64 {
         let tick = self.base.tick().0.max(1);
@@ -202,7 +202,7 @@ impl Host {
         let advmss = self.advmss(socket);
         let buffer = match socket.receive_buffer {
             Some(asked) => self.receive_limit(asked) / 2,
-            None => s.tcp_rmem[1] / 2, // window from buffer: one half (Linux TCP_DEFAULT_SCALING_RATIO)
+            None => s.tcp_rmem[1] / 2, // window as a fraction of the buffer: one half (Linux TCP_DEFAULT_SCALING_RATIO)
         };
         // The window field of the SYN may be smaller than the window, which is always based on the whole buffer.
         let whole = |mss: u32| {
@@ -292,7 +292,7 @@ impl Host {
     }
 }
 
-/// Return the use of ECN for a value of Linux's `tcp_ecn`.
+/// Return the ECN mode for a value of Linux's `tcp_ecn`.
 fn ecn_use(tcp_ecn: u64) -> EcnUse {
     match tcp_ecn {
         0 => EcnUse::Off,
@@ -369,7 +369,7 @@ fn not_modelled(setup: &Setup) -> Option<String> {
     None
 }
 
-/// Return the module's parameters as options of the controller, without those that have the kernel's values.
+/// Return the module's parameters as options of the controller, omitting those that have the kernel's default values.
 fn options_of(cubic: &CubicModule) -> Options {
     let flags = [("fast_convergence", cubic.fast_convergence), ("tcp_friendliness", cubic.tcp_friendliness)];
     let flags = flags.into_iter().filter(|(_, on)| !on);

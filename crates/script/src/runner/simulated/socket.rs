@@ -27,7 +27,7 @@ pub struct Socket {
     pub kind: Kind,
     pub nonblocking: bool,
     pub options: SocketOptions,
-    /// Number of the connection, if the socket is one.
+    /// Connection number, if the socket is a connection.
     pub generation: u32,
 }
 
@@ -238,7 +238,7 @@ impl Sockets {
 
 use State as TcpState;
 
-/// Whether the connection no longer takes packets.
+/// Whether the connection no longer accepts packets.
 fn gone(conn: &Connection) -> bool {
     let info = conn.info();
     conn.has_failed() || info.tcp_state == 7

@@ -106,8 +106,8 @@ impl Simulated<'_> {
         }
     }
 
-    /// Return the end of a wait that began with the call; `None` if it ends only with an event. `timeout` is in ms,
-    /// negative for none.
+    /// Return the time at which a wait that began with the call ends; `None` if only an event ends it. `timeout` is
+    /// in ms, negative for none.
     fn wait_ends(&mut self, timeout: i64) -> Option<Time> {
         let began = self.call_began;
         let end = (timeout >= 0).then(|| began + Span::from_ms(timeout as u64));
