@@ -36,7 +36,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Name of the capture point.
+    /// Short name for output.
     pub fn name(self) -> &'static str {
         match self {
             Place::Client => "client",
@@ -50,7 +50,7 @@ impl Place {
 /// One connection.
 #[derive(Clone, Debug)]
 pub struct Connection {
-    /// Number of the interface that captured the connection.
+    /// Number of the interface on which the connection was captured.
     pub interface: u32,
     /// End that opened the connection, or else the sender of the first captured packet.
     pub client: End,
@@ -198,25 +198,25 @@ pub struct Row {
     pub t_ns: i64,
     /// Whether the server sent the packet.
     pub from_server: bool,
-    /// Kind of the segment.
+    /// Segment kind.
     pub kind: Kind,
     /// Offset in the sender's data; for a block, offset in the other side's data. 0 is the SYN, 1 the first byte.
     pub seq: i64,
-    /// Payload of the packet, or length of the block, bytes.
+    /// Packet payload or block length, bytes.
     pub length: u32,
     /// Acknowledged offset in the other side's data; `None` without an ACK number.
     pub ack: Option<i64>,
     /// Advertised window, bytes.
     pub window: u64,
-    /// Flags of the header.
+    /// Header flags.
     pub flags: u16,
     /// Timestamp and echo; 0 without the option.
     pub timestamps: (u32, u32),
-    /// Identification of the IPv4 header; 0 for IPv6.
+    /// IPv4 identification field; 0 for IPv6.
     pub ip_id: u16,
 }
 
-/// Contents of a capture.
+/// Contents of a capture file.
 #[derive(Clone, Debug, Default)]
 pub struct Connections {
     /// All connections, in order of their first packets.

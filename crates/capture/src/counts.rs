@@ -49,7 +49,7 @@ pub const KINDS: [&str; 13] = [
     "dsack",
 ];
 
-/// Counts of one direction. A segment is a packet as sent on the wire: a captured packet of several segments (above
+/// Counts for one direction. A segment is a packet as sent on the wire: a captured packet of several segments (above
 /// the NIC) counts as that many.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Counts {

@@ -66,7 +66,7 @@ pub struct Frames<R> {
     pub without_time: u64,
 }
 
-/// Header of a frame.
+/// Frame header.
 struct Found {
     t_ns: i64,
     interface: Interface,

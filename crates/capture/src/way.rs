@@ -1,5 +1,5 @@
-//! One direction of a connection: the data sent, the other side's reports of its arrival, and the conclusions from
-//! both.
+//! One direction of a connection: the data sent, the other side's reports of its arrival, and the conclusions drawn
+//! from both.
 //!
 //! Length: one scoreboard, whose parts share its positions.
 //!
@@ -89,7 +89,7 @@ pub struct Way {
 }
 
 impl Way {
-    /// Whether a SYN with this number begins a connection other than the known one.
+    /// Whether a SYN with this number begins a different connection.
     pub fn begins_anew(&self, seq: u32) -> bool {
         self.origin.is_some_and(|origin| origin != seq)
     }

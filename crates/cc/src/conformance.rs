@@ -37,7 +37,7 @@ pub use witness::{Heard, Witness};
 /// A rule that a controller broke.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Name of the rule in the table above.
+    /// Rule name, as in the table above.
     pub rule: &'static str,
     /// Hook after which the violation was detected.
     pub hook: &'static str,

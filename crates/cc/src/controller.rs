@@ -111,7 +111,7 @@ pub struct Entry {
     pub name: &'static str,
     /// Description in one line.
     pub about: &'static str,
-    /// Options of the controller.
+    /// Option table of the controller.
     pub options: &'static Table,
     /// Default options, used if a scenario gives none.
     pub usual: fn() -> Value,

@@ -10,7 +10,7 @@ use ackclock_cc::{AckSample, Arrival, RateSample, Window};
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
-/// Version of the C interface.
+/// C interface version.
 pub const ABI: u32 = 3;
 /// Value for an absent RTT or time, ns.
 pub const NONE: u64 = u64::MAX;

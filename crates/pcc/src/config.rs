@@ -2,7 +2,7 @@
 
 use ackclock_core::{HostPacing, Span};
 
-/// Frequency of the receiver's reports.
+/// How often the receiver sends reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Feedback {
     /// Number of datagrams per report.
@@ -26,7 +26,7 @@ pub struct Config {
     pub payload: u32,
     /// Size of the transport's own header, bytes.
     pub header: u32,
-    /// Frequency of the receiver's reports.
+    /// How often the receiver sends reports.
     pub feedback: Feedback,
     /// Reordering tolerance: a datagram is considered lost once this many later ones have been reported and it has
     /// not; at least 1.

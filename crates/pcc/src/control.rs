@@ -27,7 +27,7 @@ pub struct PathView {
 }
 
 impl PathView {
-    /// Size of a full datagram's IP packet, bits.
+    /// IP packet size of a full datagram, bits.
     pub fn packet_bits(&self) -> f64 {
         self.packet_bytes as f64 * 8.0
     }
@@ -62,7 +62,7 @@ pub trait RateControl {
     fn state(&self) -> &'static str;
 }
 
-/// Effect of a result.
+/// Consequences of an interval's result.
 #[derive(Clone, Copy, Debug)]
 pub struct Judged {
     /// Whether the rate has changed.

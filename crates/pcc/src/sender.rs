@@ -41,10 +41,10 @@ pub struct Stats {
     pub min_rtt: Span,
 }
 
-/// Row of the table of monitor intervals.
+/// Row of the monitor-interval table.
 #[derive(Clone, Copy, Debug)]
 pub struct IntervalRow {
-    /// Measurements of the interval.
+    /// Measurements made in the interval.
     pub measured: Measured,
     /// Utility of the interval; NaN if it was not evaluated.
     pub utility: f64,
@@ -321,8 +321,8 @@ impl Sender {
             }
         } else if report.largest < self.given_up.0 {
             // The datagram arrived after all, and was sent no later than the last one considered lost, which gives a
-            // lower bound of its RTT. Without this sample, a path whose RTT rises beyond the timeout would never give
-            // one again, and all datagrams would be considered lost.
+            // lower bound on its RTT. Without this sample, a path whose RTT rises beyond the timeout would never
+            // yield a sample again, and all datagrams would be considered lost.
             self.smooth(now.since(self.given_up.1).saturating_sub(report.held));
         }
         if self.connecting {

@@ -6,7 +6,7 @@
 
 use crate::interval::Measured;
 
-/// Utility function. An `Err` gives the reason why there is no value, and ends the run.
+/// Utility function. An `Err` says why there is no value, and ends the run.
 pub trait Utility: Send {
     /// Return the utility of the interval `now`; `before` is the previous interval.
     fn of(&mut self, now: &Measured, before: Option<&Measured>) -> Result<f64, String>;
@@ -131,9 +131,9 @@ pub enum Kind {
     },
     /// Default of the authors' code: a sigmoid of 1 - RTT_prev / RTT instead of the ratio.
     Latency {
-        /// Steepness of the sigmoid of the loss.
+        /// Steepness of the loss sigmoid.
         alpha: f64,
-        /// Steepness of the sigmoid of the RTT.
+        /// Steepness of the RTT sigmoid.
         rtt_alpha: f64,
     },
     /// u = T (1 - L).

@@ -20,7 +20,7 @@ struct Path {
     flying: BTreeMap<(Time, u64), (bool, Datagram)>,
     number: u64,
     now: Time,
-    /// Numbers of the request transmissions that the path drops, from 0.
+    /// 0-based numbers of the request transmissions that the path drops.
     lost: Vec<u64>,
     /// Data datagrams with their transmission times.
     sent: Vec<(Time, Data)>,

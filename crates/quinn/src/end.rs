@@ -31,7 +31,7 @@ pub struct End {
     connection: Option<Box<(ConnectionHandle, Connection)>>,
     /// Client configuration; `None` for a server.
     client: Option<ClientConfig>,
-    /// Type of a client's stream: unidirectional or bidirectional.
+    /// Stream type of a client: unidirectional or bidirectional.
     dir: Dir,
     carried: Carried,
     log: Arc<Log>,
@@ -59,7 +59,7 @@ pub struct End {
     pieces: u64,
     frames: u64,
     deadline: Time,
-    /// Rows of the trace, if it is kept.
+    /// Trace rows, if a trace is kept.
     trace: Option<Vec<Row>>,
 }
 

@@ -1,4 +1,4 @@
-//! Names of the stack's controllers, and the settings of the stack.
+//! Names of the stack's controllers, and the stack's settings.
 
 use std::sync::Arc;
 use std::time::Duration;

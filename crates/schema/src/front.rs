@@ -52,7 +52,7 @@ const MULTIPLES: &[&Dimension] = &[&PACKETS, &BDP];
 const MOST_OPTION: f64 = 1e15;
 const TAGGED: &str = "a table with a \"kind\"";
 
-/// State of a scenario's conversion.
+/// State of the conversion.
 pub struct Front<'a> {
     /// Files that the scenario may refer to.
     pub files: &'a dyn Files,

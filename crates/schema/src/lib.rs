@@ -168,7 +168,7 @@ impl Key {
     }
 }
 
-/// Default of a key.
+/// Default value of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Absent {
     /// The key must be given.
@@ -186,7 +186,7 @@ pub struct Table {
     pub kind: &'static str,
     /// Description of the table; lists show its first line.
     pub about: &'static str,
-    /// Keys of the table.
+    /// The table's keys.
     pub keys: &'static [Key],
     /// Keys that users look for here by mistake, and the key to use instead.
     pub elsewhere: &'static [(&'static [&'static str], &'static str)],
@@ -267,9 +267,9 @@ fn joined(about: &str) -> String {
 /// Tables among which a `kind` selects.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
-    /// Name of the registry.
+    /// Registry name.
     pub name: &'static str,
-    /// Tables of the family.
+    /// The family's tables.
     pub tables: &'static [&'static Table],
 }
 
@@ -347,7 +347,7 @@ fn absent_as(default: Option<Value>) -> Absent {
     }
 }
 
-/// Limit of a queue.
+/// Queue limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// A number of packets.

@@ -12,13 +12,13 @@ use crate::{Refusal, LONGEST_NS, MOST_BPS, MOST_BYTES, MOST_PACKETS};
 /// Kind of quantity.
 #[derive(Debug)]
 pub struct Dimension {
-    /// Name of the kind.
+    /// Name of this kind of quantity.
     pub name: &'static str,
     /// Name with an article, for messages.
     pub noun: &'static str,
     /// Units, each with its number of base units.
     pub units: &'static [(&'static str, u64)],
-    /// Example of a quantity, for messages.
+    /// Example, for messages.
     pub example: &'static str,
     /// Maximum, in base units.
     pub largest: u64,

@@ -34,7 +34,7 @@ pub struct Placed {
 pub struct Read {
     /// The values of the text.
     pub written: Written,
-    /// Positions of all keys, in the order of the text.
+    /// Positions of all keys, in source order.
     pub places: Vec<Placed>,
 }
 

@@ -64,9 +64,9 @@ pub enum Error {
     /// The file cannot be read.
     #[error("{path}: {why}")]
     File {
-        /// Path of the file.
+        /// File path.
         path: String,
-        /// Message of the operating system.
+        /// Operating system's message.
         why: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Settings of the player, from `--name=value` lines.
+//! Player settings, from `--name=value` lines.
 
 use ackclock_core::Span;
 

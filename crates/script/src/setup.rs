@@ -56,11 +56,11 @@ impl Default for CubicModule {
 pub struct Setup {
     /// `net.ipv4.tcp_*` and some of `net.core`.
     pub sysctls: Sysctls,
-    /// Queueing discipline of the device.
+    /// The device's queueing discipline.
     pub qdisc: Qdisc,
     /// Route to the peer.
     pub route: Route,
-    /// MTU of the device, bytes.
+    /// Device MTU, bytes.
     pub mtu: u32,
     /// Size of the IP header, bytes: 20, or 40 for IPv6.
     pub ip_header: u32,
@@ -72,7 +72,7 @@ pub struct Setup {
     pub gro: bool,
     /// Whether TCP's packets have only one segment (the device's `gso_max_segs`).
     pub single: bool,
-    /// Parameters of CUBIC.
+    /// CUBIC parameters.
     pub cubic: CubicModule,
     /// Sizes in bytes of files of zeros, by path. They exist only in the simulation.
     pub files: BTreeMap<String, u64>,

@@ -3,7 +3,7 @@
 
 use crate::ast::Expr;
 
-/// Structures of the socket interface.
+/// Structures used by the socket interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shape {
     /// `{..., len}` or `{"text", len}`: one piece of a scattered write.

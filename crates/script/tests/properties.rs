@@ -1,4 +1,4 @@
-//! Any text gives a result and never a panic. Any script is unchanged by printing and parsing.
+//! Any text gives a result and never causes a panic. Any script is unchanged by printing and parsing.
 
 use ackclock_core::{AccEcnOption, Flags, Span};
 use ackclock_script::ast::*;

@@ -24,7 +24,7 @@ const CANARY: [u8; 16] = [0xa5; 16];
 pub struct Library {
     /// Name in scenarios.
     pub name: String,
-    /// Version of the library.
+    /// Library version.
     pub version: String,
     /// Names of its controllers.
     pub controllers: Vec<String>,
@@ -35,7 +35,7 @@ pub struct Library {
     functions: Functions,
 }
 
-/// Functions of the library, none of them null.
+/// The library's functions, none of them null.
 struct Functions {
     open: Open,
     datagram: unsafe extern "C" fn(*mut Raw, u64, u8, *const u8, usize),

@@ -2,7 +2,7 @@
 //! pacing rate and the window; losses have little influence.
 //!
 //! Sources: Cardwell et al., "BBR: congestion-based congestion control" (ACM Queue 2016); integer arithmetic of Linux
-//! `tcp_bbr`. Rates are in segments per us times 2^24, gains in 1/256.
+//! `tcp_bbr`. Rates are in segments per us times 2^24, gains in units of 1/256.
 //!
 //! | idea | file |
 //! |---|---|
@@ -46,14 +46,14 @@ enum Mode {
 #[derive(Clone, Debug)]
 pub struct Bbr {
     mode: Mode,
-    /// Pacing gain in the current mode, in 1/256.
+    /// Pacing gain in the current mode, in units of 1/256.
     pacing_gain: u64,
     cwnd_gain: u64,
     rounds: Rounds,
     /// Maximum delivery rate over ten rounds, segments per us times 2^24.
     bw: RunningMax,
     long_term: LongTerm,
-    /// Counters of the connection at the last ACK or timeout.
+    /// Connection counters at the last ACK or timeout.
     totals: Totals,
     aggregation: Aggregation,
     full_pipe: FullPipe,

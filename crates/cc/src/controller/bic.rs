@@ -14,7 +14,7 @@ use crate::window::Window;
 const MAX_INCREMENT: u64 = 16;
 const LOW_WINDOW: u32 = 14;
 const SMOOTH_PART: u64 = 20;
-/// Fraction of the window kept by a reduction, in 1/1024.
+/// Fraction of the window kept by a reduction, in units of 1/1024.
 const BETA: u64 = 819;
 /// Binary search coefficient.
 const B: u64 = 4;

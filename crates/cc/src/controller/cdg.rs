@@ -23,7 +23,7 @@ table! {
 
 /// Number of rounds over which gradients are summed.
 const ROUNDS: usize = 8;
-/// Fraction of the window kept after backing off, in 1/1024: the square root of one half.
+/// Fraction of the window kept after backing off, in units of 1/1024: the square root of one half.
 const BACKOFF: u64 = 724;
 /// Number of successive backoffs without effect after which further ones are skipped.
 const INEFFECTUAL: u16 = 5;

@@ -316,7 +316,7 @@ pub struct HookRow {
 /// Documentation of a hook.
 #[derive(Clone, Copy, Debug)]
 pub struct HookText {
-    /// Description of the hook.
+    /// Hook description.
     pub about: &'static str,
     /// Linux counterpart; empty if there is none.
     pub linux: &'static str,
@@ -333,7 +333,7 @@ pub struct FieldRow {
     pub name: &'static str,
     /// Type in Rust.
     pub kind: &'static str,
-    /// Description of the field.
+    /// Field description.
     pub about: &'static str,
     /// Name in Linux; empty if it has no direct counterpart.
     pub linux: &'static str,
@@ -344,9 +344,9 @@ pub struct FieldRow {
 /// Description of one need.
 #[derive(Clone, Copy, Debug)]
 pub struct NeedRow {
-    /// Name of the need.
+    /// Short name.
     pub name: &'static str,
-    /// Description of the need.
+    /// Description.
     pub about: &'static str,
     /// Bit in the C interface; `None` for a number.
     pub bit: Option<u32>,
@@ -557,7 +557,7 @@ macro_rules! wishes {
         flags { $($(#[doc = $about:literal])+ $flag:ident [$bit:literal $(, $hook:ident)?];)* }
         numbers { $($(#[doc = $n_about:literal])+ $number:ident: $type:ty;)* }
     ) => {
-        /// Requirements of a controller on the connection around it.
+        /// Requirements that a controller places on its connection.
         #[derive(Clone, Copy, Debug, Default)]
         pub struct Needs {
             $($(#[doc = $about])+ pub $flag: bool,)*

@@ -35,8 +35,8 @@ pub enum CubicForm {
 pub struct CubicParams {
     /// Arithmetic to use.
     pub form: CubicForm,
-    /// Fraction of the window kept by a reduction, in 1/1024, from 1 to 1023. The RFC 9438 form uses the nearest
-    /// thousandth (717 becomes 0.7).
+    /// Fraction of the window kept by a reduction, in units of 1/1024, from 1 to 1023. The RFC 9438 form uses the
+    /// nearest thousandth (717 becomes 0.7).
     pub beta: u32,
     /// Fraction kept by a reduction for a mark; `None` uses `beta` (RFC 8511: 0.85).
     pub ecn_beta: Option<u32>,
@@ -98,7 +98,7 @@ pub struct Cubic {
     curve: Curve,
 }
 
-/// Return the nearest thousandth of a value in 1/1024.
+/// Return the nearest thousandth of a value in units of 1/1024.
 fn permille(beta: u32) -> u32 {
     (beta * 1_000 + 512) / 1_024
 }

@@ -1,7 +1,8 @@
 //! H-TCP: growth accelerates with the time since the last loss, and the reduction depends on the range of RTTs.
 //!
 //! Sources: Leith, Shorten, "H-TCP: TCP for high-speed and long-distance networks" (PFLDnet 2004); integer arithmetic
-//! of Linux `tcp_htcp`. Times are in ticks of 1 ms, alpha and beta in 1/128, rates (B) in segments per second.
+//! of Linux `tcp_htcp`. Times are in ticks of 1 ms, alpha and beta in units of 1/128, rates (B) in segments per
+//! second.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
@@ -212,7 +213,7 @@ mod tests {
         }
     }
 
-    /// Linux calls `htcp_recalc_ssthresh` at the timeout, so the time of the timeout is used.
+    /// Linux calls `htcp_recalc_ssthresh` at the timeout, so the elapsed time is taken at the timeout.
     #[test]
     fn growth_after_a_timeout_is_that_of_the_time_when_the_timer_struck() {
         let mut c = Htcp { min_rtt: 100, ..Htcp::default() };

@@ -17,9 +17,9 @@ use crate::window::Window;
 /// Number of packets allowed in the queue, and margin below that limit at which growth stops.
 const PAD: u32 = 10;
 const PAD_BUFFER: u32 = 2;
-/// Fraction of the excess removed by a decision, in 1/128.
+/// Fraction of the excess removed by a decision, in units of 1/128.
 const DECREASE: u32 = 38;
-/// Fraction of the window kept after a loss, in 1/1024.
+/// Fraction of the window kept after a loss, in units of 1/1024.
 const LOSS: u64 = 819;
 /// Number of decisions without congestion before growth doubles again after timeouts.
 const SLOW_DECISIONS: u32 = 8;
@@ -36,7 +36,7 @@ const LEAST: u32 = 2;
 const TRAIN: u32 = 4;
 const TRAIN_STEP: u32 = 2;
 const TRAIN_MOST: u32 = 81;
-/// Scale of rates: 80000 times bytes per us.
+/// Rate scale: rates are bytes per us times this.
 const RATE: u64 = 80_000;
 
 /// NV.
@@ -272,8 +272,7 @@ mod tests {
         }
         assert!(nv.grows && window.cwnd > 100, "an empty queue: it grows as Reno does");
         let before = window.cwnd;
-        // 60 segments are queued on a path that holds 60: half of the sent data arrives within one RTT of an empty
-        // queue
+        // 60 segments are queued on a path that holds 60: half of the sent data arrives within one empty-queue RTT
         for step in 4..8 {
             round(&mut nv, &mut window, &mut una, 10 * step, (20_000, 120));
             if window.cwnd < before {

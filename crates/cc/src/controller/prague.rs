@@ -32,7 +32,7 @@ use crate::window::Window;
 
 /// Unit of fractions of segments and of F.
 const ONE: u64 = 1 << 20;
-/// log2 of the scale of alpha, which is in 1/16 of `ONE`.
+/// log2 of the scale of alpha, which is in units of 1/16 of `ONE`.
 const SHIFT_G: u32 = 4;
 /// Minimum window, segments.
 const MIN_CWND: u32 = 2;

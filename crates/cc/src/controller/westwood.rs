@@ -32,7 +32,7 @@ use be::Be;
 use meter::Meter;
 use train::Train;
 
-/// Input of the estimators for one ACK.
+/// Input to the estimators for one ACK.
 #[derive(Clone, Copy, Debug)]
 struct Credited {
     now: Time,
@@ -124,7 +124,7 @@ table! {
     }
 }
 
-/// Estimator of the rate.
+/// Rate estimator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
     Be,

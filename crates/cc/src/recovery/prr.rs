@@ -126,7 +126,7 @@ impl PrrParams {
 /// PRR, with the parameters of one variant.
 #[derive(Clone, Copy, Debug)]
 pub struct Prr {
-    /// Parameters, as given.
+    /// Parameters of the variant.
     pub params: PrrParams,
     prr_delivered: u64,
     prr_out: u64,

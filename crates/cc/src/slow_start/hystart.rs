@@ -44,7 +44,7 @@ table! {
 }
 
 impl HyStartParams {
-    /// Parameters of the kernel.
+    /// The kernel's parameters.
     pub const LINUX: HyStartParams =
         HyStartParams { ack_train: true, delay: true, low_window: 16, ack_delta: Span::from_ms(2) };
 }

@@ -159,7 +159,7 @@ impl SlowStart for Search {
         if self.target == 0 {
             return Some(ack.acked);
         }
-        // a reduction in the meantime has set its own target
+        // a reduction since then has set its own target
         if window.cwnd <= self.target || window.ssthresh != self.target {
             self.target = 0;
             return Some(ack.acked);

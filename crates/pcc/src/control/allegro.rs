@@ -48,7 +48,7 @@ pub enum Exit {
     BelowShare(f64),
 }
 
-/// Length of an interval.
+/// Interval length.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Length {
     /// Ten packets or m RTTs, whichever is longer, with m uniform between these bounds.
@@ -75,20 +75,20 @@ pub enum FirstMove {
     TrialAndStep,
 }
 
-/// Constants of an implementation.
+/// Constants of one implementation.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AllegroParams {
     /// Initial rate.
     pub start: Start,
     /// Growth in the starting phase.
     pub growth: Growth,
-    /// End of the starting phase: condition and resulting rate.
+    /// How the starting phase ends: condition and resulting rate.
     pub exit: Exit,
     /// Whether the first interval's utility is halved.
     pub first_counts_half: bool,
     /// Fraction of the rate used while a result of the starting phase is pending.
     pub start_filler: f64,
-    /// Length of an interval.
+    /// Interval length.
     pub length: Length,
     /// Minimum relative size of a trial.
     pub epsilon_min: f64,
@@ -106,7 +106,7 @@ pub struct AllegroParams {
     pub sequential: bool,
     /// Change of the rate once the trials agree.
     pub first_move: FirstMove,
-    /// Unit of the step size: step n has n times this size.
+    /// Step size unit: step n is n times this size.
     pub step: f64,
     /// Maximum size of a step.
     pub step_max: f64,
@@ -220,7 +220,7 @@ const MIN_RATE: f64 = 24_000.0;
 /// 10 Gbit/s, because the starting phase would never end on links without a rate limit.
 const MAX_RATE: f64 = 1e10;
 
-/// State of the algorithm.
+/// Algorithm state.
 #[derive(Clone)]
 pub struct Allegro {
     params: AllegroParams,

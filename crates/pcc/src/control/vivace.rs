@@ -24,7 +24,7 @@ pub enum Votes {
     EasilyDown,
 }
 
-/// Constants of a variant.
+/// Constants of one variant.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct VivaceParams {
     /// Number of packets per RTT in the first interval.
@@ -104,7 +104,7 @@ struct Probe {
     first_look: Option<[Trial; 2 * MAX_PAIRS]>,
 }
 
-/// State of the algorithm.
+/// Algorithm state.
 #[derive(Clone)]
 pub struct Vivace {
     params: VivaceParams,

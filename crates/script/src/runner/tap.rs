@@ -13,18 +13,18 @@ use crate::options::Options;
 /// Maximum number of lines in the trace.
 const MAX_TRACE: usize = 10_000;
 
-/// Packet sent by the host, in the form of the language.
+/// Packet sent by the host, in script form.
 #[derive(Clone, Debug)]
 pub struct Captured {
     /// Time at which the packet was sent.
     pub at: Time,
-    /// Packet, with sequence numbers relative to each side's first.
+    /// Packet, with sequence numbers relative to each side's initial one.
     pub packet: TcpPacket,
     /// ECN field of the IP header.
     pub ecn: Ecn,
 }
 
-/// State of the tap.
+/// Tap state.
 #[derive(Debug, Default)]
 pub struct Tap {
     /// Packets that no expectation has consumed yet.
@@ -33,7 +33,7 @@ pub struct Tap {
     pub sent: usize,
     /// One line per packet, in both directions.
     pub trace: Vec<String>,
-    /// First sequence numbers of the host and of the peer, as written in the script's SYNs.
+    /// Initial sequence numbers of the host and the peer, as written in the script's SYNs.
     pub first_numbers: (u32, u32),
     /// Pairs of timestamps: the script's, the host's.
     pub stamps: Vec<(u32, u32)>,

@@ -1,5 +1,5 @@
 //! Gains, pacing rate and congestion window, derived from model and mode. Rates are in segments per us times 2^24,
-//! gains in 1/256.
+//! gains in units of 1/256.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::Span;

@@ -35,7 +35,7 @@ pub(super) struct Marks {
     pub on: bool,
     /// Whether the path's minimum RTT makes it eligible.
     pub eligible: bool,
-    /// EWMA of the fraction of segments marked, in 1/256.
+    /// EWMA of the fraction of segments marked, in units of 1/256.
     pub alpha: u32,
     /// Whether a mark has been seen in this round, and in this cycle.
     pub in_round: bool,

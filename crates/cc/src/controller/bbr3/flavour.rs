@@ -93,7 +93,7 @@ impl Ratio {
     }
 }
 
-/// Constants of a flavour.
+/// Constants of one flavour.
 #[derive(Debug)]
 pub(super) struct Constants {
     /// BBR.StartupPacingGain: 4 ln 2, the smallest gain that doubles the rate each round.

@@ -35,7 +35,7 @@ pub(super) enum AckPhase {
     ProbeStopping,
 }
 
-/// State of the probing cycle.
+/// Probing-cycle state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
     /// BBR.rounds_since_bw_probe.

@@ -25,7 +25,7 @@ pub(super) struct FullPipe {
     pub now: bool,
     /// BBR.full_bw_reached: the pipe has been full once, so Startup is over.
     pub reached: bool,
-    /// Number of rounds since Drain began.
+    /// Rounds since Drain began.
     drain_rounds: u32,
 }
 

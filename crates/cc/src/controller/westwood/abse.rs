@@ -101,7 +101,7 @@ pub struct AbseParams {
     pub n: f64,
     /// Weight of the past in U.
     pub beta: f64,
-    /// Gain of the filter.
+    /// Filter gain.
     pub gain: FilterGain,
     /// T_min: lower bound of T_k.
     pub floor: Floor,
@@ -113,7 +113,7 @@ pub struct AbseParams {
     pub from_zero: bool,
     /// Upper bound of samples; 0 for none.
     pub nic_rate: f64,
-    /// Maximum gap between the ACKs of a batch; 0 processes each ACK by itself.
+    /// Maximum gap between the ACKs of a batch; 0 processes each ACK individually.
     pub batch_gap: f64,
 }
 

@@ -15,7 +15,7 @@ use crate::setup::{CubicModule, Qdisc, Route, Setup, Sysctls};
 /// Size of the TCP header without options, bytes.
 const TCP_HEADER: u32 = 20;
 
-/// Options of a socket that affect its connection.
+/// Socket options that affect the connection.
 #[derive(Clone, Debug, Default)]
 pub struct SocketOptions {
     /// Requested SO_RCVBUF.
@@ -64,7 +64,7 @@ pub struct KeepAliveOptions {
 /// Minimum MSS to advertise, bytes (Linux `ip_rt_min_advmss`).
 const LEAST_ADVMSS: u32 = 256;
 
-/// Parameters of the simulated host.
+/// Simulated host parameters.
 pub struct Host {
     pub setup: Setup,
     base: Config,

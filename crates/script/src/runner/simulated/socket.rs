@@ -11,7 +11,7 @@ use super::stack::{Agreed, Stack};
 use super::{unsupported, wire, Stop};
 use crate::ast::{SeqRange, TcpFlags, TcpOption, TcpOptions, TcpPacket};
 
-/// State of a descriptor's socket.
+/// Socket state of a descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Fresh,
@@ -91,7 +91,7 @@ impl Sockets {
         }
     }
 
-    /// Whether no connection belongs to a socket.
+    /// Whether there is no connection that belongs to a socket.
     pub fn is_between(&self) -> bool {
         self.listening || self.orphan
     }

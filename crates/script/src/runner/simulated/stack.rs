@@ -14,7 +14,7 @@ use crate::setup::Qdisc;
 /// Negotiated options that affect the header.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Agreed {
-    /// Shift of the peer's windows; `None` without window scaling.
+    /// Window shift of the peer; `None` without window scaling.
     pub peer_shift: Option<u8>,
     /// Shift of our own windows once window scaling has been negotiated; `None` otherwise.
     pub shift: Option<u8>,
@@ -36,7 +36,7 @@ pub struct Stack {
     pub error: Option<&'static str>,
     /// Whether this end opened the connection.
     pub active: bool,
-    /// Window of this end's SYN or SYN-ACK, bytes.
+    /// Window advertised in this end's SYN or SYN-ACK, bytes.
     pub first_offer: u32,
     /// Segment size within arriving aggregates, bytes.
     pub segment_limit: u32,

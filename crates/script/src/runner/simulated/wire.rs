@@ -1,5 +1,5 @@
-//! Conversion between the script's packets and the stack's segments: sequence numbers relative to each side's first,
-//! raw windows, options in Linux's order, and timestamps by a table of pairs.
+//! Conversion between the script's packets and the stack's segments: sequence numbers relative to each side's initial
+//! one, raw windows, options in Linux's order, and timestamps by a table of pairs.
 
 use ackclock_core::packet::{Ecn, SynOptions};
 use ackclock_core::{Flags, SackBlock, Segment};
@@ -109,7 +109,7 @@ pub fn mark(p: &TcpPacket) -> Ecn {
     }
 }
 
-/// Convert a segment of the stack into a packet of the language.
+/// Convert one of the stack's segments into a script packet.
 pub fn outbound(s: &Segment, stack: &mut Stack) -> TcpPacket {
     let agreed = &stack.agreed;
     let syn = s.flags.has(Flags::SYN);
