@@ -50,7 +50,7 @@ pub const KINDS: [&str; 13] = [
 ];
 
 /// Counts for one direction. A segment is a packet as sent on the wire: a captured packet of several segments (above
-/// the NIC) counts as that many.
+/// the NIC) counts as that many segments.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Counts {
     /// Captured packets.

@@ -1,4 +1,4 @@
-//! Reads frames of pcap and pcapng files, in either byte order and with any unit of time. Memory: one block, at most
+//! Reads frames of pcap and pcapng files, in either byte order and with any time unit. Memory: one block, at most
 //! [`MAX_BLOCK`].
 //!
 //! Sources: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng.

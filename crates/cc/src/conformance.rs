@@ -34,14 +34,14 @@ use crate::controller::{AckSample, Arrival, CongestionControl, Custom, Needs, Ra
 use crate::window::Window;
 pub use witness::{Heard, Witness};
 
-/// A rule that a controller broke.
+/// A rule that a controller has broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// Rule name, as in the table above.
     pub rule: &'static str,
     /// Hook after which the violation was detected.
     pub hook: &'static str,
-    /// Sequence number, from 0, and step within the sequence.
+    /// 0-based number of the sequence, and step within it.
     pub at: (u32, u32),
     /// Observed value, as text.
     pub found: String,
@@ -62,7 +62,7 @@ const STEPS: u32 = 400;
 const COPIES: u32 = 5;
 /// Number of sequences drawn from the hook table.
 const DRAWN: u32 = 24;
-/// Number of sequences that test growth after trouble: four kinds of trouble, four paths each.
+/// Number of sequences that test growth after a disturbance: four kinds of disturbance on four paths each.
 const TROUBLES: u32 = 16;
 /// Growth deadline: loss-free round trips at the minimum RTT, and a time. The time is needed because FAST may be
 /// configured to change its window only every 100 s.

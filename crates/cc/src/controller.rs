@@ -118,7 +118,7 @@ pub struct Entry {
     maker: fn(&Value, Shared) -> Result<Make, Refusal>,
 }
 
-/// Build an entry from name, one-line description, options with their defaults, and constructor.
+/// Build an entry from its name, one-line description, options with their defaults, and constructor.
 macro_rules! entry {
     ($name:literal, $about:literal, $options:ty, $usual:expr, $make:expr) => {
         Entry {

@@ -27,7 +27,7 @@ pub struct IdealConfig {
     pub window: u32,
     /// Segments whose first transmission is lost, numbered from 0; may include new segments (W and above).
     pub lost: Vec<u32>,
-    /// Lost ACKs, each identified by the number of the transmission that triggers it, from 0.
+    /// Lost ACKs, each identified by the 0-based number of the transmission that triggers it.
     pub lost_acks: Vec<u32>,
     /// Target window, segments; `None` uses max(W / 2, 2).
     pub ssthresh: Option<u32>,
@@ -61,12 +61,12 @@ impl IdealConfig {
     }
 }
 
-/// One row of the table: one ACK.
+/// One table row: one ACK.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IdealRow {
-    /// Time of arrival in RTTs, counted from the first transmission.
+    /// Arrival time in RTTs since the first transmission.
     pub time_rtts: f64,
-    /// Number of the transmission that triggered the ACK, from 0 ("ack#" in the published tables).
+    /// 0-based number of the transmission that triggered the ACK ("ack#" in the published tables).
     pub ack: u32,
     /// Segment carried by this transmission.
     pub trigger: u32,

@@ -1,5 +1,5 @@
 //! Captures with valid layers: a dialogue between two hosts whose frames have random link layers and tunnels; some are
-//! truncated or have a changed byte. Purely random bytes seldom pass the first layer.
+//! truncated or have one byte changed. Purely random bytes seldom pass the first layer.
 
 use crate::{capture, Draw};
 

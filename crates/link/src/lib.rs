@@ -218,9 +218,9 @@ impl Ecn {
 /// ECN-capable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet {
-    /// Identifier of your choice, with which you find the packet's bytes again. The link does not interpret it.
+    /// Identifier of your choice, by which you can find the packet's bytes again. The link does not interpret it.
     pub id: u64,
-    /// Size on the link with all headers, bytes; at least 1, without an upper limit.
+    /// Size on the link with all headers, bytes; at least 1, with no upper limit.
     pub bytes: u32,
     /// ECN field of the packet.
     pub ecn: Ecn,

@@ -53,7 +53,7 @@ impl From<Refusal> for Mistake {
     }
 }
 
-/// Keys that need TCP headers, which a link does not see here.
+/// Keys that need TCP headers, which a link does not see.
 const OF_TCP: [&str; 2] = ["thin_acks", "merging"];
 
 /// Return the configuration for a link's text or the name of a preset.

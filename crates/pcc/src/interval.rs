@@ -11,7 +11,7 @@ use ackclock_core::{Span, Time};
 /// A finished interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {
-    /// Number of the interval, counted from 0.
+    /// 0-based interval number.
     pub id: u32,
     /// Rate that was set, bit/s of IP packets.
     pub rate: f64,

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-/// A piece that was sent and is not yet cumulatively acknowledged.
+/// A piece that has been sent and is not yet cumulatively acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub len: u32,

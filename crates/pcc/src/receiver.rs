@@ -79,7 +79,7 @@ impl Receiver {
         self.requests.has_failed()
     }
 
-    /// Number of data datagrams that arrived, and number of these that were duplicates.
+    /// Number of data datagrams that have arrived, and how many of them were duplicates.
     pub fn arrivals(&self) -> (u64, u64) {
         (self.arrivals, self.duplicates)
     }

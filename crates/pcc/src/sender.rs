@@ -21,7 +21,7 @@ use crate::request::{FIRST_WAIT, TRIES};
 pub struct Stats {
     /// Number of data datagrams sent, retransmissions included.
     pub sent: u64,
-    /// Payload bytes of these datagrams.
+    /// Payload bytes sent, retransmissions included.
     pub sent_bytes: u64,
     /// Number of data datagrams that were retransmissions.
     pub retransmissions: u64,
@@ -79,7 +79,7 @@ pub struct Sender {
     last_due: Time,
     /// Whether there was nothing to send at the last scheduled departure.
     idle: bool,
-    /// Piece at which resending of unacknowledged data continues.
+    /// Piece at which the retransmission of unacknowledged data resumes.
     cursor: u64,
     connecting: bool,
     established: bool,
@@ -287,8 +287,8 @@ impl Sender {
         }
     }
 
-    /// Resume after an idle period in which everything sent was accounted for. The interval in which the data ran out
-    /// ended with its data. Its result is passed to the controller before the next interval is planned.
+    /// Resume after an idle period in which everything sent has been accounted for. The interval in which the data
+    /// ran out ended with its data, and its result is passed to the controller before the next interval is planned.
     #[inline(never)]
     fn resume(&mut self, now: Time) {
         if self.intervals.current().is_some_and(|interval| interval.limited) {

@@ -1,5 +1,5 @@
-//! Tests of a client at the receiving end of a path with an RTT of 30 ms and no rate limit. The client requests, the
-//! sender answers, and between answers there is nothing to send.
+//! Tests of a client at the receiving end of a path with a 30 ms RTT and no rate limit. The client sends requests,
+//! the sender answers them, and between answers there is nothing to send.
 
 use std::collections::BTreeMap;
 
@@ -89,7 +89,8 @@ impl Path {
         self.now = until;
     }
 
-    /// Request `times` times, once a second. The server answers each request with `bytes` as soon as it arrives.
+    /// Send a request once a second, `times` times. The server answers each request with `bytes` as soon as it
+    /// arrives.
     fn fetch(&mut self, times: u64, bytes: u64) {
         for k in 1..=times {
             self.receiver.ask(REQUEST);

@@ -1,4 +1,4 @@
-//! Tests of datagrams without a report: only sufficiently old ones are considered lost.
+//! Tests of unreported datagrams: only those that are old enough are considered lost.
 
 use ackclock_core::datagram::{Data, DataKind, Datagram, DatagramEndpoint};
 use ackclock_core::{Span, Stream, Time};
@@ -8,7 +8,7 @@ use ackclock_pcc::{Config, Controller, Receiver, Sender};
 
 const RTT: Span = Span::from_ms(30);
 
-/// A sender of about 10 packets per RTT, its receiver, and a path that drops datagrams by number.
+/// A sender that sends about 10 packets per RTT, its receiver, and a path that drops datagrams by number.
 struct Pair {
     sender: Sender,
     receiver: Receiver,

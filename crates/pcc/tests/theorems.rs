@@ -118,8 +118,8 @@ proptest! {
         }
     }
 
-    /// Allegro itself, with intervals played in turn and evaluated by the fluid model: the total is near capacity and
-    /// the rates converge.
+    /// Allegro itself, with intervals simulated in turn and evaluated by the fluid model: the total is near capacity
+    /// and the rates converge.
     #[test]
     fn allegro_converges_on_the_fluid_model(first in 2.0f64..108.0, seed in 0u64..1000) {
         let rtt = Span::from_ms(30);

@@ -165,7 +165,7 @@ impl<'a> Front<'a> {
                 Some(text) => Ok(Value::Text(text.to_string())),
                 None => Err(Refusal::new(quote(written), one_of(&spelled(written), names))),
             },
-            // read in the unit of the distribution, once all keys are known
+            // read in the distribution's unit, once all keys are known
             Takes::Amount => Ok(Value::Flag(true)),
             Takes::Drawn(unit) => return self.drawn(written, unit, false),
             Takes::DrawnOr(unit, least) => return self.drawn_or(written, unit, least),

@@ -6,8 +6,8 @@ use crate::{Table, Takes, Unit, Value, Written};
 
 /// Maximum number of characters of a value in a message.
 const MOST_SHOWN: usize = 60;
-/// Maximum number of names in a message. `MOST_OF_NAME` and `MOST_OF_LIST` limit the characters of each name and of the
-/// list.
+/// Maximum number of names in a message. `MOST_OF_NAME` and `MOST_OF_LIST` limit the length of each name and of the
+/// list, in characters.
 const MOST_NAMES: usize = 50;
 /// Maximum length of a list of names that is shown together with the nearest name, characters.
 const MOST_BESIDE: usize = 60;

@@ -112,7 +112,7 @@ pub enum EcnMark {
     Ect1,
     /// `ce`.
     Ce,
-    /// `ect01`: either ECT; on expectations only.
+    /// `ect01`: either ECT codepoint; on expectations only.
     EitherEct,
 }
 

@@ -1,6 +1,6 @@
-//! Plays a script against a host in virtual time: packets are injected and calls made at their times, packets sent by
-//! the host are queued, and each expectation takes the next one. Scripts that cannot be played are `unsupported`,
-//! never a pass.
+//! Plays a script against a host in virtual time: packets are injected and calls are made at their times. Packets
+//! sent by the host are queued, and each expectation consumes the next one. Scripts that cannot be played are
+//! `unsupported`, never a pass.
 
 mod calls;
 mod compare;

@@ -15,7 +15,7 @@ pub use sysctl::{Refused, Sysctls};
 /// Queueing discipline between the stack and the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Qdisc {
-    /// A queue that never drops; the stack paces by itself.
+    /// A queue that never drops; the stack does its own pacing.
     Fifo,
     /// `fq`: the queue paces.
     Fq,

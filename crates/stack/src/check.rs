@@ -304,7 +304,7 @@ impl On<'_> {
     }
 }
 
-/// A path with losses that the stack must repair.
+/// A lossy path, whose losses the stack must repair.
 const LOSSY: Link = Link { rate: 10_000_000, delay: 10 * MS, loses: 53 };
 
 /// Return random bytes, or a modified datagram of the stack.

@@ -264,7 +264,7 @@ impl End {
         }
     }
 
-    /// Record the RTT sample of an ACK, and a row of the trace.
+    /// Record an ACK's RTT sample and a trace row.
     fn note_ack(&mut self, now: Time, before: &Told) {
         if known(self.told.acks) == known(before.acks) {
             return;

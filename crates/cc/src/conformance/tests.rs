@@ -158,8 +158,8 @@ fn a_window_that_any_hook_breaks_is_noticed() {
     }
 }
 
-/// User-defined controller that changes its window by a fixed number of segments with each ACK of recovery and answers
-/// an undo with the given window.
+/// User-defined controller that changes its window by a fixed number of segments with each ACK in recovery and returns
+/// the given window from an undo.
 struct Undoes(i32, fn(&Window) -> u32);
 
 impl CongestionControl for Undoes {

@@ -70,7 +70,7 @@ pub struct Bbr3 {
     pacing_gain: Ratio,
     cwnd_gain: Ratio,
     rounds: Rounds,
-    /// BBR.MaxBwFilter (§5.5.3): maximum rates of the current and of the previous probing cycle.
+    /// BBR.MaxBwFilter (§5.5.3): maximum rates in the current and the previous probing cycle.
     bw_filter: [u64; 2],
     bounds: Bounds,
     aggregation: Aggregation,

@@ -429,7 +429,7 @@ macro_rules! contract {
 hooks!(contract);
 
 impl Hook {
-    /// Return this hook's row of the table.
+    /// Return this hook's table row.
     pub fn row(self) -> &'static HookRow {
         &HOOKS[self as usize]
     }

@@ -129,8 +129,8 @@ impl Copa {
 }
 
 impl CongestionControl for Copa {
-    /// The handshake's RTT is used only for the initial pacing rate. Its packets are smaller, so the queue would never
-    /// appear to be empty.
+    /// The handshake's RTT is used only for the initial pacing rate. Handshake packets are smaller, so the queue would
+    /// never appear to be empty.
     fn on_start(&mut self, window: &mut Window, now: Time, srtt: Span, smss: u32) {
         self.cwnd = f64::from(window.cwnd);
         self.before = self.cwnd;

@@ -1,4 +1,4 @@
-//! Hybla: grows like a connection with an RTT of 25 ms, so that flows on long paths are not at a disadvantage.
+//! Hybla: grows like a connection with a 25 ms RTT, so that flows on long paths are not at a disadvantage.
 //!
 //! Sources: Caini, Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks" (2004); integer arithmetic of
 //! Linux `tcp_hybla`. rho = RTT/25 ms, at least 1: `rho_3ls` is rho in units of 1/8, `rho2_7ls` its square in units of

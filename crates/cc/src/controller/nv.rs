@@ -45,7 +45,7 @@ pub struct Nv {
     stream: Stream,
     /// Tick at which the minimum RTT is reset.
     forget_at: u64,
-    /// Number of doublings of the growth; negative for halvings of Reno's growth.
+    /// How many times growth has been doubled; negative if Reno's growth has been halved instead.
     growth: i8,
     grows: bool,
     reset: bool,

@@ -1,4 +1,4 @@
-//! Vegas: keeps two to four packets in the queue, judged once per round trip by the rise of the RTT.
+//! Vegas: keeps two to four packets in the queue, as judged once per round trip by the rise in RTT.
 //!
 //! Sources: Brakmo, Peterson, "TCP Vegas: end to end congestion avoidance on a global internet" (JSAC 1995); Linux
 //! `tcp_vegas`. diff = cwnd (rtt - base_rtt)/base_rtt with the minimum RTT of the round; alpha is 2, beta 4, gamma 1

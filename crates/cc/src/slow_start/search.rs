@@ -1,4 +1,5 @@
-//! SEARCH: slow start ends when less is delivered than was sent one round trip earlier, over windows of 3.5 round trips.
+//! SEARCH: slow start ends when less data is delivered than was sent one round trip earlier, over windows of 3.5 round
+//! trips.
 //!
 //! Source: draft-chung-ccwg-search-09. Bytes sent and delivered are counted in bins of 0.35 of the first RTT; a window
 //! is ten of them. At the end of each bin the bytes delivered in the window are compared with those sent in the window

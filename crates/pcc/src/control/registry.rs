@@ -22,7 +22,7 @@ pub struct Entry {
     recipe: fn(&Value) -> Result<Recipe, Refusal>,
 }
 
-/// Build an entry from name, one-line description, table of options, their defaults, and constants.
+/// Build an entry from its name, one-line description, option table, defaults and constants.
 macro_rules! entry {
     ($name:literal, $about:literal, $options:ident, $usual:expr, $params:expr) => {
         Entry {
@@ -96,7 +96,7 @@ pub const ENTRIES: &[Entry] = &[
     ),
 ];
 
-/// Weight of the RTT deviation in the utility of a scavenger, 1/s.
+/// Weight of the RTT deviation in a scavenger's utility, 1/s.
 const SCAVENGER: f64 = 1500.0;
 
 /// Name and one-line description of each controller.

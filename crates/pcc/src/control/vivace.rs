@@ -1,5 +1,5 @@
 //! PCC Vivace (NSDI 2018) and PCC Proteus (SIGCOMM 2020): the gradient of the utility, measured by pairs of intervals
-//! at r (1 +- epsilon), determines the change of the rate. Successive changes in one direction become larger.
+//! at r (1 +- epsilon), determines how the rate changes. Successive changes in one direction become larger.
 //!
 //! Variables: r (`base`), bit/s; tau, number of rounds in the same direction; k (`at_bound`), number of rounds in which
 //! the change bound was reached. Gradients use rates in Mbit/s. Proteus adds votes of more pairs and removes noise from

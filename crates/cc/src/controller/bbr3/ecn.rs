@@ -98,7 +98,7 @@ impl Bbr3 {
         m.startup_rounds == FULL_ROUNDS
     }
 
-    /// Return the round of growth with which a new probe starts, if the cycle has seen marks but no loss and the state
+    /// Return the round of growth at which a new probe starts, if the cycle has seen marks but no loss and the state
     /// is Open.
     pub(super) fn reprobe_after_marks(&self, ack: &AckSample) -> Option<u32> {
         let ceased = self.marks.in_cycle

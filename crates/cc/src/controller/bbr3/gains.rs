@@ -110,8 +110,8 @@ impl Bbr3 {
         self.bound_of_path(self.bw(), window).min(window.cwnd)
     }
 
-    /// Volume in flight used to decide phase changes (§5.3.3). Linux estimates the volume at the time at which the
-    /// pacer allows the next transmission (`bbr_packets_in_net_at_edt`).
+    /// Volume in flight used to decide phase changes (§5.3.3). Linux estimates the volume at the moment the pacer
+    /// allows the next transmission (`bbr_packets_in_net_at_edt`).
     pub(super) fn in_net(&self, in_flight: u32, ack: &AckSample, smss: u32, rate: u64) -> u32 {
         if self.flavour == Flavour::Draft06 {
             return ack.in_flight;

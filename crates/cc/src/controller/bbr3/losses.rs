@@ -6,7 +6,7 @@ use ackclock_core::Time;
 use super::Bbr3;
 use crate::window::Window;
 
-/// A segment that was marked lost, with the state at its transmission.
+/// A segment marked lost, with the sender's state when it was transmitted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LostSegment {
     /// Segments marked lost since its transmission, including the segment itself.

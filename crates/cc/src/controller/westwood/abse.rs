@@ -42,7 +42,8 @@ choice! { FilterGain: Stability "stability", Ewma "ewma" }
 pub enum LevelRate {
     /// Rate achieved over the last RTT.
     Achieved,
-    /// Rate achieved over the last RTT, low-passed with 0.6 at each ACK: Th_k, the paper's throughput filter as quoted.
+    /// Rate achieved over the last RTT, low-passed with weight 0.6 at each ACK: Th_k, the paper's throughput filter as
+    /// quoted.
     Quoted,
     /// Rate of each ACK, low-passed: 0.6 Th_{k-1} + 0.4 d_k/gap.
     Throughput,

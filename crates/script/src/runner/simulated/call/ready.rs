@@ -19,7 +19,7 @@ const ONESHOT: i64 = 1 << 30;
 const EDGE: i64 = 1 << 31;
 /// Events that poll reports even if not requested.
 const UNASKED: i64 = ERR | HUP;
-/// Events that can be requested; the other bits set the way in which they are reported.
+/// Events that can be requested; the other bits control how they are reported.
 const EVENTS: i64 = 0xffff;
 
 /// State of a socket for edge triggering: any difference is an edge.
