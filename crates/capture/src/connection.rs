@@ -13,7 +13,7 @@ use crate::{broken, Error};
 /// Maximum number of connections in a file.
 pub const MOST_CONNECTIONS: usize = 1 << 18;
 
-/// Number of frames between two checks whether the caller still wants the result.
+/// Number of frames between checks of whether the caller still wants the result.
 const LOOK_EVERY: u64 = 1 << 14;
 
 /// Pause after which a SYN begins a new connection, although the previous one was not closed.

@@ -128,7 +128,7 @@ fn found(bytes: &[u8]) -> Connections {
     read(|| Ok(bytes), Some(0), 1000, |_| true).expect("a capture")
 }
 
-/// A connection with segments of 1,000 bytes and timestamps in ms. The SYN (offset 0) has sequence number 99 from the
+/// A connection with 1,000-byte segments and timestamps in ms. The SYN (offset 0) has sequence number 99 from the
 /// client and 4,294,967,290 from the server.
 struct Talk {
     segs: Vec<Seg>,

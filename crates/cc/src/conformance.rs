@@ -64,8 +64,8 @@ const COPIES: u32 = 5;
 const DRAWN: u32 = 24;
 /// Number of sequences that test growth after a disturbance: four kinds of disturbance on four paths each.
 const TROUBLES: u32 = 16;
-/// Growth deadline: loss-free round trips at the minimum RTT, and a time. The time is needed because FAST may be
-/// configured to change its window only every 100 s.
+/// Growth deadline, whichever is later: a number of loss-free round trips at the minimum RTT, or a time. The time is
+/// needed because FAST may be configured to change its window only every 100 s.
 const PATIENCE: (u32, Span) = (200, Span::from_secs(120));
 const SMSS: u32 = 1448;
 /// Maximum window, segments.

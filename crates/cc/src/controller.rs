@@ -98,7 +98,7 @@ pub struct Shared {
     /// Fraction of the window kept by a reduction for a mark, in thousandths; `None` uses the value for losses (Reno,
     /// CUBIC; RFC 8511).
     pub ecn_beta_permille: Option<u32>,
-    /// Whether the estimate of Reno's window grows per ACK rather than per acknowledged segment (CUBIC).
+    /// Whether the Reno window estimate grows per ACK rather than per acknowledged segment (CUBIC).
     pub counts_acks: bool,
 }
 

@@ -13,7 +13,7 @@ use crate::Draw;
 
 /// Maximum number of segments written at once.
 const MOST_WRITTEN: u64 = 300;
-/// Maximum window in segments if the application writes an endless amount.
+/// Maximum window in segments if the application writes endless data.
 const MOST_IN_WINDOW: u32 = 1_000;
 /// Maximum number of segments polled after one input; all inputs together write less.
 const MOST_POLLED: u32 = 100_000;

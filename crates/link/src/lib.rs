@@ -21,10 +21,10 @@
 //! | [`Link::next_event`] | returns the time of the link's next event |
 //! | [`Link::dequeue`] | returns a packet that has reached the far end by now and its arrival time; the packet carries a mark if a queue has set one |
 //!
-//! Some queues (CoDel, FQ-CoDel, CAKE) drop packets that they had accepted; [`Link::take_dropped`] returns them, so
-//! that you can free the bytes. Once the maximum number of packets has been on the link, no packet needs an allocation.
-//! Dropped packets are kept until you take them, so with such a queue call `take_dropped` after each `enqueue` and
-//! `dequeue`, or memory use grows.
+//! Some queues (CoDel, FQ-CoDel, CAKE) drop packets that they have already accepted; [`Link::take_dropped`] returns
+//! them, so that you can free the bytes. Once the number of packets on the link has reached its maximum, no packet
+//! needs an allocation. Dropped packets are kept until you take them, so with such a queue call `take_dropped` after
+//! each `enqueue` and `dequeue`, or memory use grows.
 //!
 //! # An example
 //!
@@ -45,8 +45,8 @@
 //! let (mut now, mut sent, mut acked) = (0, 0, 0);
 //! while now < 5_000_000_000 {
 //!     while sent - acked < 40 {
-//!         // a full packet with data; the number says which it is
-//!         // `?` only since 40 always find room: in your test an `Err` is a lost packet, not a failure
+//!         // a full-sized data packet, identified by its number
+//!         // `?` works here because 40 packets always fit; in your test an `Err` is a lost packet, not a failure
 //!         there.enqueue(now, Packet { id: sent, bytes: 1500, ..Packet::default() })?;
 //!         sent += 1;
 //!     }
@@ -101,7 +101,7 @@
 //!
 //! # The text of a link
 //!
-//! TOML, one key a line, with the keys that a link has in scenarios of ackclock. All keys are optional, so `""` is a
+//! TOML, one key per line, with the same keys as a link in an ackclock scenario. All keys are optional, so `""` is a
 //! link that delivers at once. Quantities have units: `ns`, `us`, `ms`, `s`, `min`; `kbit/s`, `Mbit/s`, `Gbit/s`;
 //! `bytes`, `kB`, `KiB`, `MB`; `packets`; `%`.
 //!
@@ -118,11 +118,11 @@
 //! | `outage` | `{ at = "2 s", lasts = "500 ms" }` | times without transmission; `every = "10 s"` repeats them |
 //! | `ecn_fault` | `{ what = "bleach" }` | a middlebox that changes the ECN field |
 //!
-//! A BDP is the rate times twice the delay, in packets of 1,500 bytes. The limit of a queue counts waiting packets, not
-//! the one in transmission: with a limit of 50, 51 packets of a burst arrive. A step of a schedule has `at` and any of
-//! `rate`, `delay` and `loss`; a packet gets the delay at the end of its transmission. `docs/reference/scenario.md` of
-//! ackclock lists every key of every queue and loss model with its default. Keys that need TCP headers are rejected
-//! here: `thin_acks`, `merging`, `applies_to = "syn"`. Files are rejected as well (`mahimahi`).
+//! A BDP is the rate times twice the delay, in packets of 1,500 bytes. A queue's limit counts waiting packets, not the
+//! one in transmission: with a limit of 50, 51 packets of a burst arrive. A schedule step has `at` and any of `rate`,
+//! `delay` and `loss`; a packet gets the delay at the end of its transmission. ackclock's `docs/reference/scenario.md`
+//! lists every key of every queue and loss model with its default. Keys that need TCP headers are rejected here:
+//! `thin_acks`, `merging`, `applies_to = "syn"`. Files are rejected as well (`mahimahi`).
 //!
 //! Errors are reported as a [`Mistake`] with the key, the value found and the values allowed. For an unknown key it
 //! lists all allowed keys.

@@ -103,7 +103,7 @@ pub(crate) fn config(text: &str) -> Result<LinkConfig, Mistake> {
     }
 }
 
-/// Return the rate times twice the delay, in packets of 1,500 bytes; 0 without a rate or a delay.
+/// Return the rate times twice the delay, in 1,500-byte packets; 0 without a rate or a delay.
 fn bdp(link: &Value) -> Exact {
     let number = |key| match link.get(key) {
         Some(Value::Whole(n)) => Exact::whole(u128::from(*n)),

@@ -30,8 +30,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Enqueue `packets` packets of 1,500 bytes from number `first` on, one every `gap` ns, and report delivered and lost
-/// packets to `heard`.
+/// Enqueue `packets` 1,500-byte packets starting with number `first`, one every `gap` ns, and report delivered and
+/// lost packets to `heard`.
 fn drive(
     link: &mut Link,
     first: u64,

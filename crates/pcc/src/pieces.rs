@@ -122,7 +122,8 @@ impl Outgoing {
 /// Pieces at the receiver.
 #[derive(Clone, Default)]
 pub(crate) struct Incoming {
-    /// Length plus one of each piece that arrived, 0 for missing ones. The first piece of the ring is always missing.
+    /// Length plus one of each piece that has arrived, 0 for missing ones. The first piece of the ring is always
+    /// missing.
     ring: VecDeque<u32>,
     next: u64,
     bytes: u64,
@@ -189,7 +190,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
-        /// Oracle: the set of pieces that arrived.
+        /// Oracle: the set of pieces that have arrived.
         #[test]
         fn the_receiver_hands_over_what_is_in_order(arrivals in prop::collection::vec(0u64..40, 1..120)) {
             let (mut incoming, mut set) = (Incoming::default(), BTreeSet::new());

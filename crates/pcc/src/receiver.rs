@@ -226,7 +226,7 @@ mod tests {
     }
 
     proptest! {
-        /// Oracle: the set of datagram numbers that arrived.
+        /// Oracle: the set of datagram numbers that have arrived.
         #[test]
         fn reports_tell_what_arrived(steps in prop::collection::vec((0u64..320, any::<bool>()), 1..60)) {
             let mut receiver = Receiver::new(&Config::default());

@@ -63,7 +63,7 @@ pub fn equilibrium_loss(senders: u32, alpha: f64) -> f64 {
     (low + high) / 2.0
 }
 
-/// Parameters of the utilities of Vivace and Proteus; rates in Mbit/s, times in seconds.
+/// Utility parameters of Vivace and Proteus; rates in Mbit/s, times in seconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Gradient {
     /// t: exponent of the rate.

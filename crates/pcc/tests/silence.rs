@@ -32,8 +32,8 @@ impl Pair {
         Pair { sender, receiver, forward: Vec::new(), back: Vec::new(), now: Time::ZERO, rtt: RTT }
     }
 
-    /// Run until `end` in steps of 10 us, delivering the datagrams whose number satisfies `passes`. Return the
-    /// numbers of the data sent.
+    /// Run until `end` in 10 us steps, delivering the datagrams whose number satisfies `passes`. Return the numbers
+    /// of the data sent.
     fn run(&mut self, end: Time, passes: impl Fn(u64) -> bool) -> Vec<u64> {
         let mut sent = Vec::new();
         while self.now < end {

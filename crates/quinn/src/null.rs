@@ -1,6 +1,6 @@
 //! Cryptography without secrets: nothing is encrypted, but messages have the sizes of TLS 1.3, and every packet carries
-//! a tag of 16 bytes with the key and the packet number. A packet opened with the wrong key is therefore rejected, as
-//! with real encryption.
+//! a 16-byte tag that contains the key and the packet number. A packet opened with the wrong key is therefore rejected,
+//! as with real encryption.
 
 use std::any::Any;
 use std::io::Cursor;

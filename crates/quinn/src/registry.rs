@@ -141,7 +141,7 @@ pub struct Recipe {
     algorithm: Algorithm,
 }
 
-/// Return the recipe of a controller by name, or an error about the name or the options.
+/// Return the recipe for a controller by name, or an error about the name or the options.
 pub fn build(name: &str, options: &Options) -> Result<Recipe, Refusal> {
     let Some(entry) = ENTRIES.iter().find(|entry| entry.name == name) else {
         let allowed = REGISTRY.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");

@@ -44,7 +44,7 @@ pub struct Options {
     pub strict_segments: bool,
     /// `mtu` of the device, bytes.
     pub mtu: Option<u32>,
-    /// `ip_version=ipv6`: the IP header has 40 bytes; the suites' runners then set the device's MTU to 1520.
+    /// `ip_version=ipv6`: the IP header is 40 bytes long; the suites' runners then set the device's MTU to 1520.
     pub ipv6: bool,
     /// `mss`: injected packets above this size arrive as one aggregate of segments of this size.
     pub gro_mss: Option<u16>,

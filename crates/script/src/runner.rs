@@ -34,7 +34,7 @@ const MAX_LENGTH: Span = Span::from_secs(10_000_000);
 /// Maximum number of packets that the stack may send in one script.
 const MAX_PACKETS: usize = 100_000;
 
-/// Host profile and options of the command line.
+/// Host profile and command-line options.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Profile {
     /// Host profile.

@@ -70,7 +70,7 @@ pub struct Setup {
     pub gso: bool,
     /// Whether generic receive offload is on.
     pub gro: bool,
-    /// Whether TCP's packets have only one segment (the device's `gso_max_segs`).
+    /// Whether each TCP packet contains only one segment (the device's `gso_max_segs`).
     pub single: bool,
     /// CUBIC parameters.
     pub cubic: CubicModule,

@@ -21,7 +21,7 @@ pub struct Audit {
     received: u64,
     finished: bool,
     closed: bool,
-    /// Bytes of all datagrams that arrived.
+    /// Total size of the datagrams that have arrived, bytes.
     arrived: u64,
     /// Number of datagrams sent, and their bytes including headers.
     sent: u64,

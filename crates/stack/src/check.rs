@@ -16,7 +16,7 @@ const LARGE: u64 = 10_000_000;
 const SMALL: u64 = 500_000;
 /// Number of junk datagrams.
 const JUNK: u32 = 10_000;
-/// Maximum number of steps of a path; a transfer takes about 40,000.
+/// Maximum number of steps per path; a transfer takes about 40,000.
 const MOST_STEPS: u64 = 2_000_000;
 
 /// Name and description of each check.

@@ -26,8 +26,8 @@ pub struct Recipe {
     window: u32,
 }
 
-/// Return the recipe of `STACK:CONTROLLER`, or an error (under the key "*" if it concerns the options). A trial end is
-/// opened to validate the options.
+/// Return the recipe for `STACK:CONTROLLER`, or an error (under the key "*" if it concerns the options). A trial end
+/// is opened to validate the options.
 pub fn build(name: &str, options: &Options) -> Result<Arc<dyn Maker>, Refusal> {
     let (stack, controller) = name.split_once(':').unwrap_or((name, ""));
     let there = loaded();
@@ -172,7 +172,7 @@ struct End {
     pieces: u64,
     bytes: u64,
     reductions: u64,
-    /// Sum of the RTT samples, ns, and their number.
+    /// Sum of the RTT samples, ns, and number of samples.
     rtts: (u128, u64),
     trace: Option<Vec<Row>>,
 }

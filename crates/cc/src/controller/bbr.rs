@@ -69,7 +69,7 @@ pub struct Bbr {
     prior_cwnd: u32,
     /// Set when an idle flow starts to send again, until a segment is delivered.
     idle_restart: bool,
-    /// The pacing rate is based on a measured RTT rather than on the initial guess of 1 ms.
+    /// The pacing rate is based on a measured RTT rather than on the initial 1 ms guess.
     has_seen_rtt: bool,
     /// Payload of a segment, bytes; used only for the trace.
     smss: u32,

@@ -89,7 +89,7 @@ pub struct Bbr3 {
     idle_restart: bool,
     /// The window has reached the size given by the model (Linux `try_fast_path`).
     settled: bool,
-    /// The pacing rate is based on a measured RTT rather than on the initial guess of 1 ms (§5.6.2).
+    /// The pacing rate is based on a measured RTT rather than on the initial 1 ms guess (§5.6.2).
     has_seen_rtt: bool,
     /// Payload of a segment, bytes; used only for the trace.
     smss: u32,

@@ -18,7 +18,7 @@ const SMOOTH_PART: u64 = 20;
 const BETA: u64 = 819;
 /// Binary search coefficient.
 const B: u64 = 4;
-/// Ticks of 1 ms after which an unchanged window is evaluated again.
+/// Number of 1 ms ticks after which an unchanged window is evaluated again.
 const INTERVAL: u64 = 1000 / 32;
 
 /// BIC.

@@ -285,7 +285,7 @@ mod tests {
     use super::*;
     use crate::controller::tests::arrival;
 
-    /// Sender for tests, which choose the RTT of each round.
+    /// Test sender; the test chooses the RTT of each round.
     struct Sender {
         cdg: Cdg,
         window: Window,

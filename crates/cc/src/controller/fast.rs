@@ -16,8 +16,8 @@
 //! threshold. A loss halves the window.
 //!
 //! Differs: the ns-2 module doubles on every ACK while the mean is below the threshold. The mean lags by a third of a
-//! round trip, and paced segments queue late. A window of 333 segments on a 4 ms path thus grew to 1,050 before the
-//! mean rose. With one doubling per update period, the queueing delay shows the effect before the next update.
+//! round trip, and paced segments queue late. A 333-segment window on a 4 ms path thus grew to 1,050 before the mean
+//! rose. With one doubling per update period, the queueing delay shows the effect before the next update.
 
 use ackclock_core::schema::{Takes, FLAG};
 use ackclock_core::{choice, table, Time};

@@ -1,8 +1,7 @@
 //! H-TCP: growth accelerates with the time since the last loss, and the reduction depends on the range of RTTs.
 //!
 //! Sources: Leith, Shorten, "H-TCP: TCP for high-speed and long-distance networks" (PFLDnet 2004); integer arithmetic
-//! of Linux `tcp_htcp`. Times are in ticks of 1 ms, alpha and beta in units of 1/128, rates (B) in segments per
-//! second.
+//! of Linux `tcp_htcp`. Times are in 1 ms ticks, alpha and beta in units of 1/128, rates (B) in segments per second.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
@@ -199,8 +198,7 @@ mod tests {
     use super::*;
     use crate::controller::tests::arrival;
 
-    /// Check alpha: 1 within a second of a loss, then 1 + 10 (D - 1) + ((D - 1)/2)^2, with beta 1/2 and an RTT of 100
-    /// ms.
+    /// Check alpha: 1 within a second of a loss, then 1 + 10 (D - 1) + ((D - 1)/2)^2, with beta 1/2 and a 100 ms RTT.
     #[test]
     fn growth_accelerates_with_the_time_since_the_last_loss() {
         let mut c = Htcp::default();

@@ -87,7 +87,7 @@ impl Default for Nv {
     }
 }
 
-/// Linux checks these times in ticks of 1 ms.
+/// Linux checks these times in 1 ms ticks.
 fn ticks(now: Time) -> u64 {
     now.0 / 1_000_000
 }

@@ -1,6 +1,6 @@
-//! TCP Prague: scalable congestion control for L4S. Like DCTCP it reduces the window by half of the fraction of
-//! segments marked, but it keeps fractions of segments and of alpha, grows on unmarked ACKs even during a reduction,
-//! and gives short paths no advantage.
+//! TCP Prague: scalable congestion control for L4S. Like DCTCP it reduces the window by half the fraction of segments
+//! marked, but it keeps fractions of segments and of alpha, grows on unmarked ACKs even during a reduction, and gives
+//! short paths no advantage.
 //!
 //! Sources: draft-briscoe-iccrg-prague-congestion-control; the L4S team's `tcp_prague`, from a description. Prague
 //! needs accurate ECN (RFC 9768) and marks its packets ECT(1) (RFC 9331 §4).
@@ -108,7 +108,7 @@ impl Prague {
         }
     }
 
-    /// Return (RTT / virtual RTT)^2 in units of `ONE`, computed in units of 128 us as in the module.
+    /// Return (RTT / virtual RTT)^2 in units of `ONE`, computed in 128 us units as in the module.
     fn share(&self) -> u64 {
         let (rtt, virt) = (self.srtt.as_us() / 128, self.period().as_us() / 128);
         if virt > rtt {

@@ -27,11 +27,11 @@ pub enum Start {
 /// Growth in the starting phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Growth {
-    /// Double the rate with each interval, without waiting for results.
+    /// With each interval, double the rate without waiting for results.
     Double,
-    /// Double the rate with each result.
+    /// With each result, double the rate.
     DoubleOnResult,
-    /// Add the smaller of rate and delivered rate with each result.
+    /// With each result, add the smaller of the rate and the delivery rate.
     AddDelivered,
 }
 
@@ -215,7 +215,7 @@ impl AllegroParams {
     };
 }
 
-/// Two packets of 1500 bytes per second. Differs: the paper gives no minimum rate.
+/// Two 1500-byte packets per second. Differs: the paper gives no minimum rate.
 const MIN_RATE: f64 = 24_000.0;
 /// 10 Gbit/s, because the starting phase would never end on links without a rate limit.
 const MAX_RATE: f64 = 1e10;

@@ -280,7 +280,7 @@ pub struct Recipe {
     pub config: Config,
 }
 
-/// Return the recipe of a controller by name, or an error about the name or the options.
+/// Return the recipe for a controller by name, or an error about the name or the options.
 pub fn build(name: &str, options: &Options) -> Result<Recipe, Refusal> {
     let Some(entry) = ENTRIES.iter().find(|e| e.name == name) else {
         let allowed = REGISTRY.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");

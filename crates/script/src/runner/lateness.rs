@@ -13,7 +13,7 @@ use super::START;
 const GRAIN: u64 = 50_000;
 /// Gap between two packets below which the second gets a larger lateness than the first.
 const CLOSE: Span = Span::from_ms(10);
-/// Minimum lateness of a packet, ns: so that timers of the same instant expire first.
+/// Minimum lateness of a packet, ns, so that timers of the same instant expire first.
 const EARLIEST: u64 = 6_000;
 /// Additional lateness of each further packet, ns.
 const STEP: u64 = 1_000;

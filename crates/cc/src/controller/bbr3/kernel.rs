@@ -18,7 +18,7 @@ const MOST_LOSS_EVENTS: u32 = 15;
 /// Maximum of the counter of rounds since the last probe.
 const MOST_ROUNDS: u32 = 255;
 
-/// Linux checks some times in ticks of 1 ms.
+/// Linux checks some times in 1 ms ticks.
 fn ticks(now: Time) -> u64 {
     now.0 / 1_000_000
 }

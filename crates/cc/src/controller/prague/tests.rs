@@ -1,4 +1,4 @@
-//! Test vectors of the draft and of the module's arithmetic.
+//! Test vectors from the draft, and for the module's arithmetic.
 
 use super::*;
 use crate::controller::tests::arrival;

@@ -127,7 +127,7 @@ pub(super) struct Abse {
     batch: Batch,
     least: LeastGap,
     seeded: bool,
-    /// Th_k, or the low-passed rate of single ACKs.
+    /// Th_k, or the low-passed rate of individual ACKs.
     throughput: f64,
     rate: f64,
     sample: f64,

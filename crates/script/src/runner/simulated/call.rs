@@ -56,7 +56,7 @@ pub fn survey(line: u32, call: &Call) -> Result<(), Stop> {
 }
 
 impl Simulated<'_> {
-    /// Carry out a call. `None`: the call blocks, and may be repeated.
+    /// Make a socket call. Returns `None` if the call blocks; it may be repeated later.
     pub(super) fn carry_out(&mut self, line: u32, call: &Call) -> Result<Option<Answer>, Stop> {
         let fd = call.args.first().and_then(Expr::number);
         let opens = ["socket", "open", "pipe", "epoll_create", "epoll_create1", "accept", "accept4"];

@@ -376,7 +376,7 @@ fn options_of(cubic: &CubicModule) -> Options {
     flags.map(|(name, on)| (name.to_string(), Value::Flag(on))).collect()
 }
 
-/// Return the slow start of connections with these parameters.
+/// Return the slow-start rule that these parameters select.
 fn slow_start_of(cubic: &CubicModule) -> SlowStartConfig {
     match cubic.hystart {
         true => SlowStartConfig::HyStart(HyStartParams {

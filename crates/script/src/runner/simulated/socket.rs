@@ -47,7 +47,7 @@ pub struct Sockets {
     pub orphan: bool,
     /// Whether `connect` has reported the connection.
     pub connected: bool,
-    /// Whether a write waits for space in the send buffer.
+    /// Whether a write is waiting for space in the send buffer.
     pub writing: bool,
     /// Whether the application has shut down the sending direction.
     pub shut: bool,

@@ -1,4 +1,4 @@
-//! Descriptors other than sockets: files of zeros written by the set-up, and pipes. No file of the machine is
+//! Descriptors other than sockets: files of zeros written by the set-up, and pipes. No file on the real machine is
 //! touched.
 
 use super::{Answer, Expr};
