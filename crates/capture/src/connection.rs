@@ -260,8 +260,8 @@ const COPIED: u64 = 4;
 /// Maximum time between the captures of a packet and its copy: at most a router's queue lies between them.
 const COPIED_WITHIN_NS: i64 = 1_000_000_000;
 
-/// Recent packets, for recognising copies: a hash of ends, numbers and identification, and the time. Limited to
-/// [`Seen::ROOM`] entries; a newer one may replace an older one.
+/// Recent packets, for recognising copies: a hash of the endpoints, numbers and identification, and the time. Limited
+/// to [`Seen::ROOM`] entries; a newer one may replace an older one.
 struct Seen(Vec<(u64, i64)>);
 
 impl Seen {

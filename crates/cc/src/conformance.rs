@@ -8,7 +8,7 @@
 //! | application-limited | an ACK does not raise cwnd unless the window limits the sender or the controller declares `unlimited` |
 //! | undo | undoing a spurious reduction restores at least the previous window |
 //! | ecn | the window does not grow while every ACK carries a mark |
-//! | growth | a window that grew once grows again after a loss, an idle period, a timeout in recovery, or losses down to two segments |
+//! | growth | a window that has grown once grows again after a loss, an idle period, a timeout in recovery, or losses down to two segments |
 //! | variables | no variable is infinite |
 //! | determinism | identical sequences produce identical windows |
 //! | copy | a copy of a controller, if copying is supported, behaves like the original |
@@ -18,7 +18,7 @@
 //! Controllers that set the window themselves (`Needs::control`) handle growth, undo and marks in their own way, so the
 //! rules on application limits, reductions, marks and growth do not apply to them. Their window may have grown or
 //! shrunk during a spurious recovery; the window after the undo must not be smaller than both the window before the
-//! undo and the window before the reduction. A window that never grew need not grow again.
+//! undo and the window before the reduction. A window that has never grown need not grow again.
 //!
 //! Length: a sender in outline, whose every step asks for some of the rules.
 

@@ -210,7 +210,7 @@ fn keep(words: &mut [u64; REPORT_WORDS], n: u64) {
     }
 }
 
-/// Size of a report without UDP and IP headers, bytes: 16 of the transport's own header, then the cumulative number,
+/// Size of a report without UDP and IP headers, bytes: 16 for the transport's own header, then the cumulative number,
 /// the largest number and its neighbouring bits.
 const REPORT_BYTES: u32 = 32;
 

@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_file_of_a_mebibyte_takes_no_more_than_its_length() {
-        // one line of 200,000 values; then a name of 300,000 characters above 60,000 keys
+        // one line of 200,000 values; then a 300,000-character name above 60,000 keys
         let line = format!("x = [{}]", "1, ".repeat(200_000));
         let last = read(&line).expect("TOML").places.pop().expect("places");
         assert_eq!((last.key.as_str(), last.value.column), ("x.199999", 6 + 3 * 199_999));

@@ -387,7 +387,7 @@ fn check_injected(packet: &Packet, at: Pos) -> Result<(), Error> {
     Ok(())
 }
 
-/// Format a time as seconds in the language.
+/// Format a time in seconds, as written in a script.
 pub(crate) fn seconds(span: Span) -> String {
     let (whole, ns) = (span.0 / 1_000_000_000, span.0 % 1_000_000_000);
     if ns == 0 {

@@ -96,7 +96,7 @@ impl Setup {
         }
     }
 
-    /// Return the settings after the defaults script of the public suites.
+    /// Return the settings left by the public suites' defaults script.
     pub fn suite() -> Setup {
         Setup { sysctls: Sysctls::suite(), ..Setup::kernel() }
     }

@@ -344,7 +344,7 @@ pub struct FieldRow {
 /// Description of one need.
 #[derive(Clone, Copy, Debug)]
 pub struct NeedRow {
-    /// Short name.
+    /// Name.
     pub name: &'static str,
     /// Description.
     pub about: &'static str,

@@ -92,7 +92,7 @@ table! {
 /// CUBIC in either of its forms.
 #[derive(Clone, Debug)]
 pub struct Cubic {
-    /// Parameters as given, with beta clamped to 1 to 1023.
+    /// Parameters as given, with beta clamped to the range 1 to 1023.
     pub params: CubicParams,
     delay_min: u32,
     curve: Curve,

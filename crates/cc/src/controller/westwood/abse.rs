@@ -1,5 +1,5 @@
-//! ABSE: the sampling interval adapts to congestion and the filter to the variance of the samples. A free path is
-//! sampled by packet pairs, a congested one by the train of a whole RTT.
+//! ABSE: the sampling interval adapts to congestion and the filter to the variance of the samples. An uncongested
+//! path is sampled by packet pairs, a congested one by the packet train of a whole RTT.
 //!
 //! | variable | formula |
 //! |---|---|
@@ -16,9 +16,9 @@
 //! with its bytes and the time since the previous batch. A batch is complete when the first ACK of the next one
 //! arrives. Samples over T_k end at the last complete batch, and T_min is the time between two batches.
 //!
-//! Th and T_k are those of Wang and others (2002) as a later paper of the group quotes them
+//! Th and T_k are those of Wang and others (2002) as quoted in a later paper by the same group
 //! (scitepress.org/PublishedPapers/2004/13988, equations (3) and (4)). The formula is damaged in print there: the sum
-//! over the last RTT is legible, the division by RTT is inferred from the remaining fragments.
+//! over the last RTT is legible, but the division by RTT is inferred from the remaining fragments.
 //!
 //! Differs: two ACKs at the same instant count as 1 us apart.
 

@@ -162,7 +162,7 @@ impl Host {
         })
     }
 
-    /// Limit of the send buffer (Linux `sk_setsockopt`: twice the requested size, at least SOCK_MIN_SNDBUF).
+    /// Send buffer limit (Linux `sk_setsockopt`: twice the requested size, at least SOCK_MIN_SNDBUF).
     pub fn send_limit(&self, socket: &SocketOptions) -> SendLimit {
         const LEAST: u64 = 4_608;
         let s = &self.setup.sysctls;
@@ -172,7 +172,7 @@ impl Host {
         }
     }
 
-    /// Limit of the receive buffer for a requested size (Linux `__sock_set_rcvbuf`: twice that size, at least
+    /// Receive buffer limit for a requested size (Linux `__sock_set_rcvbuf`: twice that size, at least
     /// SOCK_MIN_RCVBUF).
     pub fn receive_limit(&self, asked: u64) -> u64 {
         const LEAST: u64 = 2_304;

@@ -22,7 +22,7 @@ const UNASKED: i64 = ERR | HUP;
 /// Events that can be requested; the other bits control how they are reported.
 const EVENTS: i64 = 0xffff;
 
-/// State of a socket for edge triggering: any difference is an edge.
+/// Socket state for edge triggering: any difference is an edge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Moment {
     received: u64,
