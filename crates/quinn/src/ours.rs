@@ -108,7 +108,7 @@ impl Inside {
         u32::try_from(bytes / self.mtu).unwrap_or(u32::MAX)
     }
 
-    /// Update the values that the stack reads from the window.
+    /// Refresh the values exposed to the stack from the current window.
     fn show(&mut self) {
         let window = self.state.get_mut().unwrap_or_else(PoisonError::into_inner).window;
         self.window = u64::from(window.cwnd.max(LEAST)) * self.mtu;
