@@ -3,8 +3,8 @@
 //! Source: netem_enqueue() of Linux 7.0. A packet that is drawn both for duplication and for loss passes once. The
 //! copy crosses the link separately, with its own loss, damage and queueing, and is not duplicated again. Differs:
 //! the copy follows its packet instead of preceding it, so if the queue has room for only one of them, the packet
-//! gets it. Netem flips a bit, and the receiver that verifies the checksum drops the packet. Here the link drops it
-//! at its far end, so that later links do not carry it.
+//! gets it. Netem flips a bit, and the receiver drops the packet when it verifies the checksum. Here the link drops
+//! it at its far end, so that later links do not carry it.
 
 use ackclock_core::rng::threshold;
 use ackclock_core::{Packet, Stream, Time};
@@ -33,7 +33,7 @@ pub(crate) struct Doubler {
     chance: Chance,
     /// Whether the next packet is a copy.
     copying: bool,
-    /// A copy that has not been offered yet, and the time of its packet.
+    /// A copy that has not been offered yet, and the time at which the original was offered.
     owed: Option<(Time, Packet)>,
 }
 

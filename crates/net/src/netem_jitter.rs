@@ -147,7 +147,7 @@ impl Drawn {
         self.order.is_some()
     }
 
-    /// Return the delivery time of a packet whose transmission ends at `leaves` and that would be delivered at
+    /// Return the delivery time of a packet whose transmission ends at `leaves` and which would be delivered at
     /// `undisturbed`.
     pub(crate) fn apply(&mut self, leaves: Time, undisturbed: Time) -> Time {
         let moved = undisturbed.0 as i128 + self.offset() as i128;
@@ -161,7 +161,7 @@ impl Drawn {
         self.latest
     }
 
-    /// Insert a packet in order of delivery among the `waiting` ones. Returns its predecessor, if any.
+    /// Insert a packet into `waiting`, in order of delivery. Returns its predecessor, if any.
     pub(crate) fn place(&mut self, id: PacketId, delivery: Time, waiting: u32) -> Option<PacketId> {
         let order = self.order.as_mut().expect("invariant: packets overtake");
         let gone = order.len() - waiting as usize; // packets delivered since

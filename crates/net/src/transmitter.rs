@@ -1,7 +1,7 @@
-//! Transmission times without a division per packet, and sums with a single count per packet. Nearly all packets on a
-//! link are full segments and pure ACKs. A link therefore remembers the last three loads with their packet counts,
-//! two of them with transmission times, and computes its sums only when they are read. Most links of many flows never
-//! see a fourth load.
+//! Transmission times without a division per packet, and sums for which each packet increments a single counter.
+//! Nearly all packets on a link are full segments and pure ACKs. A link therefore remembers the last three loads with
+//! their packet counts, two of them with transmission times, and computes its sums only when they are read. Most
+//! links of many flows never see a fourth load.
 
 use ackclock_core::packet::Load;
 use ackclock_core::{Rate, Span};

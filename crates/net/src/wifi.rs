@@ -12,7 +12,7 @@
 //!
 //! The mean delay is 1 - (1 - 1/e) / 2 + 90 x: 6.68 ms for J = 7, with a standard deviation of 23 ms. Order is kept,
 //! so a late packet blocks those behind it, and on a busy link the delay is much longer: 86 ms on average for packets
-//! 1.2 ms apart. Poisson numbers are drawn by inversion with integer thresholds, so that results are equal on all
+//! 1.2 ms apart. Poisson numbers are drawn by inversion with integer thresholds, so that results are identical on all
 //! machines.
 
 use ackclock_core::rng::threshold;

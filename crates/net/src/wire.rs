@@ -48,7 +48,7 @@ impl Wire {
         if self.late.is_empty() {
             return first;
         }
-        // At equal times the held-back packet precedes: it entered the link earlier.
+        // At equal times the held-back packet goes first: it entered the link earlier.
         let late = self.late.first(pool).unwrap_or(NOTHING);
         if late.0 <= first.0 {
             late

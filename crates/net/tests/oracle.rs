@@ -1,5 +1,5 @@
-//! FIFO links against a slow, obvious queue that is simulated event by event: equal fates, deliveries at the same
-//! nanosecond, and equal sums. CoDel with a target that is never exceeded also behaves as a FIFO.
+//! FIFO links against a slow, obvious queue that is simulated event by event: identical fates, deliveries at the same
+//! nanosecond, and identical sums. CoDel with a target that is never exceeded also behaves as a FIFO.
 
 use std::collections::VecDeque;
 

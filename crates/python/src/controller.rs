@@ -447,7 +447,7 @@ impl Bridge for PyBridge {
     }
 }
 
-/// Refuse a coroutine or a generator. A hook with `async` or `yield` only creates one, which would never run.
+/// Reject a coroutine or a generator. A hook with `async` or `yield` only creates one, which would never run.
 pub fn refuse_deferred(returned: &Bound<'_, PyAny>) -> PyResult<()> {
     if returned.is_none() || returned.is_instance_of::<PyFloat>() || returned.is_instance_of::<PyInt>() {
         return Ok(());

@@ -145,8 +145,7 @@ fn controller_options(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-/// Users' own classes of controllers and utility functions, by name. The place where a flow refers to one determines
-/// its kind.
+/// Users' own classes of controllers and utility functions, by name. The key that refers to one determines its kind.
 type Classes = BTreeMap<String, Py<PyAny>>;
 
 fn customs(py: Python<'_>, classes: &Classes, slot: &Slot) -> Customs {
@@ -233,8 +232,8 @@ fn check_conformance<'py>(py: Python<'py>, class_: Py<PyAny>) -> PyResult<Option
 
 /// Make one run. With `pcap`, every packet selected by the scenario's `record.capture` is written to that file, at
 /// most the first `snaplen` bytes of each. The run fails if it needs more than `memory` bytes, and ends with
-/// KeyboardInterrupt when `stop` is set. `progress` is called from time to time with the finished share of the
-/// duration. `shortcuts`: those used of the shortcuts that exist for speed alone.
+/// KeyboardInterrupt when `stop` is set. `progress` is called from time to time with the fraction of the run
+/// completed. `shortcuts`: the shortcuts to use; they affect only the speed.
 #[pyfunction]
 #[pyo3(signature = (scenario, seed, pcap = None, controllers = None, memory = None, stop = None, snaplen = None, progress = None, shortcuts = "all"))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of a Python function")]
@@ -349,7 +348,7 @@ fn run_each<'py>(
     Ok(dict)
 }
 
-/// Names of the shortcuts that exist for speed alone.
+/// Names of the shortcuts, which affect only the speed of a run.
 #[pyfunction]
 fn shortcuts() -> Vec<&'static str> {
     Shortcuts::names().collect()

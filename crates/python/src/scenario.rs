@@ -68,7 +68,7 @@ pub fn written(value: &Bound<'_, PyAny>, deep: usize) -> PyResult<Written> {
 struct Found<'py>(Bound<'py, PyAny>);
 
 impl Found<'_> {
-    /// Call a method of Python. If it raises `ScenarioError`, return that as a refusal.
+    /// Call a method of Python. If it raises `ScenarioError`, return it as an error.
     fn ask<T>(
         &self,
         call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
@@ -113,7 +113,7 @@ pub struct PyTrace(Arc<[u32]>);
 
 #[pymethods]
 impl PyTrace {
-    /// Read a trace from the bytes of a file. A refusal has the number of the line as its key.
+    /// Read a trace from the bytes of a file. The key of an error is the number of the invalid line.
     #[staticmethod]
     fn read(py: Python<'_>, data: &[u8]) -> PyResult<PyTrace> {
         let read = py.detach(|| ackclock_sim::read_trace(data));
@@ -127,7 +127,7 @@ impl PyTrace {
     }
 }
 
-/// Convert a refusal to Python's exception.
+/// Convert an error to Python's exception.
 pub fn raised(Refusal { key, found, allowed }: Refusal) -> PyErr {
     crate::Refusal::new_err((key, found, allowed))
 }

@@ -63,7 +63,7 @@ mod there {
     const NONE: &str =
         "found an engine that was built without stacks of others; allowed: one with the feature `stack`";
 
-    /// Refuse every library: this engine was built without stacks.
+    /// Reject every library: this engine was built without stacks.
     #[pyfunction]
     pub fn load_stack(_file: PathBuf) -> PyResult<(String, String, Vec<String>)> {
         Err(PyValueError::new_err(NONE))
@@ -81,7 +81,7 @@ mod there {
         Vec::new()
     }
 
-    /// Refuse every check: this engine was built without stacks.
+    /// Reject every check: this engine was built without stacks.
     #[pyfunction]
     pub fn check_stack(
         _name: &str,

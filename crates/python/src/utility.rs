@@ -1,5 +1,5 @@
 //! A user's utility function of PCC written in Python. It takes the current and the previous interval and returns a
-//! number. The first failure, an exception or a result that is no number, is stored and ends the run.
+//! number. The first failure, an exception or a result that is not a number, is stored and ends the run.
 
 use ackclock_pcc::{Measured, Utility};
 use ackclock_sim::transport::UtilityMaker;

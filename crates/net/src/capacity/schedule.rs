@@ -1,9 +1,9 @@
 //! Rate, delay and loss that change in steps: at listed times, or drawn at fixed intervals.
 //!
-//! A transmission continues across a change of rate, at the new rate. The delay is taken at the end of the
-//! transmission, the loss probability at the arrival. Differs: a packet that would overtake because of a shorter
-//! delay is delivered together with its predecessor (dummynet keeps the order, netem does not). Deliberate overtaking
-//! is the task of `reorder`.
+//! A transmission continues across a change of rate, at the new rate. A packet gets the delay in effect when its
+//! transmission ends, and the loss probability in effect when it arrives. Differs: a packet that would overtake
+//! because of a shorter delay is delivered together with its predecessor (dummynet keeps the order, netem does not).
+//! Use `reorder` for deliberate reordering.
 
 use std::sync::Arc;
 
@@ -119,8 +119,7 @@ pub const MOST_PHASES: u32 = 1 << 26;
 pub(crate) struct Schedule {
     /// Phase of the latest arrival.
     here: Walk,
-    /// Phase at the end of the last transmission. Stored because walking through the same phases again could take any
-    /// number of steps.
+    /// Phase at the end of the last transmission. Stored because finding it again could take any number of steps.
     there: Walk,
     stream: Stream,
     last_delivery: Time,
@@ -196,7 +195,7 @@ impl Schedule {
         Time::NEVER
     }
 
-    /// Return the arrival at the far end of the packet transmitted last, whose transmission ends at `end`.
+    /// Return the arrival time at the far end of the last packet transmitted, whose transmission ends at `end`.
     pub(crate) fn delivery(&mut self, end: Time) -> Time {
         self.last_delivery = self.last_delivery.max(end + self.there.phase.delay);
         self.last_delivery
@@ -404,7 +403,7 @@ mod tests {
                 t += gap;
                 let packet = Packet { bytes, ..Packet::default() };
                 prop_assert_eq!(a.offer(Time(t), packet), b.offer(Time(t), packet));
-                // a transmission split by a change may end a nanosecond earlier or later because of rounding
+                // because of rounding, a transmission split by a change may end a nanosecond earlier or later
                 prop_assert!(a.next_event().0.abs_diff(b.next_event().0) <= 2);
             }
         }

@@ -3,7 +3,7 @@
 //!
 //! Source: Linux 6.x sch_tbf (`tbf_dequeue`), in our words. Differs: TBF drops a packet larger than its bucket, or
 //! splits it if it has several segments. Here such a packet is sent once the bucket is full, and the next one waits
-//! for the tokens taken in excess. Tokens are exact; TBF counts them in units of 64 ns.
+//! until the deficit is made up. Tokens are exact; TBF counts them in units of 64 ns.
 
 use ackclock_core::schema::Takes;
 use ackclock_core::{table, Rate, Span, Time};
@@ -28,7 +28,7 @@ pub(crate) struct TokenBucket {
     delay: Span,
     most: Tokens,
     tokens: Tokens,
-    /// Time for which `tokens` is valid.
+    /// Time of the last update of `tokens`.
     at: Time,
 }
 
@@ -38,12 +38,12 @@ impl TokenBucket {
         TokenBucket { rate, delay, most, tokens: most, at: Time::ZERO }
     }
 
-    /// Transmission time of a packet when no tokens are saved.
+    /// Transmission time of a packet when the bucket is empty.
     pub(crate) fn typical(&self, bytes: u32) -> Span {
         self.rate.tx_time(bytes)
     }
 
-    /// Send a packet that may be sent from `earliest` on. Returns its departure.
+    /// Send a packet no earlier than `earliest`. Returns its departure time.
     pub(crate) fn transmit(&mut self, earliest: Time, bytes: u32) -> Time {
         let (rate, size) = (self.rate.0 as Tokens, tokens(bytes as u64));
         let now = earliest.max(self.at);
@@ -54,7 +54,7 @@ impl TokenBucket {
         self.at
     }
 
-    /// Arrival at the far end of a packet that departs at `end`.
+    /// Arrival time at the far end of a packet that departs at `end`.
     pub(crate) fn delivery(&self, end: Time) -> Time {
         end + self.delay
     }
@@ -98,7 +98,7 @@ mod tests {
         let offers = [(0, 1000); 6];
         let found = departures(&mut link(3000, Rate(8_000_000), QueueConfig::UNLIMITED), &offers);
         assert_eq!(found, [0, 0, 0, 1_000_000, 2_000_000, 3_000_000]);
-        // a pause of 2 ms saves tokens for two packets
+        // a 2 ms pause accumulates tokens for two packets
         let offers =
             [(0, 1000), (0, 1000), (0, 1000), (2_000_000, 1000), (2_000_000, 1000), (2_000_000, 1000)];
         let found = departures(&mut link(3000, Rate(8_000_000), QueueConfig::UNLIMITED), &offers);

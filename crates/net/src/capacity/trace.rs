@@ -6,7 +6,7 @@
 //! an opportunity can use it.
 //!
 //! Differs: by default an opportunity is 1500 bytes as counted by the link; Mahimahi's 1504 is the same packet with
-//! the header of its tunnel.
+//! Mahimahi's tunnel header.
 
 use std::sync::Arc;
 
@@ -48,11 +48,11 @@ impl Described for Opportunities {
     }
 }
 
-/// Length of the longest trace accepted, ms.
+/// Maximum length of a trace, ms.
 const LONGEST_MS: u32 = 3_600_000;
 
 /// Parse the contents of a file. Returns the opportunities in each millisecond, from 0 to the last one listed, or the
-/// number of the refused line.
+/// number of the invalid line.
 pub fn read_trace(data: &[u8]) -> Result<Arc<[u32]>, (usize, Refusal)> {
     const LINE: &str = "a whole number of milliseconds in each line";
     if data.iter().all(u8::is_ascii_whitespace) {
@@ -218,13 +218,12 @@ impl Replay {
         Span(self.trace.period().0 / self.trace.total)
     }
 
-    /// Return the first opportunity for a packet that may be sent from `earliest` on.
+    /// Return the first opportunity for a packet that may be sent no earlier than `earliest`.
     pub(crate) fn start(&self, earliest: Time) -> Time {
         self.take(earliest, 1).1
     }
 
-    /// Transmit a packet that may be sent from `earliest` on. Returns the times of the first and the last opportunity
-    /// it uses.
+    /// Transmit a packet no earlier than `earliest`. Returns the times of the first and the last opportunity it uses.
     pub(crate) fn transmit(&mut self, earliest: Time, bytes: u32) -> (Time, Time) {
         let (cursor, start) = self.take(earliest, bytes);
         self.cursor = cursor;
@@ -269,7 +268,7 @@ mod tests {
     use ackclock_core::Packet;
     use proptest::prelude::*;
 
-    /// Times of all opportunities, straight from the lines of a file.
+    /// Times of all opportunities, read straight from the lines of a file.
     fn opportunities(lines: &[u64]) -> impl Iterator<Item = u64> + '_ {
         let period = *lines.last().expect("a line");
         (0..).flat_map(move |cycle| lines.iter().map(move |t| cycle * period + t))
@@ -309,7 +308,7 @@ mod tests {
             codel in any::<bool>(),
         ) {
             let queue = match codel {
-                // a target that is never exceeded, for a queue that holds its packets
+                // never exceeds its target, so it only holds packets
                 true => QueueConfig::Codel(CodelParams {
                     limit: None, target: Span::from_secs(99), interval: Span::from_secs(99), ecn: false, ce_threshold: None }),
                 false => QueueConfig::UNLIMITED,
@@ -363,7 +362,7 @@ mod tests {
     #[test]
     fn a_full_queue_gets_every_opportunity_from_1_to_1000_mbit() {
         for mbit in [1u64, 12, 1000] {
-            // rate in Mbit/s as packets of 12000 bits, in a file over 600 ms
+            // rate in Mbit/s, as a 600 ms file of 12,000-bit packets
             let lines: Vec<u64> = (1..=50 * mbit).map(|i| (i * 12).div_ceil(mbit)).collect();
             assert_eq!(lines.last(), Some(&600));
             let mut link = link(&lines, QueueConfig::UNLIMITED);

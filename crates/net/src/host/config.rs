@@ -142,7 +142,7 @@ pub struct HostConfig {
     pub gate: Option<TimesParams>,
     /// Whether the gate stops only sending and timers, so that incoming packets are still received.
     pub receives_on: bool,
-    /// Whether the network's links stand still while the gate is closed, because this machine emulates them.
+    /// Whether the network's links pause while the gate is closed, because this machine emulates them.
     pub emulates_links: bool,
     /// Processor; `None` = as many cores as needed, and no cost per packet.
     pub cpu: Option<CpuConfig>,
@@ -159,7 +159,7 @@ pub struct HostConfig {
 }
 
 impl HostParams {
-    /// Refuse combinations of keys that contradict each other or have no effect.
+    /// Reject keys that contradict each other or have no effect.
     fn judge(&self, rules: &mut Rules) {
         if let (Some(_), Some(rate)) = (self.receive_interval, self.interrupt_rate) {
             rules.refuse_as(

@@ -1,5 +1,5 @@
-//! The processor: processes on a number of cores. A process with work runs as soon as a core is free. If there are
-//! more such processes than cores, they take turns of one slice each, round robin.
+//! The processor: processes on a number of cores. A process with work runs as soon as a core is free. If more
+//! processes have work than there are cores, they take turns of one slice each, round robin.
 //!
 //! A process that busy-waits (PCC's sender spins on the cycle counter) always has work. Differs: Linux's fair
 //! scheduler lets a process that wakes up preempt one that has run for longer; here it queues behind the others.
@@ -124,7 +124,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Share of the time for which each of `n` busy processes runs on `cores`.
+    /// Fraction of the time for which each of `n` busy processes runs on `cores`.
     fn shares(n: u32, cores: u32) -> Vec<f64> {
         let mut cpu = Cpu::new(cores, Span::from_ms(3));
         for process in 0..n {

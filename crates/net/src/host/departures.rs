@@ -1,5 +1,5 @@
-//! Visible noise of a run, whatever its cause: how evenly a flow's data is sent, and how long its bursts are.
-//! Computed from running integer sums, at a few instructions per packet.
+//! Departure noise of a run, whatever its cause: how evenly a flow's data is sent, and how long its bursts are.
+//! Computed from running integer sums, at a cost of a few instructions per packet.
 
 use ackclock_core::{Rate, Span, Time};
 
@@ -14,14 +14,14 @@ pub struct Departures {
     packets: u64,
     /// Sum of the squared gaps, ns^2.
     squares: u128,
-    /// Time at which the line would have sent all packets so far.
+    /// Time by which the line would have sent all packets so far.
     line_free: Time,
     burst: u32,
     largest_burst: u32,
 }
 
 impl Departures {
-    /// Return a record without departures. `line` is the rate of the first link.
+    /// Return an empty record. `line` is the rate of the first link.
     pub fn new(line: Rate) -> Departures {
         Departures {
             line,

@@ -1,7 +1,7 @@
 //! A host's own device: a queueing discipline and the line behind it. TCP's packets wait here, and TCP is notified
 //! when they stop waiting (small queues).
 //!
-//! A packet of several segments waits whole and is split at its transmission, if the NIC splits packets. It stops
+//! A packet of several segments is queued whole and split at its transmission, if the NIC splits packets. It stops
 //! waiting when its transmission starts, as below Linux's HTB. With a real NIC it stops waiting when the transmission
 //! ends, one packet later.
 
@@ -62,7 +62,7 @@ pub struct DeviceConfig {
 /// Counters of a device.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeviceSums {
-    /// Packets sent; a packet that the NIC splits counts as its segments.
+    /// Packets sent; a packet that the NIC splits counts once per segment.
     pub sent: u64,
     /// Packets whose transmission has started, each counted once.
     pub taken: u64,
@@ -168,7 +168,7 @@ impl Device {
         matches!(self.discipline, Discipline::Fq(_))
     }
 
-    /// Whether the device would accept a packet of this end that is due at `due`.
+    /// Whether the device would accept a packet from this end that is due at `due`.
     pub fn takes(&self, now: Time, end: u64, due: Time) -> bool {
         match &self.discipline {
             Discipline::Fifo(limit, waiting) => (waiting.len() as u32) < *limit,
@@ -176,8 +176,8 @@ impl Device {
         }
     }
 
-    /// Hand down a packet of an end, to be sent no earlier than `due`. `smss` is the payload of its full segments.
-    /// Returns false if the packet is refused.
+    /// Queue a packet from an end, to be sent no earlier than `due`. `smss` is the payload of a full segment. Returns
+    /// false if the packet is refused.
     pub fn push(&mut self, now: Time, end: u64, packet: Packet, smss: u32, due: Option<Time>) -> bool {
         let queued = Queued { packet, due, to_send: now, since: now, end, smss };
         let taken = match &mut self.discipline {
@@ -201,7 +201,7 @@ impl Device {
         self.sums.refused += packets as u64;
     }
 
-    /// Time at which the owner has to call next, if it is earlier than the last one returned.
+    /// Time of the owner's next call, if it is earlier than the last one returned.
     pub fn arm(&mut self, now: Time) -> Option<Time> {
         let next = match self.gone.is_empty() {
             false => now,
@@ -224,8 +224,7 @@ impl Device {
         called
     }
 
-    /// Return a packet whose transmission has ended by `now`: start of the transmission, its end of the connection,
-    /// and the packet.
+    /// Return a packet whose transmission has ended by `now`: transmission start, sending end, and packet.
     pub fn take_sent(&mut self, now: Time) -> Option<(Time, u64, Packet)> {
         let over = self.line.front().is_some_and(|sent| sent.over <= now);
         over.then(|| self.line.pop_front().map(|sent| (sent.start, sent.end, sent.packet)))?
@@ -297,7 +296,7 @@ fn segments(packet: &Packet, smss: u32) -> impl Iterator<Item = Packet> {
     let packet = *packet;
     let Header::Tcp(whole) = packet.header else { unreachable!("invariant: asked of TCP only") };
     let n = packet.segments();
-    let charged = packet.bytes - whole.len; // headers of all segments
+    let charged = packet.bytes - whole.len; // headers of every segment
     (0..n).map(move |i| {
         let mut seg = whole;
         seg.seq += (i * smss) as u64;

@@ -79,7 +79,7 @@ impl FqParams {
 const GC_AGE: Span = Span::from_secs(3);
 /// Maximum number of packets on the fast path while flows are throttled.
 const FAST_PATH: usize = 8;
-/// Maximum time that a packet occupies at a low `max_rate`.
+/// Maximum transmission time charged for a packet at a low `max_rate`.
 const LONGEST: Span = Span::from_secs(1);
 
 /// Index of a flow in `flows`.
@@ -277,7 +277,8 @@ impl Fq {
         flow.time_next_packet = now + (span - drift.min(Span(span.0 / 2)));
     }
 
-    /// Earliest time at which a packet may be available: zero for at once, otherwise the watchdog's expiry.
+    /// Earliest time at which a packet may be available: zero if one may be available now, otherwise the watchdog's
+    /// expiry.
     pub(crate) fn ready(&self) -> Time {
         match self.internal.is_empty() && self.eligible == 0 {
             true => self.watchdog,
@@ -322,7 +323,7 @@ impl Fq {
         }
     }
 
-    /// Return the flow of this key, created if absent.
+    /// Return the flow with this key, creating it if it is absent.
     fn flow(&mut self, now: Time, key: u64) -> FlowAt {
         if let Some(&at) = self.by_key.get(&key) {
             return at;

@@ -101,7 +101,7 @@ impl Gate {
         (!self.open).then_some(self.until)
     }
 
-    /// Total time closed up to `now`, number of stalls, and the longest of them.
+    /// Total time closed up to `now`, number of stalls, and length of the longest one.
     pub(crate) fn stalled(&mut self, now: Time) -> (Span, u64, Span) {
         let to_come = self.closed_until(now).map_or(Span::ZERO, |until| until - now);
         (self.stalled.saturating_sub(to_come), self.stalls, self.longest)

@@ -58,7 +58,7 @@ table! {
 }
 
 impl LinkParams {
-    /// Refuse combinations that cannot be simulated, among them kinds of capacity with or without a rate.
+    /// Reject combinations that cannot be simulated, such as a capacity that needs a rate on a link without one.
     fn judge(&self, rules: &mut Rules) {
         if self.thin_acks > 1 && self.queue.as_ref().is_some_and(QueueConfig::holds) {
             rules.refuse("thin_acks", "1 with a queue that drops at departure, or another queue");
@@ -140,7 +140,7 @@ impl LinkParams {
         self.rate.unwrap_or(Rate::INFINITE)
     }
 
-    /// Rate to plan with; see [`CapacityConfig::nominal`].
+    /// Nominal rate; see [`CapacityConfig::nominal`].
     pub fn nominal_rate(&self) -> Rate {
         self.capacity.as_ref().map_or(self.own_rate(), |capacity| capacity.nominal(self.own_rate()))
     }
@@ -149,7 +149,7 @@ impl LinkParams {
     pub fn greatest_rate(&self) -> Rate {
         match (&self.capacity, &self.queue) {
             (Some(capacity), _) => capacity.greatest(self.own_rate()),
-            // netem without a rate: the number of full frames that its limit allows per delay
+            // netem without a rate: full frames per delay that its limit allows
             (None, Some(QueueConfig::NetemLimit(params))) if self.rate.is_none() => {
                 let bits = params.limit as u128 * 1514 * 8 * 1_000_000_000;
                 Rate((bits / (self.delay.0.max(1_000_000) as u128)).clamp(1, Rate::INFINITE.0 as u128 - 1)
@@ -159,7 +159,7 @@ impl LinkParams {
         }
     }
 
-    /// Longest delay, jitter included.
+    /// Maximum delay, including jitter.
     pub fn longest_delay(&self) -> Span {
         let own = self.capacity.as_ref().map_or(self.delay, |capacity| capacity.longest(self.delay));
         let drawn = self.netem_jitter.as_ref().map_or(Span::ZERO, NetemJitter::longest);

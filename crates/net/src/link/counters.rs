@@ -6,8 +6,8 @@ use super::crowd::Rare;
 use super::{Crowd, Link, Rest};
 use crate::pool::Pool;
 
-/// Sums over the link's life. A packet of several segments (TSO) counts as that many packets. Always, arrivals +
-/// held_before = delivered + dropped_loss + dropped_queue + held.
+/// Sums over the link's lifetime. A packet of several segments (TSO) counts as that many packets. At any time,
+/// arrivals + held_before = delivered + dropped_loss + dropped_queue + held.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counters {
     /// Packets offered.
@@ -125,7 +125,7 @@ impl Link {
         }
     }
 
-    /// Restart counting at `now`, the end of a warm-up. Packets that wait now add only the rest of their wait to
+    /// Restart counting at `now`, the end of a warm-up. Packets already waiting add only the rest of their wait to
     /// `mean_packets`.
     pub fn count_from(&mut self, pool: &mut Pool, now: Time, underway: Underway) {
         let sums = self.sums(pool, now, underway);
@@ -173,7 +173,7 @@ impl Link {
             served: if holds { crowd.served } else { arrivals - rare.dropped_loss - rare.refused },
             waited: if holds { crowd.waited } else { crowd.backlog.waited() },
             seconds_queued: instants.up_to(now),
-            // Beyond `now` the transmitter works without a pause, so the rest of its work is subtracted.
+            // The transmitter stays busy from `now` until its current work ends, so that time is subtracted.
             busy: counted.transmission.saturating_sub(self.busy_until.since(now)),
             opportunities,
             opportunities_used,

@@ -39,7 +39,7 @@ impl Link {
         self.extras_or_none().refused.push_back((now, packet, reason));
     }
 
-    /// Return the oldest packet lost without a report to the caller.
+    /// Return the oldest lost packet that has not been reported to the caller.
     pub(super) fn take_refused(&mut self) -> Option<Dropped> {
         self.extras_mut()?.refused.pop_front()
     }

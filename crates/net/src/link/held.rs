@@ -32,7 +32,7 @@ impl Link {
     }
 
     /// Return a held packet that was dropped since the last call (CoDel, FQ-CoDel), or a packet that was lost or
-    /// refused behind a merging card, as a copy, or damaged: time, packet, and reason, oldest first. Only offers and
+    /// refused behind a merging NIC, as a copy, or damaged: time, packet, and reason, oldest first. Only offers and
     /// polls produce such packets.
     #[inline]
     pub fn take_head_drops(&mut self) -> Option<Dropped> {

@@ -58,8 +58,7 @@ pub(crate) struct Backlog {
     bytes: u64,
     packets: u32,
     max: u32,
-    /// Total wait of all arrivals so far, in segments x ns, including the rest of the wait of packets that still
-    /// wait.
+    /// Total wait of all arrivals so far, in segments x ns, including the remaining wait of packets still queued.
     area: u128,
 }
 
@@ -113,7 +112,7 @@ impl Backlog {
         let (alike, gap) = (self.run.load == load, self.run.gap(start));
         if !alike || gap != self.run.step {
             match alike && gap >= wait && self.earlier.is_empty() {
-                true => (self.packets, self.bytes, self.run.packets) = (0, 0, 0), // an equal run, and all packets have left
+                true => (self.packets, self.bytes, self.run.packets) = (0, 0, 0), // same load and step, and all packets have left
                 false => self.begin_run(start, wait, load),
             }
         }
@@ -124,7 +123,8 @@ impl Backlog {
         self.area += wait.0 as u128 * load.segments() as u128;
     }
 
-    /// Start a new run, or set the step of a run of one packet, for a packet that does not continue the run.
+    /// Start a new run for a packet that does not continue the current one, or set the step of a run that contains a
+    /// single packet.
     #[inline(never)]
     fn begin_run(&mut self, start: Time, wait: Span, load: Load) {
         let run = &mut self.run;
@@ -160,12 +160,12 @@ impl Backlog {
         self.bytes
     }
 
-    /// Maximum number of segments that waited at a time.
+    /// Maximum number of segments that waited at once.
     pub(crate) fn max(&self) -> u32 {
         self.max
     }
 
-    /// Restart the maximum at the current length.
+    /// Reset the maximum to the current length.
     pub(crate) fn forget_max(&mut self) {
         self.max = self.len();
     }

@@ -7,11 +7,11 @@
 //! |---|---|
 //! | shaper | a packet may be sent once the previous packets would have been sent at `bandwidth`; no burst, and no debt beyond 1.5 times their charge |
 //! | overhead | the shaper charges the IP packet + `overhead`, at least `mpu`, in cells of ATM or with PTM's code |
-//! | isolation | deficit round robin over flows; a flow's quantum is divided by the bulk flows of its sending or receiving host, whichever has more |
+//! | isolation | deficit round robin over flows; a flow's quantum is divided by the larger number of bulk flows of its two hosts |
 //! | queues | 1024 in sets of 8: a flow whose queue is in use gets another queue of its set |
 //! | memory | beyond `limit`, the queue with the most bytes drops its head |
 //!
-//! All packets are in one tin (`besteffort`), which equals diffserv3 for packets without DSCP. No ACK filter, no
+//! All packets are in one tin (`besteffort`), which behaves like diffserv3 for packets without DSCP. No ACK filter, no
 //! ingress mode, no autorate. ECN-capable packets are marked where CoDel would drop them.
 //!
 //! Differs: hosts are counted exactly, not by a hash; an overflow with several longest queues drops from the one with
@@ -169,7 +169,7 @@ pub(crate) struct Cake {
 enum Set {
     None,
     Sparse,
-    /// Sparse by count, but served in the list of bulk flows.
+    /// Counted as sparse, but served from the list of bulk flows.
     SparseWait,
     Bulk,
     Decaying,
@@ -358,7 +358,7 @@ impl Cake {
         }
     }
 
-    /// Return the next packet of a queue that COBALT does not drop.
+    /// Return the next packet of a queue, after COBALT's drops.
     fn take(&mut self, now: Time, at: u32) -> Option<(Packet, Span)> {
         loop {
             self.count(now);
@@ -407,7 +407,7 @@ impl Cake {
         self.weigh(at, true);
     }
 
-    /// Count one bulk flow more or less for the hosts of a queue.
+    /// Add or remove one bulk flow in the counts of a queue's hosts.
     fn weigh(&mut self, at: u32, more: bool) {
         let isolation = self.params.isolation;
         for (side, on) in [(0, isolation != Isolation::DualDsthost), (1, isolation != Isolation::DualSrchost)]

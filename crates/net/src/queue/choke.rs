@@ -11,7 +11,7 @@
 //! | `count` | packets since RED's last drop while `avg` is above `min` |
 //!
 //! Differs: idle time alone does not reduce `avg`; each arrival that finds no packet waiting does. Above `max` every
-//! arrival is dropped, as in the paper: RED here is not the gentle one.
+//! arrival is dropped, as in the paper: this is not gentle RED.
 
 use std::collections::VecDeque;
 
@@ -196,7 +196,7 @@ impl Choke {
         self.packets
     }
 
-    /// Restart the maximum at the current length.
+    /// Reset the maximum to the current length.
     pub(crate) fn forget_max(&mut self) {
         self.max = self.packets;
     }

@@ -48,7 +48,7 @@ pub(crate) struct Cobalt {
     blue_timer: Time,
     p_drop: u32,
     dropping: bool,
-    /// Initially zero, so that the first standing queue is signalled at once and not after an interval.
+    /// Initially zero, so that the first standing queue is signalled at once rather than after an interval.
     rec_inv_sqrt: u32,
 }
 

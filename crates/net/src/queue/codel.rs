@@ -86,7 +86,7 @@ const FRAME: u32 = 1514;
 /// Linux `CODEL_MAX_DROPS_PER_DEQUEUE`.
 const MAX_DROPS: u32 = 1000;
 
-/// Return a time in units of 1,024 ns (Linux `codel_time_t`, but wide enough never to wrap).
+/// Convert a time to units of 1,024 ns (Linux `codel_time_t`, but wide enough never to wrap).
 fn units(ns: u64) -> u64 {
     ns >> 10
 }
@@ -247,7 +247,7 @@ impl Codel {
         self.packets
     }
 
-    /// Restart the maximum at the current length.
+    /// Reset the maximum to the current length.
     pub(crate) fn forget_max(&mut self) {
         self.max = self.len();
     }

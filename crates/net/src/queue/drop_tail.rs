@@ -34,8 +34,8 @@ pub(crate) struct DropTail {
     limit_packets: u32,
     /// Whether a packet of several segments counts once.
     whole: bool,
-    /// Limit in bytes, or 0 if packets are counted whole. Up to this many bytes, a packet fits without a further
-    /// check if the queue stays within its longest so far.
+    /// Limit in bytes. If the queue stays within it and within its longest length so far, a packet fits without a
+    /// further check. 0 if a packet of several segments counts once, so that every packet is checked.
     easy_bytes: u64,
 }
 
@@ -72,7 +72,7 @@ impl DropTail {
         waiting <= self.limit_packets
     }
 
-    /// Whether the packet surely fits: the queue stays within its longest so far.
+    /// Whether the packet certainly fits: the queue stays within its longest length so far.
     #[inline]
     pub(crate) fn has_room_at_sight(&self, load: Load, backlog: &Backlog) -> bool {
         backlog.held_before(load.segments()) && backlog.bytes() + load.bytes() as u64 <= self.easy_bytes

@@ -10,7 +10,7 @@
 //! | `last_qdelay` | wait of the older head packet at the last update |
 //! | `credit` | balance of the weighted round robin, in bytes x percent: C is served while it is above zero |
 //!
-//! Except for a full queue, all decisions are made at departure, from the time that the head packets have waited.
+//! Except for a full queue, all decisions are made at departure, from the waiting time of the head packets.
 //! Updates are due at multiples of `update` since the start of the run. They are computed at the next call, since
 //! nothing else changes between calls. An update due in the same nanosecond as a call precedes it.
 //!
@@ -232,7 +232,7 @@ impl DualPi2 {
         match (hit, drops || !ecn_capable(packet)) {
             (true, true) => Verdict::Drop,
             (true, false) => Verdict::Mark,
-            (false, _) if queue == L && overload && ecn_capable(packet) => Verdict::Mark, // survivors of an overload
+            (false, _) if queue == L && overload && ecn_capable(packet) => Verdict::Mark, // not dropped by an overload
             (false, _) => Verdict::Pass,
         }
     }
@@ -281,7 +281,7 @@ impl DualPi2 {
         self.packets
     }
 
-    /// Restart the maximum at the current length.
+    /// Reset the maximum to the current length.
     pub(crate) fn forget_max(&mut self) {
         self.max = self.packets;
     }
@@ -334,7 +334,7 @@ impl Pi {
     fn update(&mut self, qdelay: Span) -> bool {
         let ahead = |of: Span| qdelay.0 as i128 - of.0 as i128;
         let change = ahead(self.target) * self.alpha + ahead(self.last_qdelay) * self.beta;
-        // fractions are cut off towards zero, for both signs
+        // rounded towards zero, for both signs
         let moved = self.p as i128 + change.signum() * (change.abs() >> 6);
         let idle = qdelay == Span::ZERO && self.last_qdelay == Span::ZERO;
         self.last_qdelay = qdelay;
@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(order, "LLLLLLLLLC".repeat(3));
     }
 
-    /// Shares of packets dropped and marked at a base probability.
+    /// Fractions of packets dropped and marked at a base probability.
     fn met(params: DualPi2Params, p: f64, ecn: Ecn) -> (f64, f64) {
         let mut queue = dualpi2(params);
         queue.pi.p = (p * ONE as f64) as u32;
@@ -439,8 +439,8 @@ mod tests {
         near(met(DualPi2Params { overload: Overload::Overflow, ..params() }, 0.6, Ecn::Ect1), (0.0, 1.0));
     }
 
-    /// Offer a link of 100 Mbit/s `percent` of its rate for 20 s. Returns the shares of arrivals dropped and marked
-    /// after 5 s, and the mean wait in s.
+    /// Offer a link of 100 Mbit/s `percent` of its rate for 20 s. Returns the fractions of arrivals dropped and
+    /// marked after 5 s, and the mean wait in s.
     fn offered(percent: u64, ecn: Ecn) -> (f64, f64, f64) {
         let queue = QueueConfig::DualPi2(params());
         let mut link =

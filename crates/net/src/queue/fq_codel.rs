@@ -79,7 +79,7 @@ pub(crate) struct FqCodel {
     packets: u32,
     bytes: u64,
     max: u32,
-    /// Time since which packets have waited without a break.
+    /// Start of the current period with waiting packets.
     since: Time,
     head_drops: VecDeque<Dropped>,
     overflows: u64,

@@ -1,4 +1,4 @@
-//! Number of whole seconds of the run at which packets waited: the reading of a monitor that samples a queue once per
+//! Number of whole seconds of the run at which packets waited: the result of a monitor that samples a queue once per
 //! second, without an event per sample.
 
 use ackclock_core::Time;

@@ -98,7 +98,7 @@ impl QueueConfig {
         }
     }
 
-    /// Return the matching queueing discipline of the kernel, on a link with this delay.
+    /// Return the kernel's matching queueing discipline, on a link with this delay.
     pub fn qdisc(&self, delay: Span) -> Result<Qdisc, Refusal> {
         match self {
             QueueConfig::DropTail(params) => Ok(params.qdisc()),
@@ -128,7 +128,7 @@ impl Default for QueueConfig {
     }
 }
 
-/// Reason for which a packet was dropped.
+/// Reason why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// The loss model dropped the packet.
@@ -139,7 +139,7 @@ pub enum Refused {
     Aqm,
 }
 
-/// Packet in the pool that leaves a queue which held it, and its wait.
+/// Index of a packet that leaves a queue which held it, and its wait.
 #[derive(Clone, Copy)]
 pub(crate) struct Served {
     pub id: PacketId,
@@ -147,7 +147,7 @@ pub(crate) struct Served {
     pub waited: Span,
 }
 
-/// Time, packet and reason of the drop of a held packet.
+/// Drop of a held packet: time, packet, and reason.
 pub(crate) type Dropped = (Time, Packet, Refused);
 
 /// Decision of a discipline on an arriving packet.
@@ -257,7 +257,7 @@ impl Queue {
         held!(self, _queue => true, false)
     }
 
-    /// Form of [`Queue::admit`] for a queue that holds its packets. Returns false if the packet is refused, which
+    /// Variant of [`Queue::admit`] for a queue that holds its packets. Returns false if the packet is refused, which
     /// then still belongs to the caller.
     pub(crate) fn enqueue(
         &mut self,
@@ -317,12 +317,12 @@ impl Queue {
         held!(self, queue => queue.len(), 0)
     }
 
-    /// Restart the maximum number of packets at the current length.
+    /// Reset the maximum number of packets to the current length.
     pub(crate) fn forget_max(&mut self) {
         held!(self, queue => queue.forget_max(), ())
     }
 
-    /// Return figures on the held packets: the integral of their number over time up to `now` (segments x ns), its
+    /// Return statistics on the held packets: the integral of their number over time up to `now` (segments x ns), its
     /// maximum, and the segments dropped and marked.
     pub(crate) fn figures(&self, now: Time) -> (u128, u32, u64, u64) {
         held!(self, queue => queue.figures(now), (0, 0, 0, 0))

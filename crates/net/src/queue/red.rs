@@ -117,8 +117,8 @@ impl Red {
         }
     }
 
-    /// Update the average at an arrival. After an idle time in which m packets could have been sent, it shrinks by (1
-    /// - w_q)^m.
+    /// Update the average at an arrival. After an idle time in which m packets could have been sent, it shrinks by a
+    /// factor of `(1 - w_q)^m`.
     fn update_average(&mut self, arrival: &Arrival) {
         self.s = self.s.max(arrival.tx);
         let w_q = self.parameters.weight;
@@ -192,7 +192,7 @@ mod tests {
         })
     }
 
-    /// Share of `n` packets signalled while the average stays at `avg`.
+    /// Fraction of `n` packets signalled while the average stays at `avg`.
     fn share(avg: f64, n: u32) -> f64 {
         let mut red = red(false);
         let signalled = (0..n).filter(|_| {
