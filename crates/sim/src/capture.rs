@@ -8,7 +8,7 @@
 //! order as in Linux.
 //!
 //! One file may contain both hosts; a packet has the same IP id at both (`ids`). TCP analysis takes the second copy
-//! of a packet for a retransmission, so write one host per file if this matters.
+//! of a packet for a retransmission, so write a separate file per host if this matters.
 
 mod ids;
 
@@ -49,7 +49,7 @@ pub fn write_pcapng(out: &mut impl Write, packets: &[Captured], snaplen: Option<
     }
     out.write_all(&buf)?;
 
-    // stable: packets of the same nanosecond keep the recorded order
+    // stable sort: packets of the same nanosecond keep the recorded order
     let mut in_order: Vec<&Captured> = packets.iter().collect();
     in_order.sort_by_key(|c| c.t);
 
@@ -87,7 +87,7 @@ impl Way {
     }
 }
 
-/// Refuse packets that the formats cannot express, instead of writing malformed ones.
+/// Reject packets that the formats cannot express, instead of writing malformed ones.
 fn check(captured: &Captured) -> io::Result<()> {
     let header = &captured.packet.header;
     let refuse = |what: String| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
@@ -199,7 +199,7 @@ impl End {
     }
 }
 
-/// Ethernet frame without FCS: headers, then a payload of zeros.
+/// Ethernet frame without FCS: headers, then an all-zero payload.
 fn frame(out: &mut Vec<u8>, captured: &Captured, window: u16) {
     let (from, to) = End::of(captured);
     let header = &captured.packet.header;
@@ -254,7 +254,7 @@ fn tcp(out: &mut Vec<u8>, captured: &Captured, seg: &Segment, window: u16, from:
     out.extend([0; 4]); // checksum, urgent pointer
     tcp_options(out, seg, ack);
 
-    // a payload of zeros adds nothing to the checksum; its length does, through the pseudo header (RFC 9293 §3.1)
+    // an all-zero payload adds nothing to the checksum; its length does, through the pseudo header (RFC 9293 §3.1)
     let [high, low] = (20 + seg.option_bytes() as u16 + seg.len as u16).to_be_bytes();
     let sum = checksum(&[&from.ip, &to.ip, &[0, IPPROTO_TCP, high, low], &out[tcp..]]);
     out[tcp + 16..tcp + 18].copy_from_slice(&sum.to_be_bytes());

@@ -353,7 +353,7 @@ impl Transport {
         }
     }
 
-    /// Send through a queue of the host; `paces` tells whether that queue paces TCP.
+    /// Send through a queue of the host. `paces`: whether that queue paces TCP.
     pub fn queue_behind(&mut self, paces: bool) {
         if let Transport::Tcp(tcp) = self {
             tcp.queue_behind(paces);

@@ -253,7 +253,7 @@ impl Place {
 pub struct Site<'a> {
     /// Links and paths.
     pub layout: &'a mut Layout,
-    /// Clients of populations with the values they drew.
+    /// Population clients, with the values drawn for them.
     pub clients: &'a mut Vec<ClientRow>,
     /// Tallies of transactions.
     pub tallies: &'a mut Vec<Tally>,
@@ -261,7 +261,7 @@ pub struct Site<'a> {
     pub offered: &'a mut Offered,
 }
 
-/// Our choice: packets on the links of a flow's own path in addition to the queue.
+/// Our choice: packets on the links of a flow's own path, beyond those in the queue.
 pub const OWN_PATH_PACKETS: f64 = 200.0;
 
 /// Contract of a workload's behaviour. A workload acts on its connections through the world, and sees only what an
@@ -270,7 +270,7 @@ pub trait Workload {
     /// Called when the flow starts.
     fn start(&mut self, cx: &mut Context);
 
-    /// Called when the wake-up that [`Context::wake`] set last is due.
+    /// Called when the last wake-up set by [`Context::wake`] is due.
     fn wake(&mut self, cx: &mut Context);
 
     /// Called when a packet has arrived or a timer has expired at one end of a connection of this flow.

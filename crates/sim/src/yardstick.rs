@@ -3,7 +3,7 @@
 //! the queue, end of transmission, reach the receiver, ACK reaches the sender). Dividing by this cost, measured in
 //! the same minute, turns nanoseconds per packet into a ratio that is comparable between machines.
 //!
-//! The yardstick keeps its own arithmetic and its own heap, however the engine changes, so that it stays the same.
+//! The yardstick has its own arithmetic and its own heap, so that changes of the engine do not affect it.
 
 use std::collections::VecDeque;
 

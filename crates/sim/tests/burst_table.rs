@@ -54,7 +54,7 @@ impl Bench {
         }
     }
 
-    /// Run with responses of ten segments, five at each of these times.
+    /// Run with ten-segment responses, five at each of these times.
     fn run(&mut self, bursts: &[Time]) {
         let mut next_burst = 0;
         loop {

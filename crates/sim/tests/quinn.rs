@@ -18,7 +18,7 @@ fn flow(controller: &str, workload: &str) -> String {
     format!(r#"{{"profile": "linux-6", "congestion_control": "{controller}", "workload": {{{workload}}}}}"#)
 }
 
-/// A path of 20 Mbit/s and 40 ms with a queue of one BDP.
+/// A 20 Mbit/s path with an RTT of 40 ms and a one-BDP queue.
 const PATH: &str =
     r#"{"rate": 20000000, "delay": 20000000, "queue": {"kind": "drop-tail", "limit": {"packets": 67}}}"#;
 const BULK: &str = r#""kind": "bulk""#;
@@ -39,9 +39,9 @@ fn failure(done: &Output, flow: usize) -> &str {
     }
 }
 
-/// Measured with a prototype that drove the same release of quinn over such a path: goodput until the last byte
-/// arrives at the receiver 18.83 and 18.77 Mbit/s, losses 198 and 142. From seed to seed, losses differ by at most
-/// one packet.
+/// Measured with a prototype that drove the same release of quinn over such a path: goodput up to the arrival of the
+/// last byte at the receiver 18.83 and 18.77 Mbit/s, losses 198 and 142. Losses differ between seeds by at most one
+/// packet.
 #[test]
 fn a_transfer_is_that_of_the_stack_by_itself() {
     for (controller, mbit, lost) in [("quinn:cubic", 18.83, 198.0), ("quinn:newreno", 18.77, 142.0)] {

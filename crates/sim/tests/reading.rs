@@ -21,7 +21,7 @@ fn every_scenario_of_the_package_is_read_and_its_text_reads_as_the_same() {
             let text = std::fs::read_to_string(&path).expect("text");
             let made = read(&text, &Disk(folder())).unwrap_or_else(|wrong| panic!("{path:?}: {wrong:?}"));
             let mut again = parse(&made.text(None)).expect("its own text");
-            // text for readers is not part of the compiled text
+            // descriptive text is not part of the compiled text
             for (group, told) in again.flows.iter_mut().zip(&made.scenario.flows) {
                 (group.name, group.transport) = (told.name.clone(), told.transport);
             }

@@ -1,4 +1,4 @@
-//! Tests that shortcuts change nothing: runs without shortcuts are equal to runs with any of them.
+//! Tests that shortcuts change nothing: runs without shortcuts are identical to runs with any of them.
 
 use ackclock_sim::capture::Captured;
 use ackclock_sim::{parse, run_taking, Bounds, Customs, Shortcuts, Table};

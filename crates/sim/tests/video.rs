@@ -2,7 +2,7 @@
 
 use ackclock_sim::{parse, run, Column, Output, Table};
 
-/// Players behind one link, with 20 ms of delay. The return path has ten times the rate, and a loss rate.
+/// Players behind one link, with an RTT of 20 ms. The return path has ten times the rate, and random losses.
 fn players(mbps: f64, controller: &str, video: &str, flow: &str, seconds: u64, loss_back: f64) -> Output {
     let json = format!(
         r#"{{"duration_ns": {}, "network": {{"topology": "dumbbell", "access": {{"rate": 1000000000}},

@@ -15,9 +15,9 @@ extern "C" {
     /// Create an instance of a class and return its number. A negative number is a failure, see [`told`]. The slots
     /// then contain the instance's needs.
     fn make(class: u32, slots: *mut f64) -> i32;
-    /// Call a hook of an instance. Any result other than 0 is a failure, see [`told`].
+    /// Call a hook of an instance. A nonzero result is a failure, see [`told`].
     fn hook(instance: i32, hook: u32, slots: *mut f64) -> i32;
-    /// Copy an instance with its state. Returns as [`make`] does.
+    /// Copy an instance with its state. Results are those of [`make`].
     fn copy(instance: i32, slots: *mut f64) -> i32;
     /// Write the instance's variables to the slots.
     fn variables_of(instance: i32, slots: *mut f64);
@@ -206,7 +206,7 @@ pub fn failed(slot: &Slot) -> bool {
     slot.lock().is_ok_and(|failure| failure.is_some())
 }
 
-/// Return the text whose address and length are in the first two slots. The page allocated its room.
+/// Return the text whose address and length are in the first two slots. The page allocated it with `room`.
 fn told(slots: &[f64]) -> String {
     let (address, length) = (slots[0] as usize as *mut u8, slots[1] as usize);
     if length == 0 {

@@ -59,7 +59,7 @@ pub enum Watch {
 
 /// Callbacks of a run to the page.
 pub struct Asks<'a> {
-    /// Called with the finished share of the duration; returns whether to stop.
+    /// Called with the fraction of the run completed; returns whether to stop.
     pub tell: &'a dyn Fn(f64) -> bool,
     /// Returns the error of a controller of the page, if any.
     pub failure: &'a dyn Fn() -> Option<String>,
@@ -94,8 +94,8 @@ impl Lab {
 
     /// Read a scenario: `{"ok": true, "name", "duration_s", "flows", "groups", "memory_bytes", "time_s", "places"}`,
     /// where `places` gives the position of each value by its dotted key; or `{"ok": false, "refusals": [{"key",
-    /// "found", "allowed", "line", "column", "length"}]}`. Lines and columns count characters from 1; a refusal
-    /// without a place has line 0.
+    /// "found", "allowed", "line", "column", "length"}]}`. Lines and columns are 1-based and count characters; an
+    /// error with no position has line 0.
     pub fn read(&mut self, text: &str) -> Value {
         self.scenario = None;
         let compiled = match read(text, &self.files) {

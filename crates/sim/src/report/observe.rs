@@ -186,7 +186,7 @@ impl Observer {
     }
 
     /// Record the limiting causes of the interval. A wait for the retransmission timer is recognised only at its end,
-    /// so the part of it in earlier intervals is moved to that cause there.
+    /// so the part of it that earlier intervals attributed to another cause is then moved to the timeout there.
     fn tell_limits(&mut self, world: &World, flows: &[Flow]) {
         let t = world.now();
         for (flow, before) in flows.iter().zip(&mut self.held) {
@@ -253,5 +253,5 @@ const GOODPUT: u32 = 2;
 const LIMITS: u32 = 3;
 const WARM_UP: u32 = 4;
 const SLICE: u32 = 5;
-/// Recurring event: a flow with clients stops. Its goodput covers the time until then.
+/// Recurring event: a flow with clients stops. Its goodput covers the time up to this point.
 pub const STOP: u32 = 6;

@@ -88,8 +88,9 @@ impl Meter {
         }
     }
 
-    /// Time from each flow's start until it first had its equal share, s: over [`WINDOW`] slices, [`REACHED`] of the
-    /// mean goodput of all flows that ran throughout. NaN if it never had, or never ran together with another flow.
+    /// Time from each flow's start until it first reaches its equal share, s: within [`WINDOW`] slices, [`REACHED`]
+    /// times the mean goodput of all flows that run throughout them. NaN if it never does, or never runs together
+    /// with another flow.
     fn times_to_share(&self, flows: &[Whole]) -> Vec<f64> {
         let mut times = vec![f64::NAN; flows.len()];
         let noted = self.acked.first().map_or(0, Vec::len);

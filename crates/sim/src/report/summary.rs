@@ -379,7 +379,7 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// Ratio of two counts; NaN if the whole is zero.
+/// Ratio of two counts; NaN if the denominator is zero.
 fn share(part: f64, whole: f64) -> f64 {
     if whole == 0.0 {
         f64::NAN

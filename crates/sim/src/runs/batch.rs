@@ -1,6 +1,6 @@
 //! Batches of runs: one scenario under many seeds on several threads, or a list of runs of several scenarios reduced
-//! to what a sweep keeps. Runs are independent and results are returned in the order requested, so results do not
-//! depend on the number of threads.
+//! to the results that a sweep keeps. Runs are independent and results are returned in the order requested, so
+//! results do not depend on the number of threads.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -45,7 +45,7 @@ pub fn run_batch(
     Ok(Batch::of(seeds, outputs))
 }
 
-/// Make `count` runs by calling `one` with the index of each, and return the results in order. `progress` is called
+/// Make `count` runs by calling `one` with each index, and return the results in order. `progress` is called
 /// repeatedly on the calling thread with the number of finished runs. If it returns false, no further run is started,
 /// and the result is [`Error::Stopped`] once the runs in progress have ended. `progress` is still called in the
 /// meantime, so it may stop them early.
@@ -94,7 +94,7 @@ pub fn on_threads(
     outputs.into_iter().map(made).collect()
 }
 
-/// Results kept of a list of runs.
+/// Results kept from a list of runs.
 #[derive(Default)]
 pub struct Kept {
     /// Digest of each run, or its error.

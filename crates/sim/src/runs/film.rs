@@ -108,8 +108,8 @@ mod tests {
         (film, run(&scenario, 1).expect("a run"))
     }
 
-    /// A film agrees with the run: packets delivered and dropped by links, queueing delays, and the way of each
-    /// packet from link to link without gaps.
+    /// A film agrees with its run: packets delivered and dropped by links, queueing delays, and each packet's path
+    /// from link to link, without gaps.
     #[test]
     fn a_film_shows_the_packets_of_the_run() {
         for queue in [

@@ -1,6 +1,6 @@
 //! Proof by enumeration: the outcome of a run for every sequence of answers of a finite adversary.
 //!
-//! A run forks where the adversary is asked. Questions are asked in the middle of an event, and one event may ask
+//! A run forks whenever the adversary is asked. Questions are asked in the middle of an event, and one event may ask
 //! several (the first ten packets of a response are sent in one). A world is therefore copied. One copy runs event by
 //! event until a question is asked. The other one runs to just before that event, and the event is then repeated for
 //! each combination of answers, with one copy for each leaf but the first. This relies on an event's questions not
@@ -103,8 +103,9 @@ impl<'a> Proof<'a> {
         Proof { stops: false, ..self }
     }
 
-    /// Reason why worlds of this scenario cannot be copied; `None` if they can be. A controller's state outside
-    /// its copies may show only in a whole run, so some runs are made before the copy is tried again.
+    /// Reason why worlds of this scenario cannot be copied; `None` if they can be. State that a controller shares
+    /// between copies may be detected only in a complete run, so some complete runs are made before copying is tried
+    /// again.
     pub fn cannot_share(&self) -> Result<Option<String>, Error> {
         let mut root = self.root(0)?;
         let asked = |world: &mut World, _: &_| world.adversary().asked() == 0;

@@ -31,7 +31,8 @@ impl Output {
     }
 }
 
-/// Run the scenario with this seed. The result is a pure function of the arguments: equal arguments give equal bits.
+/// Run the scenario with this seed. The result is a pure function of the arguments: identical arguments give
+/// identical bits.
 pub fn run(scenario: &Scenario, seed: u64) -> Result<Output, Error> {
     run_with(scenario, seed, &Customs::new(), &Bounds::NONE)
 }

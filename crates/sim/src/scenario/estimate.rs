@@ -18,7 +18,7 @@ use crate::workload::Asks;
 /// Upper estimate of the memory of a run, bytes: packets on links, connections, recorded rows. Packets held by a
 /// stalled host or reordered by seconds are not included, and links without a rate count with `FASTEST_BPS`. A run
 /// that needs more is ended by [`crate::scenario::bounds`]. Nothing is built, so a scenario beyond all bounds is
-/// refused at once. Sums are floats, so they cannot overflow.
+/// rejected at once. Sums are floats, so they cannot overflow.
 pub fn estimate_memory(scenario: &Scenario) -> u64 {
     let flows = flows(scenario);
     let links = links(scenario, flows);
@@ -92,7 +92,7 @@ pub fn estimate_capture(scenario: &Scenario) -> u64 {
 }
 
 /// Upper estimate of the CPU time of a run, s: packets, samples at intervals, and changes of links. For built-in
-/// controllers it is accurate within a small factor, which is enough to refuse runs of hours or days.
+/// controllers it is accurate to within a small factor, which is enough to reject runs of hours or days.
 pub fn estimate_time(scenario: &Scenario) -> f64 {
     let flows = flows(scenario);
     let duration = Span(scenario.duration_ns);
@@ -188,7 +188,7 @@ fn held(scenario: &Scenario) -> f64 {
         + shape.into_iter().zip(back).filter_map(|(f, b)| b.as_ref().or(f.as_ref())).map(delay).sum::<f64>()
         + listed().map(|link| 2.0 * delay(link)).sum::<f64>();
 
-    // other links cannot hold more than the bottleneck passes on, or than the flows' own allowance below
+    // the other links hold only packets that the bottleneck passes on, or those added per flow below
     let shared = [&network.bottleneck, &network.reverse.bottleneck].into_iter().flatten();
     // TCP packets may be small
     let pcc = scenario.flows.iter().all(|group| is_pcc(&group.congestion_control));
@@ -361,13 +361,13 @@ const PACKET_NS: f64 = 1000.0;
 const QUIC_PACKET_NS: f64 = 4000.0;
 /// Memory of a QUIC packet, bytes: its content and the records of both ends.
 const QUIC_PACKET_BYTES: f64 = 2500.0;
-/// Memory of both ends of a QUIC connection without packets, bytes. Measured: 60 kB.
+/// Memory of both ends of a QUIC connection, excluding packets, bytes. Measured: 60 kB.
 const QUIC_CONNECTION_BYTES: f64 = 100_000.0;
 /// Maximum number of packets that wait at a receiver for earlier ones: twice the number of allowed gaps.
 const QUIC_GAPS: f64 = 2048.0;
 /// CPU time for a change of a link, ns. Measured: 27 if the capacity is drawn at random.
 const CHANGE_NS: f64 = 40.0;
-/// CPU time for a row of a record at intervals, ns.
+/// CPU time for a row of a periodic record, ns.
 const ROW_NS: f64 = 100.0;
 
 /// Memory of a lost datagram in PCC's sender and receiver, bytes.

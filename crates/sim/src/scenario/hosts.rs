@@ -1,4 +1,4 @@
-//! Settings of a flow group's hosts: the profile with the scenario's changes.
+//! Settings of a flow group's hosts: the profile, with the scenario's overrides.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -31,7 +31,7 @@ pub fn transport(
         let maker = maker.map_err(|Refusal { key, found, allowed }| {
             let place = match key.as_str() {
                 "" => "congestion_control".to_string(),
-                "*" => "congestion_control_options".to_string(), // the library does not report which option it refuses
+                "*" => "congestion_control_options".to_string(), // the library does not report which option it rejects
                 key => format!("congestion_control_options.{key}"),
             };
             Error::refused(format!("flows.{index}.{place}"), Refusal::new(found, allowed))
@@ -184,7 +184,7 @@ impl Customs {
 const FIRST_SEND_BUFFER: u64 = 16_384;
 const GREATEST_SEND_BUFFER: u64 = 64 << 20;
 
-/// Return the controller that the group names, with its options. Unknown options are refused.
+/// Return the controller that the group names, with its options. Unknown options are rejected.
 fn controller(group: &FlowGroup, shared: Shared, index: usize, customs: &Customs) -> Result<Recipe, Error> {
     let place = |field: &str| format!("flows.{index}.{field}");
     let options = &group.congestion_control_options;

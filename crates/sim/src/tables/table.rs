@@ -107,7 +107,7 @@ pub const NOTHING: u32 = u32::MAX;
 pub struct Table {
     /// Name of the table.
     pub name: &'static str,
-    /// Name and values of each column; all columns have equal length.
+    /// Name and values of each column; all columns have the same length.
     pub columns: Vec<(&'static str, Column)>,
     /// Columns that the table accepts; all if empty.
     only: &'static [&'static str],
@@ -215,7 +215,7 @@ impl Table {
         self.text_of(name, names, &mut rows_of(codes, 0))
     }
 
-    // One function body per type: four hundred columns with their own loops took a quarter of the compile time.
+    // One function body per type: separate loops for four hundred columns took a quarter of the compile time.
 
     fn floats_of(self, name: &'static str, rows: Rows<f64>) -> Table {
         self.with(name, || Column::F8(rows()))

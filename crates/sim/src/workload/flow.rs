@@ -168,7 +168,7 @@ pub struct Sums {
     pub rtt_sum_ns: u128,
     pub rtt_samples: u64,
     pub min_rtt: Span,
-    /// First slow start of the first connection in which one ended.
+    /// End of the first slow start, from the first connection in which one ended.
     pub slow_start: Option<SlowStartExit>,
     /// PCC and external stacks: bytes sent, including retransmissions; packets declared lost; monitor intervals (PCC
     /// only).

@@ -162,8 +162,8 @@ impl Workload for Media {
 mod tests {
     use crate::{parse, run, Output};
 
-    /// Run with frames of 9000 and 3000 bytes, ten per second and five per group, over a link with this rate and a
-    /// delay of 10 ms.
+    /// Run with frames of 9000 and 3000 bytes, ten frames per second and five per group, over a link of this rate
+    /// with a delay of 10 ms.
     fn media(rate: u64, more: &str) -> Output {
         let json = format!(
             r#"{{"duration_ns": 10000000000, "network": {{"topology": "chain",

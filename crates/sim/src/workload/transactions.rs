@@ -2,8 +2,8 @@
 //! reads the response, possibly sends more requests after a pause, and leaves. Connections exist only while they are
 //! used.
 //!
-//! The values that the k-th transaction draws (initial window, sizes, thinking times) depend only on the seed, the
-//! flow and k. Scenarios that differ in stack or network thus see the same clients (common random numbers).
+//! The values that the k-th transaction draws (initial window, sizes, think times) depend only on the seed, the flow
+//! and k. Scenarios that differ in stack or network thus see the same clients (common random numbers).
 
 mod carrier;
 mod plan;
@@ -38,7 +38,7 @@ pub struct Transactions<Conn> {
     absent: Vec<u32>,
     /// Time at which the last response was complete.
     answered: Time,
-    /// Ends of thinking times, each with the connection's entry and its number.
+    /// Ends of think times, each with the connection's entry and number.
     thinking: BinaryHeap<Reverse<(Time, u32, u32)>>,
 }
 
@@ -48,7 +48,7 @@ struct Entry<Conn> {
     conn: Conn,
     start: usize,
     client: u32,
-    /// Random stream for the sizes of responses and the thinking times.
+    /// Random stream for response sizes and think times.
     draws: Stream,
     row: TransactionRow,
     /// Counters at the end of the previous transaction.
@@ -265,7 +265,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// Begin the next transaction, possibly after a thinking time.
+    /// Begin the next transaction, possibly after a think time.
     fn go_on<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize) {
         let entry = &mut self.entries[at];
         let pause = Span((self.plan.params.think.draw(&mut entry.draws).min(LONGEST_S) * 1e9) as u64);
@@ -279,7 +279,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// Continue after a thinking time.
+    /// Continue after a think time.
     fn resume<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize, conn: u32) {
         let there = self.entries.get(at).is_some_and(|e| e.in_use && C::number(e.conn) == conn);
         if there && self.goes_on(at) {
@@ -336,7 +336,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// Record that a client has one connection less.
+    /// Record that a client has one connection fewer.
     fn leave(&mut self, client: u32) {
         if self.plan.knows_client() {
             let connections = &mut self.clients[client as usize].connections;
@@ -347,7 +347,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// Schedule a wake-up for the next arrival or end of a thinking time.
+    /// Schedule a wake-up for the next arrival or the next end of a think time.
     fn schedule<C: Carrier<Conn = Conn>>(&self, cx: &mut C) {
         let arrival = if self.next_arrival < cx.stop() { self.next_arrival } else { Time::NEVER };
         let resume = self.thinking.peek().map_or(Time::NEVER, |Reverse((until, ..))| *until);
@@ -480,5 +480,5 @@ fn choose(mix: &[Start], draws: &mut Stream) -> usize {
     mix.iter().position(|start| bits < start.threshold).unwrap_or(mix.len() - 1)
 }
 
-/// Maximum thinking time, s.
+/// Maximum think time, s.
 const LONGEST_S: f64 = 1e9;

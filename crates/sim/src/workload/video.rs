@@ -1,6 +1,6 @@
 //! Video: a player at the receiving end requests one chunk after another and plays them. It chooses the bitrate of
-//! each chunk from the throughput of the last ones. One connection stays open. The next request is sent when the
-//! buffer has drained to a goal, so in steady state downloads alternate with silence.
+//! each chunk from the throughput of the previous ones. One connection stays open. The next request is sent when the
+//! buffer has drained to a given level, so in steady state downloads alternate with silence.
 //!
 //! Chunk sizes come from the stream `video.<flow>.sizes`, the schedule from `video.<flow>.schedule`. In all scenarios
 //! of a comparison, the k-th chunk of a flow has the same size relative to its bitrate.

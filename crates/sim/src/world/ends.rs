@@ -83,7 +83,7 @@ impl World {
         self.free.push(slot);
     }
 
-    /// Notes that the flow and its workload keep about a connection, which save them a search.
+    /// Indices that the flow and its workload store with a connection to save a search.
     #[inline]
     pub fn notes(&mut self, conn: ConnId) -> &mut Notes {
         &mut self.slots[(conn.0 & SLOT_MASK) as usize].notes
@@ -359,7 +359,7 @@ impl End {
         self.armed = [deadline, self.armed[0]];
         let id = (index as u32) << KIND_BITS | TIMER;
         if self.process.is_some() || deadline <= agenda.now() {
-            return agenda.add(deadline, id); // a program's turn, or what an imperfect host does
+            return agenda.add(deadline, id); // the application's turn, or work of an imperfect host
         }
         let wheel = self.transport.tcp().and_then(|tcp| tcp.on_wheel(agenda.now(), deadline));
         agenda.add_timer(deadline, self.flow, index & 1, wheel, id);

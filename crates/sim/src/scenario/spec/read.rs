@@ -18,7 +18,8 @@ pub const MODERN: &str = "modern";
 const MODERN_PEER: &str = "modern-peer";
 /// Bytes of a full IP packet, the unit of a bandwidth-delay product.
 const MTU: u128 = 1500;
-/// Packets assumed for a bandwidth-delay product that does not exist, so that a rule can report the reason.
+/// Bandwidth-delay product assumed for a path that has none, in packets, so that the rules can still be checked and
+/// report the reason.
 const ANY_BDP: u128 = 1000;
 
 /// Registry of host profiles.
@@ -103,8 +104,8 @@ pub fn compile(written: &Written, files: &dyn Files) -> Result<Compiled, Vec<Ref
     }
 }
 
-/// Compile a scenario without checking the rules that relate several keys. If a size is given in BDP and there is no
-/// bandwidth-delay product, its error is returned as well, because a rule may give a better reason.
+/// Compile a scenario without checking the rules that relate several keys. If a size is given in BDPs of a path that
+/// has no bandwidth-delay product, that error is returned as well, because a rule may give a better reason.
 pub fn unjudged(written: &Written, files: &dyn Files) -> Result<(Compiled, Option<Refusal>), Vec<Refusal>> {
     let mut front = Front::new(files);
     let mut values = front.table(written, Scenario::TABLE, false);
@@ -319,8 +320,8 @@ fn fill(value: &mut Value, numbers: &[Value]) {
 }
 
 impl Compiled {
-    /// Return the values that identify a run: without names for human readers, and without values that controllers
-    /// and workloads determine.
+    /// Return the values that identify a run: without descriptive names, and without values that controllers and
+    /// workloads determine.
     pub fn canonical(&self) -> Value {
         let Value::Table(entries) = &self.values else { return Value::Table(Vec::new()) };
         let mut kept: Vec<(String, Value)> =

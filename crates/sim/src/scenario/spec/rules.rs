@@ -128,8 +128,8 @@ impl FlowGroup {
         }
     }
 
-    /// Refuse settings of TCP that would be ignored. If it is not known which keys are given, settings that differ
-    /// from the default count as given.
+    /// Reject TCP settings that would be ignored. If it is not known which keys are given, settings that differ from
+    /// the default count as given.
     fn judge_tcp_settings(&self, keys: &[&str], rules: &mut Rules, words: impl Fn(&str) -> (String, String)) {
         for &key in keys {
             let differs = match key {
@@ -412,7 +412,7 @@ impl Scenario {
         }
     }
 
-    /// Refuse scripted losses for flows that do not exist, which would silently drop nothing.
+    /// Reject scripted losses for flows that do not exist, which would silently drop nothing.
     fn judge_scripts(&self, rules: &mut Rules) {
         let flows = self.flow_count();
         for (key, link, _) in self.links() {
@@ -427,7 +427,7 @@ impl Scenario {
         }
     }
 
-    /// Refuse queues that cannot hold a single packet.
+    /// Reject queues that cannot hold a single packet.
     fn judge_byte_limits(&self, rules: &mut Rules) {
         let full = |group: &FlowGroup| group.stack.smss.map_or(MTU, |smss| smss as u64 + HEADERS);
         let full = self.flows.iter().map(full).min().unwrap_or(MTU);

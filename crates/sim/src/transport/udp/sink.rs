@@ -40,7 +40,7 @@ impl Received {
         Span(self.jitter_16ths >> 4)
     }
 
-    /// Delay that this share of the datagrams did not exceed, with a relative error below 1/64; `None` if none
+    /// Delay that this fraction of the datagrams did not exceed, with a relative error below 1/64; `None` if none
     /// arrived.
     pub fn delay_quantile(&self, share: f64) -> Option<Span> {
         let rank = ((self.packets as f64 * share).ceil() as u64).clamp(1, self.packets.max(1));

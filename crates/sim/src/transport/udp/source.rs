@@ -1,4 +1,4 @@
-//! Source of datagrams of equal size, sent at a constant rate or in on-periods separated by silence.
+//! Source of datagrams of a fixed size, sent at a constant rate or in on-periods separated by silence.
 
 use ackclock_core::datagram::{Data, Datagram, DatagramEndpoint, UDP_IP_BYTES};
 use ackclock_core::{HostPacing, Rate, Span, Stream, Time};
@@ -8,7 +8,7 @@ use ackclock_core::{HostPacing, Rate, Span, Stream, Time};
 pub struct SourceParams {
     /// Payload of a datagram, bytes.
     pub payload: u32,
-    /// Rate of the IP packets during on-periods; determines the spacing of the datagrams.
+    /// Rate of the IP packets during on-periods; determines the gap between datagrams.
     pub rate: Rate,
     /// On-periods and silences; `None` = always on.
     pub on_off: Option<OnOff>,

@@ -1,7 +1,7 @@
 use crate::tables::table::Column;
 use crate::{parse, run, Output};
 
-/// A path with 10 Mbit/s and a one-way delay of 10 ms.
+/// A 10 Mbit/s path with a one-way delay of 10 ms.
 fn of(workload: &str, more: &str) -> Output {
     let text = format!(
         r#"{{"duration_ns": 20000000000,
@@ -16,7 +16,7 @@ fn size(bytes: u32, times: u32) -> String {
     format!(r#"{{"kind": "constant", "value": {bytes}, "times": {times}}}"#)
 }
 
-/// A column of counts.
+/// Values of a column of counts.
 fn numbers(output: &Output, name: &str) -> Vec<u32> {
     match output.table("conversations").column(name) {
         Some(Column::U4(values)) => values.clone(),

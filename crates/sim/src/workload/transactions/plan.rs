@@ -338,8 +338,8 @@ fn process(
 }
 
 impl TransactionsParams {
-    /// Check that the shares of the initial windows sum to 1, and that `objects` is not combined with `requests` or
-    /// `together`.
+    /// Check that the probabilities of the initial windows sum to 1, and that `objects` is not combined with
+    /// `requests` or `together`.
     fn judge_keys(&self, rules: &mut Rules) {
         let sum: f64 = self.initial_window_mix.iter().map(|entry| entry.share).sum();
         if !self.initial_window_mix.is_empty() && (sum - 1.0).abs() > 1e-9 {
@@ -363,7 +363,8 @@ pub struct Offered {
 }
 
 impl Offered {
-    /// Refuse a total load above 1 if any group does not limit its open connections: they would pile up without end.
+    /// Reject a total load above 1 if any group does not limit its open connections: they would pile up without
+    /// bound.
     pub fn check(&self) -> Result<(), Error> {
         let load: f64 = self.groups.iter().map(|(_, load, _)| load).sum();
         let open_ended = self.groups.iter().find(|(_, _, limited)| !limited);

@@ -13,7 +13,7 @@ pub struct ChunkRow {
     pub request: Time,
     pub first_byte: Time,
     pub finished: Time,
-    /// Index on the ladder of bitrates, from 0.
+    /// Index in the bitrate ladder, from 0.
     pub level: u32,
     pub bitrate: u64,
     pub bytes: u64,

@@ -92,8 +92,7 @@ impl Net {
         }
     }
 
-    /// Take the arrivals before `at` at all junctions, and of those at `at` the ones whose `since` is not later than
-    /// this.
+    /// Take all arrivals at junctions before `at`, and those at `at` whose own `since` is not later than `since`.
     pub(in crate::world) fn catch_up(&mut self, at: Time, since: Time) {
         (0..self.junctions.len()).for_each(|number| self.take_what_came(number, at, since));
     }

@@ -248,7 +248,7 @@ mod tests {
             prop_assert!((sum / 200.0 - 0.5).abs() < 0.15, "uniform: {}", sum / 200.0);
         }
 
-        /// Oracle: the rules written again, applied to the whole history.
+        /// Oracle: a second implementation of the rules, applied to the whole history.
         #[test]
         fn levels_are_those_of_the_rules_read_slowly(
             throughputs in prop::collection::vec(50.0f64..4000.0, 1..60),
