@@ -18,7 +18,7 @@ pub enum Asks {
     All,
 }
 
-/// Fate of a packet if the answer is yes.
+/// Fate of a packet when the answer is yes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     /// The packet is lost.

@@ -43,7 +43,7 @@ pub enum Place {
 
 choice! { Place: Before "before", After "after" }
 
-/// State of the middlebox.
+/// Middlebox state.
 #[derive(Clone)]
 pub(crate) struct Faulty {
     what: EcnChange,

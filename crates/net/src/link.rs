@@ -116,7 +116,7 @@ impl Link {
         self.crowd().backlog.store_single_packets();
     }
 
-    /// Rate of the link; infinite if the rate varies.
+    /// Link rate; infinite if the rate varies.
     pub fn rate(&self) -> Rate {
         match self.capacity() {
             None => self.recipe.rate,

@@ -112,7 +112,7 @@ impl NetemJitter {
     }
 }
 
-/// State of the jitter.
+/// Jitter state.
 #[derive(Clone)]
 pub(crate) struct Drawn {
     deviation: u64,

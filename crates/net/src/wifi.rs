@@ -44,7 +44,7 @@ impl WifiJitter {
 const SHORT_MOST: usize = 21;
 const LONG_MOST: usize = 64;
 
-/// State of the jitter.
+/// Jitter state.
 #[derive(Clone)]
 pub(crate) struct Wifi {
     often: u64,

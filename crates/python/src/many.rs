@@ -68,7 +68,7 @@ pub fn run_many<'py>(
     Ok(dict)
 }
 
-/// Settings of many runs.
+/// Settings for many runs.
 struct Many {
     threads: usize,
     progress: Option<Py<PyAny>>,

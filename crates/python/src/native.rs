@@ -40,7 +40,7 @@ impl PyLibrary {
         self.library.reads().collect()
     }
 
-    /// Name of the controller in messages.
+    /// Controller name in messages.
     #[getter]
     fn __name__(&self) -> &str {
         &self.file

@@ -34,7 +34,7 @@ enum Answer {
     Failed(String),
 }
 
-/// Settings of all runs.
+/// Settings shared by all runs.
 #[derive(Clone)]
 struct Plan {
     runs: usize,

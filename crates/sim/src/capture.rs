@@ -28,9 +28,9 @@ pub struct Captured {
     pub host: u8,
     /// Identification of the IP header.
     pub id: u16,
-    /// Flow of the packet; determines the addresses.
+    /// Flow to which the packet belongs; determines the addresses.
     pub flow: u32,
-    /// Connection of the packet; determines the port and the initial sequence numbers.
+    /// Connection to which the packet belongs; determines the port and the initial sequence numbers.
     pub conn: u32,
     /// The packet.
     pub packet: Packet,

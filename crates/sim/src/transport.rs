@@ -25,7 +25,7 @@ pub const SENDER: usize = 0;
 /// Host that receives the data.
 pub const RECEIVER: usize = 1;
 
-/// Settings of both ends of a flow.
+/// Settings for both ends of a flow.
 #[derive(Clone)]
 pub enum TransportConfig {
     /// TCP.
@@ -70,7 +70,7 @@ impl Freight {
     }
 }
 
-/// Settings of a flow that uses an external stack.
+/// Settings for a flow that uses an external stack.
 #[derive(Clone)]
 pub struct ForeignConfig {
     maker: Arc<dyn Maker>,
@@ -84,7 +84,7 @@ impl ForeignConfig {
     }
 }
 
-/// Settings of a PCC flow.
+/// PCC flow settings.
 #[derive(Clone)]
 pub struct PccConfig {
     /// Controller and transport.
@@ -125,7 +125,7 @@ impl TransportConfig {
         }
     }
 
-    /// Settings of TCP; `None` for other transports.
+    /// TCP settings; `None` for other transports.
     pub fn tcp(&self) -> Option<&Config> {
         match self {
             TransportConfig::Tcp(config) => Some(config),
@@ -604,7 +604,7 @@ impl Transport {
         }
     }
 
-    /// Sum of the RTT samples of this end in ns, and their number.
+    /// Sum of this end's RTT samples, ns, and their number.
     #[inline]
     pub fn rtt_samples(&self) -> (u128, u64) {
         match self {

@@ -53,7 +53,7 @@ macro_rules! workloads {
         }
 
         impl WorkloadConfig {
-            /// Parameters of the workload.
+            /// Workload parameters.
             pub fn params(&self) -> &dyn Params {
                 match self {
                     $(WorkloadConfig::$variant(params) => params,)+
@@ -82,7 +82,7 @@ macro_rules! workloads {
             }
         }
 
-        /// State of the workload of a single flow. A population consists of many `Fetch` flows.
+        /// Workload state of a single flow. A population consists of many `Fetch` flows.
         #[derive(Clone)]
         #[allow(missing_docs, reason = "each variant holds the workload of its name")]
         pub enum Driver {
@@ -150,7 +150,7 @@ pub trait Params {
         None
     }
 
-    /// Number of flows to which each flow of the group expands.
+    /// Number of flows into which each flow of the group expands.
     fn flows(&self) -> u64 {
         1
     }
@@ -211,13 +211,13 @@ impl Asks {
     }
 }
 
-/// Factory of the drivers of a group's flows.
+/// Factory for the drivers of a group's flows.
 pub type Make = Box<dyn Fn(&Member, &mut Site) -> Driver>;
 
 /// Member of a group of flows.
 #[derive(Clone, Copy, Debug)]
 pub struct Member {
-    /// Number of the flow.
+    /// Flow number.
     pub id: FlowId,
     /// Seed of the run.
     pub seed: u64,
@@ -228,17 +228,17 @@ pub struct Member {
 /// Facts about a group that its workload needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// Rate of the bottleneck of the group's path, bit/s; `None` for a path without one.
+    /// Bottleneck rate of the group's path, bit/s; `None` for a path without a bottleneck.
     pub bottleneck_bps: Option<u64>,
     /// Framing bytes that links add to each packet.
     pub framing_bytes: u32,
-    /// Number of flows of the group.
+    /// Number of flows in the group.
     pub count: u32,
     /// Duration of the run.
     pub duration: Span,
-    /// Index of the group.
+    /// Group index.
     pub index: usize,
-    /// Level of detail of the record of transactions.
+    /// Level of detail in the transaction record.
     pub transactions: TransactionLevel,
 }
 

@@ -41,7 +41,7 @@ fn workload() -> impl Strategy<Value = &'static str> {
     ])
 }
 
-/// Settings of the stack: the default, or one that affects trains.
+/// Stack settings: the default, or one that affects trains.
 fn stack() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "{}",

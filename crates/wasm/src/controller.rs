@@ -51,7 +51,7 @@ pub fn maker(name: &str, class: u32, slot: &Slot) -> Maker {
 
 /// Object in the page's worker whose methods are hooks.
 pub struct JsBridge {
-    /// Number of the object; negative if there is none.
+    /// Object number; negative if there is none.
     instance: i32,
     class: String,
     /// Bit mask of the hooks that have a method; zero after a failure.

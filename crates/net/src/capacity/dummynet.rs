@@ -52,7 +52,7 @@ impl Dummynet {
         Dummynet { tick: params.tick.0, keeps_credit: params.keeps_credit, rate, delay, latest }
     }
 
-    /// Transmission time of a packet that does not wait for a tick.
+    /// Transmission time of a packet, without the wait for a tick.
     pub(crate) fn typical(&self, bytes: u32) -> Span {
         self.rate.tx_time(bytes)
     }

@@ -1,7 +1,7 @@
 //! Capacity that varies over time. A constant rate is handled by the link itself; only a link with `capacity` has one
 //! of these kinds, so other links pay only for one branch.
 //!
-//! Every kind knows its future, so departures are still computed on arrival.
+//! Every kind is known in advance, so departures can still be computed on arrival.
 
 mod dummynet;
 mod schedule;

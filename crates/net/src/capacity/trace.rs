@@ -187,7 +187,7 @@ impl Trace {
     }
 }
 
-/// Position of the transmitter in the trace.
+/// Transmitter's position in the trace.
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
     /// Millisecond of the current opportunity.
@@ -199,7 +199,7 @@ struct Cursor {
     used: u64,
 }
 
-/// State of a trace that is being replayed.
+/// State of a trace replay.
 #[derive(Clone)]
 pub(crate) struct Replay {
     trace: Trace,

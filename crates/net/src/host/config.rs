@@ -1,4 +1,4 @@
-//! Configuration of a host: as described in a scenario, and as used by the host.
+//! Host configuration: as described in a scenario, and as used by the host.
 
 use ackclock_core::schema::{Rules, Takes, COUNT, DURATION, DURATION_OR_ZERO, FLAG, RATE};
 use ackclock_core::{choice, table, CatchUp, Distribution, HostPacing, Rate, Span};

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use ackclock_core::{Span, Time};
 
-/// Configuration of the processor: cores, slices, and CPU time per packet.
+/// Processor configuration: cores, slices, and CPU time per packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuConfig {
     /// Number of cores; 0 = one per process.

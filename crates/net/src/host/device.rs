@@ -48,18 +48,18 @@ impl DisciplineConfig {
     pub const USUAL: DisciplineConfig = DisciplineConfig::Fifo(FifoParams { limit: 1000 });
 }
 
-/// Configuration of a host's device.
+/// Device configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceConfig {
     /// Queueing discipline for packets that wait for the line.
     pub queue: DisciplineConfig,
-    /// Rate of the line.
+    /// Line rate.
     pub rate: Rate,
     /// Whether packets of several segments are split into segments.
     pub cuts: bool,
 }
 
-/// Counters of a device.
+/// Device counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeviceSums {
     /// Packets sent; a packet that the NIC splits counts once per segment.
@@ -115,7 +115,7 @@ struct Sent {
 /// Notice that a packet of an end has stopped waiting.
 #[derive(Clone, Copy, Debug)]
 pub struct Gone {
-    /// Connection of the packet.
+    /// Connection to which the packet belongs.
     pub conn: u32,
     /// Whether the packet travels in the direction of the data.
     pub forward: bool,
@@ -129,7 +129,7 @@ enum Discipline {
     Fq(Box<Fq>),
 }
 
-/// State of a device.
+/// Device state.
 #[derive(Clone)]
 pub struct Device {
     discipline: Discipline,

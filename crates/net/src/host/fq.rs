@@ -85,7 +85,7 @@ const LONGEST: Span = Span::from_secs(1);
 /// Index of a flow in `flows`.
 type FlowAt = u32;
 
-/// State of a flow.
+/// Flow state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
     /// In no list, since this time.
@@ -105,7 +105,7 @@ struct Flow {
     time_next_packet: Time,
 }
 
-/// State of the discipline.
+/// State of the queueing discipline.
 #[derive(Clone)]
 pub(crate) struct Fq {
     params: FqParams,
@@ -119,7 +119,7 @@ pub(crate) struct Fq {
     delayed: BTreeSet<(Time, FlowAt)>,
     /// Flows that became idle, oldest first. Some may be active again.
     idle: VecDeque<(Time, FlowAt)>,
-    /// Number of packets, in total and without those on the fast path.
+    /// Number of packets: in total, and excluding those on the fast path.
     packets: u32,
     banded: u32,
     /// Number of flows with packets that are not throttled.

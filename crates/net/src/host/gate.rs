@@ -61,7 +61,7 @@ impl GateConfig {
     }
 }
 
-/// State of a gate. Must be queried with non-decreasing times.
+/// Gate state. Must be queried with non-decreasing times.
 #[derive(Clone)]
 pub(crate) struct Gate {
     config: TimesParams,

@@ -58,7 +58,7 @@ pub enum Permit {
     InTurn,
 }
 
-/// Measurements of a host.
+/// Host measurements.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostSums {
     /// Total time without the processor.
@@ -73,7 +73,7 @@ pub struct HostSums {
     pub interrupts: RingSums,
     /// Batches of departing packets.
     pub batches: RingSums,
-    /// Counters of the host's own device.
+    /// Device counters.
     pub device: DeviceSums,
 }
 
@@ -120,7 +120,7 @@ impl Host {
         }
     }
 
-    /// Name of the host.
+    /// Host name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -130,7 +130,7 @@ impl Host {
         self.pacer
     }
 
-    /// Settings of the processor, with the costs of packets.
+    /// Processor settings, including the CPU time per packet.
     pub fn cpu(&self) -> &CpuConfig {
         &self.cpu
     }

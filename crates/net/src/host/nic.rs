@@ -25,7 +25,7 @@ pub struct Batching {
     pub packets: u32,
     /// Maximum time for which the oldest packet waits for a full batch.
     pub flush: Span,
-    /// Settings of GRO; `None` = packets are not merged.
+    /// GRO settings; `None` = packets are not merged.
     pub gro: Option<GroConfig>,
 }
 

@@ -1,4 +1,4 @@
-//! Configuration of a link.
+//! Link configuration.
 
 use ackclock_core::schema::{Rules, Takes, DURATION_OR_ZERO, RATE};
 use ackclock_core::{table, Rate, Span};
@@ -170,7 +170,7 @@ impl LinkParams {
     }
 }
 
-/// Configuration of a link.
+/// Link configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
     /// Name, unique in the network: random streams are derived from it.
@@ -187,13 +187,13 @@ pub struct LinkConfig {
     pub jitter: Span,
     /// netem's jitter; `None` = none.
     pub netem_jitter: Option<NetemJitter>,
-    /// Packets delayed so that later ones overtake them.
+    /// Reordering: delays for some packets, so that later ones overtake them.
     pub reorder: Option<Reorder>,
     /// Probability that a packet is duplicated.
     pub duplicate: f64,
     /// Probability that a packet is damaged.
     pub corrupt: f64,
-    /// Variation of the capacity, and of delay and loss with it; `None` = constant.
+    /// Varying capacity, possibly with varying delay and loss; `None` = constant.
     pub capacity: Option<CapacityConfig>,
     /// Jitter of a Wi-Fi link; `None` = none.
     pub wifi: Option<WifiJitter>,
@@ -203,7 +203,7 @@ pub struct LinkConfig {
     pub ecn_fault: Option<EcnFault>,
     /// Periods without transmission; `None` = none.
     pub outage: Option<Outage>,
-    /// Number of waiting ACKs of a connection of which only the newest is kept; 1 = all are kept.
+    /// Number of waiting ACKs per connection of which only the newest is kept; 1 = all are kept.
     pub thin_acks: u32,
     /// Merging NIC in front of the link; `None` = none.
     pub merging: Option<Merging>,

@@ -111,7 +111,7 @@ impl AppliesTo {
     }
 }
 
-/// State of a loss model, and the packets to which it applies.
+/// Loss model state, and the packets to which the model applies.
 #[derive(Clone)]
 pub(crate) struct Loss {
     applies_to: AppliesTo,

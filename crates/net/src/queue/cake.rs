@@ -429,7 +429,7 @@ impl Cake {
         ((self.quantum as u64 * share + dither) >> 16) as i64
     }
 
-    /// Number of the queue for a packet (Linux `cake_hash`).
+    /// Queue number for a packet (Linux `cake_hash`).
     fn classify(&mut self, packet: &Packet) -> u32 {
         let spread = (packet.conn as u64 ^ (packet.forward as u64) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let hash = (spread >> 32) as u32;

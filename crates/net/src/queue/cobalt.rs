@@ -40,7 +40,7 @@ pub(crate) enum Verdict {
     Drop,
 }
 
-/// State of one queue.
+/// State for one queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cobalt {
     count: u32,

@@ -183,7 +183,7 @@ impl Arrival<'_> {
     }
 }
 
-/// State of a queue.
+/// Queue state.
 #[derive(Clone)]
 pub(crate) enum Queue {
     DropTail(DropTail),

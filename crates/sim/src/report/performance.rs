@@ -113,12 +113,12 @@ impl Meter {
     }
 }
 
-/// State of a flow at the end of the run.
+/// Flow state at the end of the run.
 #[derive(Clone)]
 pub struct Whole {
-    /// Number of the flow.
+    /// Flow number.
     pub id: FlowId,
-    /// Group of the flow.
+    /// Flow group.
     pub group: u32,
     /// Start time of the flow.
     pub start: Time,
@@ -198,7 +198,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Table of the performance of a simulated run.
+/// Performance table of a simulated run.
 pub fn performance(flows: &[Flow], meter: Option<&Meter>, gauges: Option<&Gauges>) -> Table {
     let flows: Vec<Whole> = flows.iter().map(Whole::of).collect();
     table(&flows, meter.zip(gauges))

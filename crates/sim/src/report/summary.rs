@@ -290,7 +290,7 @@ fn metric(name: &str, tables: &Known) -> Result<Metric, Error> {
     Ok(Metric::Column { table: table.to_string(), column: column.to_string(), reduce })
 }
 
-/// Name of a table and its columns.
+/// Table name and column names.
 type Columns = (&'static str, Vec<(&'static str, &'static str)>);
 
 fn table_called<'a>(tables: &'a Known, name: &str, place: &str) -> Result<&'a Columns, Error> {
@@ -300,7 +300,7 @@ fn table_called<'a>(tables: &'a Known, name: &str, place: &str) -> Result<&'a Co
     })
 }
 
-/// Type of a column.
+/// Column type.
 fn column_called((table, columns): &Columns, name: &str, place: &str) -> Result<&'static str, Error> {
     columns.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind).ok_or_else(|| {
         let known: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();

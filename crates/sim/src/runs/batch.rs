@@ -17,7 +17,7 @@ use crate::runs::run::{run, Output};
 use crate::scenario::spec::Scenario;
 use crate::tables::table::{concatenate, Table};
 
-/// Results of a batch.
+/// Batch results.
 pub struct Batch {
     /// Digest of each run, in the order of the seeds.
     pub digests: Vec<Digest>,

@@ -15,7 +15,7 @@ use crate::world::shortcuts::Shortcuts;
 pub struct Film {
     /// End of the recorded period: the end of the run, or earlier if the maximum number of legs was reached.
     pub until: Time,
-    /// Name of each link.
+    /// Link names.
     pub names: Vec<String>,
     /// Links of each flow's forward and return path.
     pub ways: Vec<[Vec<u32>; 2]>,

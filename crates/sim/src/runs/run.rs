@@ -14,7 +14,7 @@ use crate::scenario::spec::{value, Scenario};
 use crate::tables::table::Table;
 use crate::world::shortcuts::Shortcuts;
 
-/// Result of a run.
+/// Results of a run.
 pub struct Output {
     /// Digest of all packets that reached a host.
     pub digest: Digest,

@@ -135,7 +135,7 @@ fn quic(scenario: &Scenario) -> impl Iterator<Item = &FlowGroup> {
     scenario.flows.iter().filter(|group| is_foreign(&group.congestion_control))
 }
 
-/// Number of flows of the run. Each client of a population is a flow.
+/// Number of flows in the run. Each client of a population is a flow.
 fn flows(scenario: &Scenario) -> f64 {
     scenario.flows.iter().map(|group| group.members() as f64).sum()
 }
@@ -340,7 +340,7 @@ fn bottleneck(scenario: &Scenario) -> f64 {
     packets(slowest.or(graph).unwrap_or(FASTEST_BPS), scenario.duration_ns as f64)
 }
 
-/// Bytes of the workloads' rows and open connections.
+/// Memory for the workloads' rows and open connections, bytes.
 fn workloads(scenario: &Scenario) -> f64 {
     let of = |(index, group): (usize, &FlowGroup)| {
         let workload = group.workload.params();
@@ -355,22 +355,22 @@ const HEADER_BYTES: f64 = 52.0;
 /// Bytes that a capture adds to a packet: Ethernet header, options, and the block of the file format.
 const CAPTURE_BYTES: f64 = 60.0;
 
-/// CPU time for a data packet and its ACK, over all links, ns. Measured: 160 for one flow, three times that for many.
+/// CPU time per data packet and its ACK, over all links, ns. Measured: 160 for one flow, three times that for many.
 const PACKET_NS: f64 = 1000.0;
-/// Additional CPU time for a QUIC packet and its ACK in the stacks of both ends, ns. Measured: 3000.
+/// Additional CPU time per QUIC packet and its ACK in the stacks of both ends, ns. Measured: 3000.
 const QUIC_PACKET_NS: f64 = 4000.0;
-/// Memory of a QUIC packet, bytes: its content and the records of both ends.
+/// Memory per QUIC packet, bytes: its content and the records of both ends.
 const QUIC_PACKET_BYTES: f64 = 2500.0;
 /// Memory of both ends of a QUIC connection, excluding packets, bytes. Measured: 60 kB.
 const QUIC_CONNECTION_BYTES: f64 = 100_000.0;
 /// Maximum number of packets that wait at a receiver for earlier ones: twice the number of allowed gaps.
 const QUIC_GAPS: f64 = 2048.0;
-/// CPU time for a change of a link, ns. Measured: 27 if the capacity is drawn at random.
+/// CPU time per change of a link, ns. Measured: 27 if the capacity is drawn at random.
 const CHANGE_NS: f64 = 40.0;
-/// CPU time for a row of a periodic record, ns.
+/// CPU time per row of a periodic record, ns.
 const ROW_NS: f64 = 100.0;
 
-/// Memory of a lost datagram in PCC's sender and receiver, bytes.
+/// Memory per lost datagram in PCC's sender and receiver, bytes.
 const PIECE_BYTES: f64 = 64.0;
 /// Number of datagrams in PCC's first interval.
 const FIRST_DATAGRAMS: f64 = 10.0;
@@ -379,11 +379,11 @@ const LEAST_BYTES: f64 = 40.0;
 /// Memory of program, tables and allocator, bytes. Measured: 3.5 MB for any run.
 const BASE_BYTES: f64 = (4 << 20) as f64;
 const LINK_BYTES: f64 = 1024.0;
-/// Memory of the histograms and slices of a flow, bytes.
+/// Memory per flow for histograms and slices, bytes.
 const PERFORMANCE_BYTES: f64 = 262_144.0;
-/// Memory of a packet in flight in its sender and receiver, bytes.
+/// Memory per packet in flight in its sender and receiver, bytes.
 const SCOREBOARD_BYTES: f64 = 256.0;
-/// Memory of a queued datagram, bytes. Its ring buffer may be twice as large, and [`crate::scenario::bounds`] counts
+/// Memory per queued datagram, bytes. Its ring buffer may be twice as large, and [`crate::scenario::bounds`] counts
 /// it twice.
 const DATAGRAM_BYTES: f64 = 4.0 * (size_of::<Packet>() + 8) as f64;
 /// Growth factor of ring buffers: twice the needed size, and three times while the buffer is copied.

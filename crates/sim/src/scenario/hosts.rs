@@ -18,7 +18,7 @@ use crate::scenario::spec::FlowGroup;
 use crate::transport::{ForeignConfig, Freight, PccConfig, TransportConfig, UtilityMaker};
 use crate::workload::WorkloadConfig;
 
-/// Return the transport of the flows of `group`, which is number `index`, with the settings of its hosts.
+/// Return the transport of the flows of `group` (group number `index`), with the settings of its hosts.
 pub fn transport(
     group: &FlowGroup,
     index: usize,
@@ -64,7 +64,7 @@ fn foreign_maker(name: &str, options: &Options) -> Result<Arc<dyn Ends>, Refusal
     }
 }
 
-/// Settings of a PCC group.
+/// PCC group settings.
 fn pcc(group: &FlowGroup, index: usize, customs: &Customs) -> Result<PccConfig, Error> {
     let place = |field: &str| format!("flows.{index}.{field}");
     let mut options = group.congestion_control_options.clone();
@@ -93,7 +93,7 @@ fn pcc(group: &FlowGroup, index: usize, customs: &Customs) -> Result<PccConfig, 
     Ok(PccConfig { recipe, utility })
 }
 
-/// Settings of both TCP hosts of the flows of `group`, which is number `index`.
+/// Settings of both TCP hosts of the flows of `group` (group number `index`).
 fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Customs) -> Result<Config, Error> {
     let place = |field: &str| format!("flows.{index}.{field}");
     let mut config = Config::profile(&group.profile)

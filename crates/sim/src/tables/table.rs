@@ -28,7 +28,7 @@ pub enum Column {
 }
 
 impl Column {
-    /// Name of the column's type.
+    /// Type name of the column.
     pub fn kind(&self) -> &'static str {
         match self {
             Column::F8(_) => "f8",
@@ -105,7 +105,7 @@ pub const NOTHING: u32 = u32::MAX;
 /// A named table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// Name of the table.
+    /// Table name.
     pub name: &'static str,
     /// Name and values of each column; all columns have the same length.
     pub columns: Vec<(&'static str, Column)>,

@@ -5,7 +5,7 @@ use ackclock_core::{choice, FlowId, Span, Time};
 
 use crate::tables::histogram::Histogram;
 
-/// Level of detail of the record of transactions.
+/// Level of detail in the transaction record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "values of a key, documented in docs/reference/scenario.md")]
 pub enum TransactionLevel {
@@ -22,7 +22,7 @@ choice! { TransactionLevel: Rows "rows", Summary "summary" }
 pub struct TransactionRow {
     pub flow: FlowId,
     pub idx: u32,
-    /// Number of the client, from 0. Connections that a client opens at once share it.
+    /// Client number, from 0. Connections that a client opens at once share it.
     pub batch: u32,
     /// Index among the requests of the connection.
     pub request: u32,

@@ -53,7 +53,7 @@ impl Params for BurstsParams {
 /// Our choice: minimum duration of a burst, s. A burst takes a round trip, and few paths have a shorter one.
 const LEAST_S: f64 = 1e-3;
 
-/// State of a flow of bursts.
+/// State of a bursts flow.
 #[derive(Clone)]
 pub struct Bursts {
     params: BurstsParams,

@@ -93,7 +93,7 @@ pub struct Fetch {
 #[derive(Clone)]
 struct Exchange {
     conn: ConnId,
-    /// Index of the fetch's row in the journal.
+    /// Index of the fetch's journal row.
     row: usize,
     /// Bytes of the response written by the server; `None` until the request has arrived.
     written: Option<u64>,

@@ -17,9 +17,9 @@ use crate::world::{ConnId, World, RECEIVER, SENDER};
 /// A flow.
 #[derive(Clone)]
 pub struct Flow {
-    /// Number of the flow.
+    /// Flow number.
     pub id: FlowId,
-    /// Group of the flow.
+    /// Flow group.
     pub group: u32,
     /// Transport, with the settings of both hosts.
     pub config: TransportConfig,
@@ -307,7 +307,7 @@ impl Sums {
     }
 }
 
-/// Row of a fetch.
+/// Fetch row.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "columns of table `fetches`, by name")]
 pub struct FetchRow {

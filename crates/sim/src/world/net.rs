@@ -33,12 +33,12 @@ use crate::world::shortcuts::Shortcuts;
 use junction::Junction;
 use next::{Hop, Next, Tables};
 
-/// Record of a dropped packet.
+/// Dropped packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Dropped {
     /// Time of the drop.
     pub t: Time,
-    /// Number of the link.
+    /// Link number.
     pub link: u32,
     /// The dropped packet.
     pub packet: Packet,

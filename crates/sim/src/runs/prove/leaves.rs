@@ -1,4 +1,4 @@
-//! Results of the cases of a proof.
+//! Results of a proof's cases.
 
 use ackclock_core::{Digest, Time};
 

@@ -39,7 +39,7 @@ pub fn check(scenario: &Scenario, written: Option<&Written>) -> Vec<Refusal> {
 }
 
 impl FlowGroup {
-    /// Number of flows of the group. A population has one flow per client.
+    /// Number of flows in the group. A population has one flow per client.
     pub fn members(&self) -> u64 {
         self.count as u64 * self.workload.params().flows()
     }
@@ -443,7 +443,7 @@ impl Scenario {
         }
     }
 
-    /// Number of flows of the run. Each client of a population is a flow.
+    /// Number of flows in the run. Each client of a population is a flow.
     pub fn flow_count(&self) -> u64 {
         self.flows.iter().map(FlowGroup::members).sum()
     }

@@ -5,7 +5,7 @@
 use ackclock_core::datagram::{Datagram, DatagramEndpoint};
 use ackclock_core::{Span, Time};
 
-/// Counters of a sink.
+/// Sink counters.
 #[derive(Clone, Debug)]
 pub struct Received {
     /// Datagrams that arrived.

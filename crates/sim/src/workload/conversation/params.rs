@@ -1,4 +1,4 @@
-//! Parameters of a conversation.
+//! Conversation parameters.
 
 use std::mem::size_of;
 use std::rc::Rc;

@@ -18,13 +18,13 @@ pub trait Carrier {
 
     /// Current time.
     fn now(&self) -> Time;
-    /// Number of the flow.
+    /// Flow number.
     fn flow(&self) -> FlowId;
     /// End of client arrivals, exclusive.
     fn stop(&self) -> Time;
     /// Whether another connection can be opened.
     fn has_room(&self) -> bool;
-    /// Record of transactions.
+    /// Transaction record.
     fn log(&mut self) -> &mut TransactionLog;
     /// Open the client's `idx`-th connection.
     fn connect(&mut self, start: &Start, idx: u32) -> Self::Conn;

@@ -103,7 +103,7 @@ impl Params for TransactionsParams {
         Asks::Everything
     }
 
-    /// Memory of the rows, and of the open connections.
+    /// Memory for the rows and the open connections.
     fn memory(&self, place: &Place) -> f64 {
         let duration_s = place.duration.0 as f64 * 1e-9;
         let bps = place.bottleneck_bps.unwrap_or(FASTEST_BPS) as f64;
@@ -163,7 +163,7 @@ const OPEN_S: f64 = 30.0;
 pub struct Plan {
     /// Parameters from the scenario.
     pub params: TransactionsParams,
-    /// Settings of connections, with their probabilities.
+    /// Connection settings and their probabilities.
     pub mix: Vec<Start>,
     /// Maximum number of open connections.
     pub max_open: u32,
@@ -185,12 +185,12 @@ pub struct Start {
     pub tally: u32,
 }
 
-/// Bytes of packets on the links.
+/// Packet sizes on the links, bytes.
 #[derive(Clone, Copy, Debug)]
 struct Wire {
     /// Payload of a full segment.
     payload: u32,
-    /// Bytes of a data packet on top of its payload.
+    /// Overhead of a data packet beyond its payload, bytes.
     headers: u32,
     /// Bytes of the other packets in the data direction per connection: SYN-ACK, ACK of the request, FIN, and ACK of
     /// the client's FIN.

@@ -4,7 +4,7 @@ use ackclock_core::{FlowId, Span, Time};
 
 use crate::tables::columns::columns;
 
-/// Row of a chunk.
+/// Chunk row.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "columns of table `chunks`, by name")]
 pub struct ChunkRow {

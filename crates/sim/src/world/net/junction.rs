@@ -148,7 +148,7 @@ impl LinkSlot {
 struct Coming {
     at: Time,
     since: Time,
-    /// Number of the link that delivers it.
+    /// Number of the link that delivers the packet.
     from: u32,
     id: PacketId,
     way: u32,
@@ -172,11 +172,11 @@ pub(super) struct Junction {
     /// Minimum time to cross the link.
     delay: Span,
     coming: Vec<Coming>,
-    /// Number of packets at the start of the list that were already taken.
+    /// Number of packets at the start of the list that have already been taken.
     came: usize,
     /// Number of packets at the start of the list that are sorted.
     sorted: usize,
-    /// Number of packets at the start of the list that were prefetched for the first and for the second time.
+    /// Number of packets at the start of the list that have been prefetched in the first round, and in the second.
     foreseen: [usize; 2],
 }
 
