@@ -1,7 +1,7 @@
 //! Jitter of Linux netem: drawn around the delay from a distribution, with netem's correlation. Packets overtake each
 //! other as in netem's queue, which is ordered by the time of delivery; behind a rate they keep their order.
 //!
-//! Source: Linux 6.x sch_netem (`tabledist`, `get_crandom`, `tfifo_enqueue`), in our words. Tables with 4,096 entries
+//! Source: Linux 6.x sch_netem (`tabledist`, `get_crandom`, `tfifo_enqueue`), paraphrased. Tables with 4,096 entries
 //! in units of 1/8192 of the deviation, netem's format, are computed from the distributions' formulas; iproute2's
 //! files are not used (decision 0065). Differs: the random numbers come from one of our streams. With a rate, netem
 //! delays packets before it transmits them, a link afterwards.

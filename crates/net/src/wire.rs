@@ -57,7 +57,7 @@ impl Wire {
         }
     }
 
-    /// Packet with the earliest delivery. No packet may be held back.
+    /// Packet with the earliest delivery. Must not be called while any packet is held back.
     #[inline]
     pub(crate) fn first<'a>(&self, pool: &'a Pool) -> Option<(Time, &'a Packet)> {
         debug_assert!(self.late.is_empty());

@@ -82,7 +82,7 @@ impl Oracle {
         }
     }
 
-    /// Whether a packet is handed on when its transmission starts.
+    /// Whether a packet is forwarded when its transmission starts.
     fn hands_down(&self) -> bool {
         matches!(self.queue, QueueConfig::NetemLimit(_))
     }

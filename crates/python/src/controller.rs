@@ -130,7 +130,7 @@ impl PyWindow {
     }
 }
 
-/// Python form of a value of the contract.
+/// Python representation of a contract value.
 trait Shown {
     type Python;
     fn shown(&self, py: Python<'_>) -> PyResult<Self::Python>;
@@ -205,7 +205,7 @@ ackclock_cc::fields!(classes);
 /// Methods of an object by hook, bound once. A lookup by name at each call would cost as much as the call itself.
 type Methods = [Option<Py<PyAny>>; HOOKS.len()];
 
-/// Number of original arguments of hooks that gained arguments later. Older methods are called without the new ones.
+/// Original number of arguments of each hook that later gained some. Older methods are called without the new ones.
 const AT_FIRST: &[(Hook, usize)] = &[(Hook::on_tx_start, 3)];
 
 /// Python object whose methods are hooks.

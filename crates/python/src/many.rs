@@ -40,7 +40,8 @@ pub fn run_batch<'py>(
     Ok(dict)
 }
 
-/// Make each of these runs (scenario and seed) in the same way. Returns the digest and the tables of each.
+/// Make these runs, each given as a scenario and a seed, on `threads` threads. Returns the digest and the tables of
+/// each.
 #[pyfunction]
 #[pyo3(signature = (runs, threads, progress = None, controllers = None, memory = None, stop = None))]
 pub fn run_many<'py>(

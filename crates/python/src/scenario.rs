@@ -22,10 +22,10 @@ fn wrong(refusals: Vec<Refusal>) -> Wrong {
     refusals.into_iter().map(|Refusal { key, found, allowed }| (key, found, allowed)).collect()
 }
 
-/// Maximum nesting of tables: deeper than any scenario. A Python value may contain itself.
+/// Maximum nesting of tables, deeper than in any scenario. Needed because a Python value may contain itself.
 const DEEPEST: usize = 100;
 
-/// Convert a Python value to the form of a scenario.
+/// Convert a Python value to a scenario value.
 pub fn written(value: &Bound<'_, PyAny>, deep: usize) -> PyResult<Written> {
     if deep > DEEPEST {
         return Ok(Written::Nothing);
@@ -159,7 +159,7 @@ impl PyScenario {
         written_object(py, &self.written)
     }
 
-    /// Values in base units, without names for human readers.
+    /// Values in base units, without descriptive names.
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         object(py, &self.compiled.canonical())
     }

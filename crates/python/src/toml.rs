@@ -5,7 +5,7 @@ use ackclock_schema::Written;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// Position of a text: line, column and length.
+/// Position in a text: line, column and length.
 type Place = (usize, usize, usize);
 
 fn place(position: Position) -> Place {

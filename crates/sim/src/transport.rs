@@ -394,14 +394,14 @@ impl Transport {
         self.tcp_mut().is_some_and(|tcp| tcp.left_queue(payload))
     }
 
-    /// Assume that the host's network card splits packets of several segments.
+    /// Assume that the host's NIC splits packets of several segments.
     pub fn cut_packets(&mut self) {
         if let Transport::Tcp(tcp) = self {
             tcp.cut_packets();
         }
     }
 
-    /// Suspend the writing application until all packets of a poll are processed, or resume it.
+    /// Suspend the writing application until all packets of a poll have been processed, or resume it.
     pub fn suspend_writer(&mut self, suspended: bool) {
         if let Transport::Tcp(tcp) = self {
             tcp.suspend_writer(suspended);

@@ -178,7 +178,7 @@ pub trait Params {
         0.0
     }
 
-    /// Return the factory of the drivers of the group's flows, or the error in the scenario.
+    /// Return the factory for the drivers of the group's flows, or the error in the scenario.
     fn lay(&self, place: &Place, transport: &TransportConfig, site: &mut Site) -> Result<Make, Error>;
 }
 

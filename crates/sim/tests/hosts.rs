@@ -102,7 +102,7 @@ fn packets_cost_time_and_leave_in_batches() {
     assert_eq!(burst(&output), 4);
 }
 
-/// A sender that busy-waits on the only core leaves half of it to the receiver on the same machine, in turns of 3 ms.
+/// A sender that busy-waits on the only core leaves half of it to the receiver on the same machine, in 3 ms turns.
 #[test]
 fn a_single_core_is_shared_in_slices() {
     let cpu = |cores| format!(r#""cores": {cores}, "busy_wait": true"#);
@@ -218,7 +218,7 @@ fn nothing_is_merged_where_nothing_comes_together() {
     assert_eq!(alone.digest, perfect.digest);
 }
 
-/// The network card of a modern host splits packets: links carry single segments, sent back to back.
+/// The NIC of a modern host splits packets: links carry single segments, sent back to back.
 #[test]
 fn a_card_cuts_packets_of_several_segments_up() {
     let counted = |host: &str| {

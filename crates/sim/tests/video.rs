@@ -23,7 +23,7 @@ const PERIODIC: &str = r#""adaptation": {"kind": "rate-based", "weight": 1.0, "s
 const FESTIVE: &str = r#""adaptation": {"kind": "festive", "window": 20, "safety": 0.85, "alpha": 12, "horizon": 5,
     "randomised": true, "gradual": true, "delayed": true}"#;
 
-/// Chunks of 2 s, a target of 8 s, playback from 4 s on.
+/// 2 s chunks, an 8 s target, playback from 4 s on.
 fn of_two_seconds(ladder: &str, rest: &str) -> String {
     format!(
         r#""ladder": {ladder}, "chunk": 2000000000, "buffer": 8000000000, "buffer_max": 12000000000,

@@ -67,7 +67,7 @@ impl ScheduleParams {
         }
     }
 
-    /// Return the steps of a link with this rate and delay, complete and starting at zero.
+    /// Return the steps for a link of this rate and delay, with no value missing and the first step at zero.
     fn laid(&self, rate: Rate, delay: Span) -> Vec<Laid> {
         let mut all = vec![Laid { at: Span::ZERO, rate, delay, loss: 0.0 }];
         for step in &self.steps {

@@ -1,7 +1,7 @@
 //! Token-bucket shaper: Linux TBF. Tokens arrive at the link's rate, up to `burst`. A packet is sent at once if there
 //! are enough tokens, otherwise as soon as they have arrived.
 //!
-//! Source: Linux 6.x sch_tbf (`tbf_dequeue`), in our words. Differs: TBF drops a packet larger than its bucket, or
+//! Source: Linux 6.x sch_tbf (`tbf_dequeue`), paraphrased. Differs: TBF drops a packet larger than its bucket, or
 //! splits it if it has several segments. Here such a packet is sent once the bucket is full, and the next one waits
 //! until the deficit is made up. Tokens are exact; TBF counts them in units of 64 ns.
 

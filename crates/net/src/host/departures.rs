@@ -67,8 +67,8 @@ impl Departures {
         libm::sqrt(variance.max(0.0)) / mean
     }
 
-    /// Maximum number of packets sent back to back: each was sent no later than the line had transmitted the previous
-    /// one.
+    /// Maximum number of packets sent back to back: each was sent by the time the line had finished transmitting the
+    /// previous one.
     pub fn largest_burst(&self) -> u32 {
         self.largest_burst
     }

@@ -88,7 +88,7 @@ type FlowAt = u32;
 /// Flow state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
-    /// In no list, since this time.
+    /// In no list since this time.
     Detached(Time),
     /// In the list of new or of old flows.
     Listed,

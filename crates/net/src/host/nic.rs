@@ -60,7 +60,7 @@ pub struct RingSums {
     pub packets: u64,
     /// Maximum number of packets in one hand-over.
     pub largest: u32,
-    /// Packets handed on; fewer than `packets` if the NIC merges.
+    /// Packets after merging; equal to `packets` if the NIC does not merge.
     pub merged: u64,
 }
 

@@ -113,7 +113,7 @@ impl LinkParams {
         }
     }
 
-    /// Return the configuration of a link with this name.
+    /// Return the configuration for a link called `name`.
     pub fn named(&self, name: String) -> LinkConfig {
         LinkConfig {
             name,
@@ -210,7 +210,7 @@ pub struct LinkConfig {
 }
 
 impl LinkConfig {
-    /// A link with this rate and delay, and no other features.
+    /// A link of this rate and delay, without other features.
     pub fn new(name: &str, rate: Rate, delay: Span) -> LinkConfig {
         LinkConfig {
             name: name.to_string(),

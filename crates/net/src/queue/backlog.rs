@@ -1,9 +1,9 @@
 //! Packets that wait in a FIFO link whose departure times are computed on arrival. Only packets that have to wait are
-//! entered; each may be forgotten when its transmission starts. Packets that have left are still counted until the
+//! recorded; each may be forgotten when its transmission starts. Packets that have left are still counted until the
 //! exact number is needed ([`Backlog::advance`]).
 //!
-//! Packets of one load whose transmissions start at equal intervals form a run, and only runs are stored. In front of a busy link,
-//! the segments of bulk flows form a single run.
+//! Packets of one load whose transmissions start at equal intervals form a run, and only runs are stored. In front of
+//! a busy link, the segments of bulk flows form a single run.
 
 use std::collections::VecDeque;
 
@@ -53,7 +53,7 @@ pub(crate) struct Backlog {
     run: Run,
     /// All older runs.
     earlier: VecDeque<Run>,
-    /// Whether each packet is a run of its own.
+    /// Whether each packet is a separate run.
     single: bool,
     bytes: u64,
     packets: u32,
@@ -70,7 +70,7 @@ impl Default for Backlog {
 }
 
 impl Backlog {
-    /// Store each packet as a run of its own.
+    /// Store each packet as a separate run.
     pub(crate) fn store_single_packets(&mut self) {
         self.single = true;
     }

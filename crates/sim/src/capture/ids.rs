@@ -101,8 +101,8 @@ impl Ids {
     }
 }
 
-/// Whether `got` is `sent` or a part of it. A network card may have split it, and a router may have appended data or
-/// changed flags.
+/// Whether `got` is `sent` or a part of it. A NIC may have split it, and a router may have appended data or changed
+/// flags.
 fn has(sent: &Header, got: &Header) -> bool {
     let part = |sent: &Segment, got: &Segment| {
         let within = match got.len {

@@ -308,7 +308,7 @@ fn followed(scenario: &Scenario, level: TraceLevel) -> impl Iterator<Item = (&Fl
 /// with many flows on a slow link: 0.31 for each packet carried.
 fn intervals(scenario: &Scenario, group: &FlowGroup, flows: u64) -> f64 {
     let by_packets = carried_by(scenario, group, flows) / 2.0;
-    // one RTT or longer, half an RTT by an option; one in ten is cut short
+    // at least one RTT, or half an RTT with an option; one interval in ten is cut short
     let shortest_ns = match group.congestion_control_options.contains_key("interval_rtts") {
         true => 0.45 * least_rtt_ns(scenario),
         false => 0.9 * least_rtt_ns(scenario),

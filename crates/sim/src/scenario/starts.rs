@@ -15,7 +15,7 @@ pub struct Starts {
 }
 
 impl Starts {
-    /// Return the start times of group number `g`.
+    /// Return the start times for group number `g`.
     pub fn new(group: &FlowGroup, g: usize, seed: u64) -> Starts {
         let drawn = |from: &Option<Distribution>, what| {
             let stream = || Stream::new(seed, &format!("flows.{g}.{what}"));
@@ -48,5 +48,5 @@ impl Drawn {
     }
 }
 
-/// Maximum of a drawn time, beyond the end of any run.
+/// Upper bound for drawn times, beyond the end of any run.
 const FARTHEST_NS: f64 = 4e15;

@@ -1,8 +1,8 @@
 //! Bursts: one connection that alternates between bursts and silence. The application writes a burst, waits until it
-//! is acknowledged, is silent for a while, and writes the next one. This is the on-off source with which learned and
-//! hand-written controllers are trained and compared (Winstein and Balakrishnan, "TCP ex Machina", SIGCOMM 2013,
-//! §5.1: drawn bytes, drawn silence). The connection stays open, so the path state that it keeps matters, and so does
-//! the effect of idle time on that state.
+//! has been acknowledged, is silent for a while, and writes the next one. This is the on-off source with which
+//! learned and hand-written controllers are trained and compared (Winstein and Balakrishnan, "TCP ex Machina",
+//! SIGCOMM 2013, §5.1: drawn bytes, drawn silence). The connection stays open, so the path state that it keeps
+//! matters, and so does the effect of idle time on that state.
 //!
 //! The k-th burst and the silence after it are the k-th values of the stream `bursts.<flow>`, so the scenarios of a
 //! comparison write the same bursts. Each burst adds a row to table `fetches`.
@@ -111,7 +111,7 @@ impl Bursts {
         self.before = (stats, syns);
     }
 
-    /// Complete the current burst, which is acknowledged.
+    /// Complete the current burst, which has been acknowledged.
     fn complete(&mut self, cx: &mut Context, conn: ConnId, row: usize) {
         cx.journal.fetches[row].completed = cx.now();
         self.current = None;

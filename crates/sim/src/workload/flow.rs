@@ -41,7 +41,7 @@ pub struct Flow {
     pub stop: Time,
     /// Time at which the first connection was established at the end that opened it; `NEVER` before that.
     pub established: Time,
-    /// Time at which all data was acknowledged, or the last response was complete; `NEVER` before that.
+    /// Time at which all data had been acknowledged, or the last response was complete; `NEVER` before that.
     pub completed: Time,
     /// Whether a connection has failed.
     pub failed: bool,
@@ -359,7 +359,7 @@ impl FetchCounts {
     }
 }
 
-/// A population's client with the values it drew.
+/// A client of a population, with the values drawn for it.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "columns of table `clients`, by name")]
 pub struct ClientRow {

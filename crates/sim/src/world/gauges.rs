@@ -61,7 +61,7 @@ pub(crate) struct Gauge {
 #[derive(Clone, Default)]
 pub(crate) struct OnTheWay(pub(crate) VecDeque<(Name, Time)>);
 
-/// Identification of a packet: connection, segment, and transmission number.
+/// Packet identity: connection, segment, and transmission number.
 type Name = (u32, u32, u8);
 
 impl OnTheWay {

@@ -300,8 +300,8 @@ impl World {
         }
     }
 
-    /// Resume the writers that were suspended, after all packets of a poll are processed. (In Linux a process runs
-    /// after the softirq.)
+    /// Resume the writers that were suspended, once all packets of a poll have been processed. (In Linux a process
+    /// runs after the softirq.)
     fn resume_writers(&mut self, app: &mut impl Application) {
         let mut suspended = std::mem::take(&mut self.hosts_mut().suspended);
         for &(index, conn) in &suspended {
@@ -315,7 +315,7 @@ impl World {
         self.hosts_mut().suspended = suspended;
     }
 
-    /// Send the packets that are batched in a host's network card.
+    /// Send the packets that are batched in a host's NIC.
     fn hand_out(&mut self, at: usize) {
         let now = self.now;
         for _ in 0..self.hosts_mut().slots[at].host.hand_over(now, Direction::Out).0 {

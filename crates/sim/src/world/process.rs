@@ -17,7 +17,7 @@ pub(super) struct Process {
     pub sends: bool,
     /// Whether the last step sent a packet at a cost in time.
     pub sent: bool,
-    /// Whether the application must be notified once everything is sent.
+    /// Whether the application must be notified once everything has been sent.
     pub tell: bool,
     /// Whether the process busy-waits.
     pub busy: bool,

@@ -26,7 +26,7 @@ const MOST_INTERVALS: u64 = 1_000_000_000;
 const MTU: u64 = 1500;
 const HEADERS: u64 = 52;
 const SMALLEST_ACK: u64 = 40;
-/// Prefix of the names of controllers that only a Linux kernel provides.
+/// Name prefix of controllers that only a Linux kernel provides.
 const KERNEL: &str = "kernel:";
 
 /// Return all violated rules, in the order of the scenario's keys. `written` is the text of the scenario's author, if

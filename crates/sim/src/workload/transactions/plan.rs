@@ -1,5 +1,5 @@
 //! State shared by the flows of a group of transactions: sizes, limits, the mix of initial windows, and the rate of
-//! arrivals, given directly or as a share of the bottleneck's rate.
+//! arrivals, given directly or as a fraction of the bottleneck's rate.
 
 use std::cell::Cell;
 use std::mem::size_of;

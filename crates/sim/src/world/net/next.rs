@@ -1,4 +1,4 @@
-//! Next hops behind a link.
+//! Next hops after a link.
 
 use ackclock_core::prefetch::prefetch;
 
