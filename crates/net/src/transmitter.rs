@@ -40,7 +40,7 @@ impl Tally {
     }
 }
 
-/// Sums since the start of the run. A packet of several segments counts as that many packets.
+/// Sums since the start of the run. A multi-segment packet counts as that many packets.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Counted {
     /// Packets offered, by class.

@@ -52,7 +52,7 @@ pub fn failed(slot: &Slot) -> bool {
     slot.lock().is_ok_and(|failure| failure.is_some())
 }
 
-/// Return a maker of controllers of `class`, a Python class or a library, which record failures in `slot`.
+/// Return a factory for controllers of `class`, a Python class or a library, which record failures in `slot`.
 pub fn maker(py: Python<'_>, class: &Py<PyAny>, slot: &Slot) -> Maker {
     if let Ok(library) = class.bind(py).cast::<PyLibrary>() {
         return library.get().maker(slot);

@@ -49,7 +49,7 @@ impl PyInterval {
     }
 }
 
-/// Return a maker of utilities that call `function` and record failures in `slot`.
+/// Return a factory for utilities that call `function` and record failures in `slot`.
 pub fn maker(py: Python<'_>, name: &str, function: &Py<PyAny>, slot: &Slot) -> UtilityMaker {
     let (name, function, slot) = (name.to_string(), function.clone_ref(py), slot.clone());
     std::sync::Arc::new(move || {

@@ -394,7 +394,7 @@ impl Transport {
         self.tcp_mut().is_some_and(|tcp| tcp.left_queue(payload))
     }
 
-    /// Assume that the host's NIC splits packets of several segments.
+    /// Assume that the host's NIC splits multi-segment packets.
     pub fn cut_packets(&mut self) {
         if let Transport::Tcp(tcp) = self {
             tcp.cut_packets();

@@ -43,7 +43,7 @@ impl Failure {
 /// Storage for the first failure of a run's controllers.
 pub type Slot = Arc<Mutex<Option<Failure>>>;
 
-/// Return a maker of controllers of the page's `class`, which record failures in `slot`.
+/// Return a factory for controllers of the page's `class`, which record failures in `slot`.
 pub fn maker(name: &str, class: u32, slot: &Slot) -> Maker {
     let (name, slot) = (name.to_string(), slot.clone());
     Maker::new(move || Box::new(made(&name, class, &slot)) as Custom)

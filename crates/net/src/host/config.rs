@@ -150,7 +150,7 @@ pub struct HostConfig {
     pub receive: Batching,
     /// Batching from the processes to the line.
     pub transmit: Batching,
-    /// Whether the NIC splits packets of several segments.
+    /// Whether the NIC splits multi-segment packets.
     pub cuts: bool,
     /// Device of the host in front of the network; `None` = packets never wait there.
     pub device: Option<DeviceConfig>,
@@ -203,7 +203,7 @@ impl HostParams {
         self.gate().is_some() || self.cpu().is_some() || self.interrupts() > Span::ZERO || self.merges()
     }
 
-    /// Whether the host's NIC splits packets of several segments.
+    /// Whether the host's NIC splits multi-segment packets.
     pub fn cuts(&self) -> bool {
         self.cuts_packets.unwrap_or(self.preset == Some(Preset::Modern))
     }

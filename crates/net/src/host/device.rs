@@ -1,9 +1,9 @@
 //! A host's own device: a queueing discipline and the line behind it. TCP's packets wait here, and TCP is notified
 //! when they stop waiting (small queues).
 //!
-//! A packet of several segments is queued whole and split at its transmission, if the NIC splits packets. It stops
-//! waiting when its transmission starts, as below Linux's HTB. With a real NIC it stops waiting when the transmission
-//! ends, one packet later.
+//! A multi-segment packet is queued whole and split at its transmission, if the NIC splits packets. It stops waiting
+//! when its transmission starts, as below Linux's HTB. With a real NIC it stops waiting when the transmission ends,
+//! one packet later.
 
 use std::collections::VecDeque;
 
@@ -55,7 +55,7 @@ pub struct DeviceConfig {
     pub queue: DisciplineConfig,
     /// Line rate.
     pub rate: Rate,
-    /// Whether packets of several segments are split into segments.
+    /// Whether multi-segment packets are split into segments.
     pub cuts: bool,
 }
 

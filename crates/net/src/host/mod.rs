@@ -135,8 +135,8 @@ impl Host {
         &self.cpu
     }
 
-    /// Whether packets of several segments are split before they leave the host's processes. A device of the host
-    /// splits them itself.
+    /// Whether multi-segment packets are split before they leave the host's processes. A device of the host splits
+    /// them itself.
     pub fn cuts(&self) -> bool {
         self.cuts && self.device.is_none()
     }

@@ -6,8 +6,8 @@ use super::crowd::Rare;
 use super::{Crowd, Link, Rest};
 use crate::pool::Pool;
 
-/// Sums over the link's lifetime. A packet of several segments (TSO) counts as that many packets. At any time,
-/// arrivals + held_before = delivered + dropped_loss + dropped_queue + held.
+/// Sums over the link's lifetime. A multi-segment packet (TSO) counts as that many packets. At any time, arrivals +
+/// held_before = delivered + dropped_loss + dropped_queue + held.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counters {
     /// Packets offered.

@@ -79,7 +79,7 @@ impl Scripted {
             return false;
         }
         let (ordinal, rexmit) = packet.header.ordinal();
-        // A packet of several segments is dropped if any of them is listed.
+        // A multi-segment packet is dropped if any of them is listed.
         let last = (packet.flow, rexmit, ordinal + packet.more as u32);
         let after = self.drops.partition_point(|d| key(d) <= last);
         self.drops[..after]

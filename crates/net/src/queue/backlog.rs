@@ -45,8 +45,8 @@ impl Run {
     }
 }
 
-/// Waiting packets, in order of their transmission starts. A packet of several segments counts as that many packets,
-/// so that a limit in packets means the same with and without TSO.
+/// Waiting packets, in order of their transmission starts. A multi-segment packet counts as that many packets, so
+/// that a limit in packets means the same with and without TSO.
 #[derive(Clone)]
 pub(crate) struct Backlog {
     /// The newest run, which contains the last arrival.
@@ -149,7 +149,7 @@ impl Backlog {
         self.packets
     }
 
-    /// Number of waiting packets; a packet of several segments counts once.
+    /// Number of waiting packets; a multi-segment packet counts once.
     pub(crate) fn whole(&self) -> u32 {
         self.runs().map(|run| run.packets).sum()
     }

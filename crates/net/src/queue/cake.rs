@@ -15,7 +15,7 @@
 //! ingress mode, no autorate. ECN-capable packets are marked where CoDel would drop them.
 //!
 //! Differs: hosts are counted exactly, not by a hash; an overflow with several longest queues drops from the one with
-//! the lowest number; a packet of several segments is not split (`no-split-gso`).
+//! the lowest number; a multi-segment packet is not split (`no-split-gso`).
 
 use std::collections::VecDeque;
 

@@ -189,7 +189,7 @@ mod tests {
     fn target_and_interval_follow_the_rtt_and_slow_links() {
         let params = CobaltParams::new(RTT, Span::ZERO);
         assert_eq!((params.target, params.interval), (Span::from_ms(5), RTT));
-        // 1 Mbit/s: a packet of 1514 bytes takes 12.112 ms
+        // 1 Mbit/s: a 1514-byte packet takes 12.112 ms
         let slow = CobaltParams::new(RTT, Span::from_us(12_112));
         assert_eq!((slow.target, slow.interval), (Span::from_us(18_168), Span::from_us(113_168)));
     }

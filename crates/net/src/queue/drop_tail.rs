@@ -32,10 +32,10 @@ impl DropTailParams {
 #[derive(Clone)]
 pub(crate) struct DropTail {
     limit_packets: u32,
-    /// Whether a packet of several segments counts once.
+    /// Whether a multi-segment packet counts once.
     whole: bool,
     /// Limit in bytes. If the queue stays within it and within its longest length so far, a packet fits without a
-    /// further check. 0 if a packet of several segments counts once, so that every packet is checked.
+    /// further check. 0 if a multi-segment packet counts once, so that every packet is checked.
     easy_bytes: u64,
 }
 
@@ -49,7 +49,7 @@ impl DropTail {
         DropTail { limit_packets, whole: false, easy_bytes: limit_bytes }
     }
 
-    /// Let the limit count a packet of several segments once, as Linux's disciplines do.
+    /// Let the limit count a multi-segment packet once, as Linux's disciplines do.
     pub(crate) fn count_packets(&mut self) {
         if self.limit_packets < u32::MAX {
             (self.whole, self.easy_bytes) = (true, 0);

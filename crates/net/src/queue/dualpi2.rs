@@ -14,7 +14,7 @@
 //! Updates are due at multiples of `update` since the start of the run. They are computed at the next call, since
 //! nothing else changes between calls. An update due in the same nanosecond as a call precedes it.
 //!
-//! Differs: no memory limit, no filters, and no splitting of packets of several segments, which are marked or dropped
+//! Differs: no memory limit, no filters, and no splitting of multi-segment packets, which are marked or dropped
 //! whole.
 //!
 //! Length: two queues and the controller that couples them are one mechanism.
@@ -101,7 +101,7 @@ impl DualPi2Params {
             .row(4, us(self.update).max(1), "tupdate {}us")
             .row(5, alpha, &alpha_words)
             .row(6, beta, &beta_words)
-            .row(15, 0u8, "")) // packets of several segments stay whole
+            .row(15, 0u8, "")) // multi-segment packets stay whole
     }
 }
 
@@ -439,8 +439,8 @@ mod tests {
         near(met(DualPi2Params { overload: Overload::Overflow, ..params() }, 0.6, Ecn::Ect1), (0.0, 1.0));
     }
 
-    /// Offer a link of 100 Mbit/s `percent` of its rate for 20 s. Returns the fractions of arrivals dropped and
-    /// marked after 5 s, and the mean wait in s.
+    /// Offer a 100 Mbit/s link `percent` of its rate for 20 s. Returns the fractions of arrivals dropped and marked
+    /// after 5 s, and the mean wait in s.
     fn offered(percent: u64, ecn: Ecn) -> (f64, f64, f64) {
         let queue = QueueConfig::DualPi2(params());
         let mut link =

@@ -14,7 +14,7 @@
 //!
 //! Above `max` every packet is signalled: by a mark with `ecn` and without `harddrop`, otherwise by a drop.
 //!
-//! Linux adapts every HZ / 2 ticks. Its timer wheel has a granularity of 8 ms at that distance, so with ticks of 1 ms
+//! Linux adapts every HZ / 2 ticks. Its timer wheel has a granularity of 8 ms at that distance, so with 1 ms ticks
 //! the period is 504 ms.
 //!
 //! Differs: the phase of the adaptation timer before the run is unknown, so the timer starts with the run, as if `tc`
@@ -380,7 +380,7 @@ mod tests {
     use ackclock_core::packet::{Class, Load};
     use ackclock_core::Packet;
 
-    /// The fact sheet's vector: min 30000, max 90000, packets of 1000 bytes, a burst of 55.
+    /// The fact sheet's vector: min 30000, max 90000, 1000-byte packets, a burst of 55.
     fn parameters() -> LinuxRedParams {
         LinuxRedParams {
             limit: 400_000,
@@ -403,7 +403,7 @@ mod tests {
         LinuxRed::new(parameters, Stream::new(1, "test"))
     }
 
-    /// Offer one packet to a queue with `waiting` packets of 1000 bytes.
+    /// Offer one packet to a queue with `waiting` 1000-byte packets.
     fn admit(red: &mut LinuxRed, now: Time, waiting: u32, ecn: Ecn) -> Admission {
         let mut backlog = Backlog::default();
         backlog.expect(now, waiting);

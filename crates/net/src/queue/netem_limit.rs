@@ -6,7 +6,7 @@
 //! packet therefore reaches the next element, and no longer counts, when its transmission starts (decision 0036).
 //! Everywhere else in this crate it does so when its transmission ends.
 //!
-//! A packet of several segments (TSO) counts once.
+//! A multi-segment packet (TSO) counts once.
 
 use ackclock_core::schema::Takes;
 use ackclock_core::{table, Span};
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn caps_the_throughput_at_limit_over_delay() {
-        // Network of the PCC study: 100 Mb/s, one-way delay 7.5 ms. For packets of 1500 bytes the cap is 1.6 Mb/s x
+        // Network of the PCC study: 100 Mb/s, one-way delay 7.5 ms. For 1500-byte packets the cap is 1.6 Mb/s x
         // limit, up to the link's rate at about 63 packets.
         for (limit, expected_mbps) in [(5, 8.0), (20, 32.0), (50, 80.0), (70, 100.0)] {
             let config = LinkConfig {

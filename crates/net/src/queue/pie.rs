@@ -186,8 +186,8 @@ mod tests {
         }
     }
 
-    /// Offer a link of 1 Mbit/s `percent` of its rate for 100 s. Returns the fraction of packets dropped or marked,
-    /// and the mean wait in s.
+    /// Offer a 1 Mbit/s link `percent` of its rate for 100 s. Returns the fraction of packets dropped or marked, and
+    /// the mean wait in s.
     fn overload(percent: u64, ecn: bool) -> (f64, f64) {
         let queue = QueueConfig::Pie(params(ecn));
         let mut link =

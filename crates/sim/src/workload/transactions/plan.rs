@@ -205,8 +205,8 @@ impl Wire {
         Wire { payload: config.payload(), headers, others: 40 + syn_options + framing + 3 * headers }
     }
 
-    /// Packets of QUIC: full datagrams of 1,452 bytes with short header, tag, and a frame with offset and length.
-    /// Other packets are the server's part of the handshake, in a datagram of at least 1,200 bytes, and some ACKs.
+    /// Packets of QUIC: full 1,452-byte datagrams with short header, tag, and a frame with offset and length. Other
+    /// packets are the server's part of the handshake, in a datagram of at least 1,200 bytes, and some ACKs.
     fn of_quic(framing: u32) -> Wire {
         let headers = 28 + 1 + 8 + 2 + 16 + 12 + framing;
         Wire { payload: 1452 + 28 + framing - headers, headers, others: 1228 + 3 * 70 + 4 * framing }

@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_stall_by_hand() {
-        // chunks of 4 s arrive at 1, 3, 14 and 16 s; playback starts with 8 s in the buffer
+        // 4 s chunks arrive at 1, 3, 14 and 16 s; playback starts with 8 s in the buffer
         let mut p = Playback::new(S * 8);
         p.add(at(1), S * 4, false);
         assert_eq!((p.state(), p.level()), (State::Buffering, S * 4));

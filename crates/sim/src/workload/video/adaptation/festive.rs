@@ -12,8 +12,8 @@
 //!
 //! Differs, or may differ: the cost of stability is 2^n, where n includes the switch under consideration, so a player
 //! that has switched often needs a better reason to switch again (with 2^n + 1, n would cancel out). Switches are
-//! counted over the last `horizon` chunks, which corresponds to the 20 s of the authors' slides for chunks of 4 s.
-//! The buffer level at which the next chunk is requested is drawn from one chunk below to one chunk above the target.
+//! counted over the last `horizon` chunks, which corresponds to the 20 s of the authors' slides for 4 s chunks. The
+//! buffer level at which the next chunk is requested is drawn from one chunk below to one chunk above the target.
 
 use std::collections::VecDeque;
 
@@ -198,12 +198,12 @@ mod tests {
 
     #[test]
     fn small_steps_wait_until_switches_are_forgotten() {
-        // steps of 10 % are worth 12 x (1 - 1/1.1) = 1.09, more than the 2 - 1 of a first switch but less than the 4
+        // 10 % steps are worth 12 x (1 - 1/1.1) = 1.09, more than the 2 - 1 of a first switch but less than the 4
         // - 2 of a second one, which waits until the first is no longer among the last five chunks
         let ladder = [1000, 1100, 1210];
         let mut p = player(PAPER);
         assert_eq!(play(&mut p, &ladder, 1e6, 9), [0, 1, 1, 1, 1, 1, 1, 2, 2]);
-        // steps of 8 % are worth 0.89 and never taken
+        // 8 % steps are worth 0.89 and never taken
         let mut p = player(PAPER);
         assert_eq!(play(&mut p, &[1000, 1080], 1e6, 9), [0; 9]);
         // unless efficiency has more weight
