@@ -29,7 +29,7 @@ pub enum Fate {
     Late(Span),
 }
 
-/// Answers, and the number of questions so far.
+/// Answers and the number of questions asked so far.
 #[derive(Clone, Debug)]
 pub struct Adversary {
     asks: Asks,
@@ -59,7 +59,7 @@ impl Adversary {
         self.answers = answers;
     }
 
-    /// Number of questions so far.
+    /// Number of questions asked so far.
     pub fn asked(&self) -> u32 {
         self.asked
     }

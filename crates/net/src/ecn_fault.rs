@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(through_a_queue(EcnChange::Bleach, Place::Before, false), (9, 0));
         assert_eq!(through_a_queue(EcnChange::StripCe, Place::After, false), (9, 0));
         assert_eq!(through_a_queue(EcnChange::MarkAll, Place::After, false), (9, 9));
-        // CoDel marks if it can; bleached packets are dropped
+        // CoDel marks packets if it can; bleached ones are dropped
         let (all, marked) = through_a_queue(EcnChange::StripCe, Place::Before, true);
         assert_eq!(all, 20);
         assert!(marked > 0);

@@ -340,7 +340,7 @@ impl Link {
         self.on_wire == 0
     }
 
-    /// Time at which [`Link::poll`] next has work; `Time::NEVER` if the link is empty.
+    /// Time at which [`Link::poll`] will next have work; `Time::NEVER` if the link is empty.
     #[inline]
     pub fn next_event(&self) -> Time {
         self.rest.as_ref().map_or(Time::NEVER, |rest| rest.next)
@@ -365,7 +365,7 @@ impl Link {
     }
 
     /// Return the next packet that departs from the far end at or before `now`. After `None`, [`Link::next_event`]
-    /// may still have changed, because a transmission was due to start.
+    /// may still have changed, because a transmission has started.
     #[inline]
     pub fn poll(&mut self, pool: &mut Pool, now: Time) -> Option<PacketId> {
         if now < self.next_event() {
@@ -377,7 +377,7 @@ impl Link {
         if self.holds() {
             self.serve(pool, now);
         }
-        // a NIC may have more to forward at this same instant, once all packets arriving at it are there
+        // a NIC may have more packets to forward at this instant, once all that arrive at it are there
         let due = if self.tells { self.rest().wire.next(pool).0 } else { self.next_event() };
         let id = (due <= now && due != Time::NEVER).then(|| self.pop(pool))?;
         if self.tells {

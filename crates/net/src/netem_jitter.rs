@@ -240,7 +240,7 @@ mod tests {
         for (shape, mean, deviation) in [
             (Shape::Uniform, 0.0, 0.5774),
             (Shape::Normal, 0.0, 1.0),
-            // moments with values cut off at 4 deviations: 1 in 91 of the Pareto distribution lies beyond
+            // moments with values cut off at 4 deviations: 1 in 91 draws of the Pareto distribution exceeds them
             (Shape::Pareto, -0.0329, 0.8209),
             (Shape::Paretonormal, -0.0247, 0.8692),
         ] {

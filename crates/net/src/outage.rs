@@ -71,7 +71,7 @@ impl Outages {
         self.lost && self.here.over(now) > now
     }
 
-    /// Start of a transmission that may begin at `earliest` or later. `earliest` must not decrease from call to call.
+    /// Start of a transmission that may begin no earlier than `earliest`, which must not decrease from call to call.
     pub(crate) fn start(&mut self, earliest: Time) -> Time {
         self.there.over(earliest)
     }
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!([always.start(Time(0)).0, always.start(Time(100)).0], [99, 199]);
     }
 
-    /// Departures of ten packets of 1 us each that arrive together at 5 us; the outage lasts from 8 to 20 us.
+    /// Departures of ten packets that arrive together at 5 us and take 1 us each; the outage lasts from 8 to 20 us.
     fn through(queue: QueueConfig, arrivals: Arrivals) -> Vec<u64> {
         let config = LinkConfig {
             queue,

@@ -26,14 +26,13 @@ pub struct Qdisc {
     attributes: Vec<(u16, Vec<u8>)>,
     /// Whether the options are flagged as nested.
     nested: bool,
-    /// Whether the discipline is installed again when the run begins, because its clock runs while no packets are
-    /// sent.
+    /// Whether the discipline is reinstalled when the run begins, because its clock runs while no packets are sent.
     renews: bool,
     words: String,
 }
 
 impl Qdisc {
-    /// Return a discipline without options. `kind` is the kernel's name.
+    /// Return a discipline without options. `kind` is its name in the kernel.
     pub fn new(kind: &'static str) -> Qdisc {
         let words = kind.to_string();
         Qdisc { kind, head: Vec::new(), attributes: Vec::new(), nested: false, renews: false, words }
@@ -85,7 +84,7 @@ impl Qdisc {
         self
     }
 
-    /// Set whether the discipline is installed again when the run begins.
+    /// Set whether the discipline is reinstalled when the run begins.
     pub fn renews(mut self, it_is_so: bool) -> Qdisc {
         self.renews = it_is_so;
         self

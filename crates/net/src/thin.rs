@@ -22,7 +22,7 @@ struct Waiting {
 }
 
 impl Thinner {
-    /// Return a thinner in which one ACK stands for up to `most` ACKs; `None` if ACKs replace no others.
+    /// Return a thinner in which one ACK stands for up to `most` ACKs; `None` if ACKs are never replaced.
     pub(crate) fn new(most: u32) -> Option<Thinner> {
         (most > 1).then(|| Thinner { most, waiting: Vec::new() })
     }
@@ -86,7 +86,7 @@ mod tests {
         packet
     }
 
-    /// Offer ACKs together, behind a packet of 1 us. Returns the connection and number of those delivered.
+    /// Offer ACKs together, behind a packet that takes 1 us. Returns the connection and number of those delivered.
     fn left(most: u32, came: &[Packet]) -> Vec<(u32, u64)> {
         let config = LinkConfig { thin_acks: most, ..LinkConfig::new("l", Rate(8_000_000_000), Span::ZERO) };
         let mut link = SoleLink::new(&config, 1);

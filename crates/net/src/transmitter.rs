@@ -101,8 +101,8 @@ impl Transmitter {
         &mut self.recent[1]
     }
 
-    /// Make this load the most recent one. The third tally is added to the sums, unless it is of this load and can be
-    /// resumed.
+    /// Make this load the most recent one. The third tally is added to the sums, unless it is for this load and can
+    /// be resumed.
     #[cold]
     #[inline(never)]
     fn remember(&mut self, rate: &Rate, load: Load) {

@@ -128,8 +128,8 @@ mod tests {
         WifiJitter { mean: Span(1) }.longest().0 as f64
     }
 
-    /// Delays of equally spaced packets: mean and 95th percentile in ms. The expected values were computed without
-    /// this code, from the formula and the rule that order is kept.
+    /// Delays of equally spaced packets: mean and 95th percentile in ms. The expected values were computed
+    /// independently of this code, from the formula and the rule that packets keep their order.
     #[test]
     fn a_late_packet_blocks_those_behind_it() {
         for (asked, gap_us, mean, p95) in [

@@ -17,13 +17,13 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// Put a packet on the wire. `delivery` must not be before that of any packet pushed earlier.
+    /// Put a packet on the wire. `delivery` must not precede that of any packet pushed earlier.
     #[inline]
     pub(crate) fn push(&mut self, pool: &mut Pool, id: PacketId, delivery: Time, offered: Time) {
         self.in_order.push(pool, id, delivery, offered);
     }
 
-    /// Put a held-back packet on the wire. `delivery` must not be before that of any packet held back earlier.
+    /// Put a held-back packet on the wire. `delivery` must not precede that of any packet held back earlier.
     pub(crate) fn push_late(&mut self, pool: &mut Pool, id: PacketId, delivery: Time, offered: Time) {
         self.late.push(pool, id, delivery, offered);
     }

@@ -147,7 +147,7 @@ fn rate() -> impl Strategy<Value = Rate> {
     ]
 }
 
-/// Gaps between arrivals, often zero and often equal to transmission times, with packet sizes.
+/// Inter-arrival gaps, often zero and often equal to transmission times, with packet sizes.
 fn arrivals() -> impl Strategy<Value = Vec<(u64, u32)>> {
     let gap = prop_oneof![Just(0), Just(66), Just(1514), 0u64..3000, 0u64..100_000];
     let bytes = prop_oneof![Just(1514u32), Just(66), Just(0), 1u32..1600];

@@ -47,7 +47,7 @@ impl Failure {
 /// Storage for the first failure of a run's controllers.
 pub type Slot = Arc<Mutex<Option<Failure>>>;
 
-/// Whether a failure was recorded.
+/// Whether a failure has been recorded.
 pub fn failed(slot: &Slot) -> bool {
     slot.lock().is_ok_and(|failure| failure.is_some())
 }
@@ -234,8 +234,8 @@ fn every(value: &Bound<'_, PyAny>) -> PyResult<Every> {
     }
 }
 
-/// Return the needs of a class, from its attributes: `wants_FLAG` for needs that no hook implies, and numbers by
-/// their names.
+/// Return the needs of a class, from its attributes: `wants_FLAG` for needs that no hook implies, and numeric needs
+/// by name.
 macro_rules! wanted {
     (
         flags { $($(#[doc = $about:literal])+ $flag:ident [$bit:literal $(, $hook:ident)?];)* }
@@ -262,7 +262,7 @@ macro_rules! wanted {
 ackclock_cc::needs!(wanted);
 
 /// Create a controller of `class`. If that fails, the failure is recorded and this controller and all later ones do
-/// nothing, because their hooks might also never return.
+/// nothing, because their hooks, too, might never return.
 fn made(class: &Py<PyAny>, slot: &Slot) -> Own<PyBridge> {
     Python::attach(|py| {
         let name = class.getattr(py, "__name__").and_then(|name| name.extract(py));
@@ -429,7 +429,7 @@ impl Bridge for PyBridge {
         });
     }
 
-    /// Copy the object by its method `copy`, or else by `copy.deepcopy`.
+    /// Copy the object with its `copy` method, or else with `copy.deepcopy`.
     fn copied(&self) -> Result<PyBridge, String> {
         let object = self.object.as_ref().ok_or("found none")?;
         let _call = calls::enter(&self.class, "copy", self.last);

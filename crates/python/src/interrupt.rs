@@ -111,7 +111,7 @@ impl Hooked {
         })
     }
 
-    /// Raise KeyboardInterrupt in each of these threads. CPython offers this only through a C function.
+    /// Raise KeyboardInterrupt in each of these threads. CPython offers this only through its C API.
     pub fn interrupt(&self, py: Python<'_>) -> PyResult<()> {
         let idents = self.0.lock().map(|idents| idents.clone()).unwrap_or_default();
         if idents.is_empty() {
@@ -148,7 +148,7 @@ pub fn share_calls(page: PyBuffer<u8>) -> PyResult<()> {
     Ok(())
 }
 
-/// Let this process end when the thread that started it ends, on systems that support it.
+/// Make this process end when the thread that started it ends, on systems that support this.
 #[pyfunction]
 #[allow(unsafe_code, reason = "a call of the system")]
 pub fn end_with_parent() {

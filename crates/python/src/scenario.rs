@@ -246,8 +246,8 @@ pub fn read_table<'py>(
     Ok((wrong(front.wrong), written_object(py, &given)?, object(py, &made)?))
 }
 
-/// Convert a value in base units to the form in which a scenario gives it. The key belongs to a table without a
-/// family, or to the table of kind `kind` in one.
+/// Convert a value in base units to its form in a scenario. The key belongs to a table without a family, or to the
+/// table of kind `kind` in one.
 #[pyfunction]
 pub fn shown<'py>(
     py: Python<'py>,
@@ -276,8 +276,8 @@ pub fn based(written: &Written) -> Value {
     }
 }
 
-/// Return the round-trip propagation delay (ns) of a path of a network, the rate of its bottleneck (bit/s), and its
-/// bandwidth-delay product in packets as numerator and denominator.
+/// Return three properties of a path of a network: round-trip propagation delay (ns), bottleneck rate (bit/s), and
+/// bandwidth-delay product in packets, as numerator and denominator.
 #[pyfunction]
 #[allow(clippy::type_complexity, reason = "as Python unpacks it")]
 pub fn path_facts<'py>(

@@ -27,13 +27,13 @@ mod there {
         ackclock_stack::loaded().into_iter().map(listed).collect()
     }
 
-    /// Names of the checks of a stack, with one line about each.
+    /// Names of a stack's checks, with one line about each.
     #[pyfunction]
     pub fn stack_checks() -> Vec<(&'static str, &'static str)> {
         ackclock_stack::check::CHECKS.to_vec()
     }
 
-    /// Run one check of a loaded stack. Returns whether it passed, and the measurement or the error.
+    /// Run one check on a loaded stack. Returns whether it passed, and the measurement or the error.
     #[pyfunction]
     pub fn check_stack(
         py: Python<'_>,

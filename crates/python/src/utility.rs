@@ -1,4 +1,4 @@
-//! A user's utility function of PCC written in Python. It takes the current and the previous interval and returns a
+//! A user's PCC utility function written in Python. It takes the current and the previous interval and returns a
 //! number. The first failure, an exception or a result that is not a number, is stored and ends the run.
 
 use ackclock_pcc::{Measured, Utility};

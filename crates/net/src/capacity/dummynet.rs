@@ -26,7 +26,7 @@ table! {
     }
 }
 
-/// Amount that may be sent, in bit x ns/s, so that a tick adds an integer (rate x tick).
+/// Credit in bit x ns/s, so that a tick adds an integer (rate x tick).
 type Credit = i128;
 
 #[derive(Clone)]
@@ -126,7 +126,8 @@ mod tests {
         SoleLink::new(&LinkConfig { capacity, queue, ..LinkConfig::new("l", rate, Span::from_us(2_500)) }, 1)
     }
 
-    /// Offer packets, given as time (ns) and bytes. Returns the delivery times (ns); `None` for dropped packets.
+    /// Offer packets, each given as a time (ns) and a size (bytes). Returns the delivery times (ns); `None` for
+    /// dropped packets.
     fn deliveries(link: &mut SoleLink, offers: &[(u64, u32)]) -> Vec<Option<u64>> {
         let taken: Vec<bool> = offers
             .iter()

@@ -100,7 +100,7 @@ pub(crate) enum Capacity {
 }
 
 impl Capacity {
-    /// Return the state at the start of a run. `stream` returns the random stream of a part of the link.
+    /// Return the state at the start of a run. `stream` returns the random stream for a part of the link.
     pub(crate) fn new(
         config: &CapacityConfig,
         rate: Rate,

@@ -111,7 +111,7 @@ enum Source {
     Random { every: Span, rate: Rate, delay: Span, drawn: [Option<(Distribution, Stream)>; 3] },
 }
 
-/// Maximum number of phases that one packet may cross. Beyond it the schedule is abandoned: no further change
+/// Maximum number of phases that one packet may cross. Beyond that the schedule is abandoned: no further change
 /// applies, and the run is reported as void at its end.
 pub const MOST_PHASES: u32 = 1 << 26;
 
@@ -145,7 +145,7 @@ impl Schedule {
         delay: Span,
         stream: impl Fn(&str) -> Stream,
     ) -> Schedule {
-        // one stream per quantity, so that another distribution does not change the values of the others
+        // one stream per quantity, so that changing one distribution does not affect the values of the others
         let own = |d: &Option<Distribution>, part| d.clone().map(|d| (d, stream(part)));
         let drawn = [own(&params.rate, "rate"), own(&params.delay, "delay"), own(&params.loss, "loss_share")];
         Schedule::of(Source::Random { every: params.every, rate, delay, drawn }, stream)
@@ -169,7 +169,7 @@ impl Schedule {
         Rate(self.here.phase.rate.0.max(1))
     }
 
-    /// Return the end of a transmission that begins at `start`; `Time::NEVER` if the rate stays zero.
+    /// Return the end of a transmission that begins at `start`; `Time::NEVER` if the rate remains zero.
     pub(crate) fn transmit(&mut self, start: Time, bytes: u32) -> Time {
         let walk = &mut self.there;
         let (mut at, mut bit_ns) = (start, bytes as u128 * 8_000_000_000);
@@ -302,8 +302,8 @@ mod tests {
 
     #[test]
     fn a_transmission_goes_on_at_the_new_rate_and_order_is_kept() {
-        // At 12 Mb/s a packet takes 1 ms. In the second link the rate is 1 Mb/s from 2.5 ms on, and the delay drops
-        // from 20 ms to zero.
+        // At 12 Mb/s a packet takes 1 ms. On the second link, the rate becomes 1 Mb/s and the delay drops from 20 ms
+        // to zero at 2.5 ms.
         let mut link = link(&[step(0, 12, 20, 0.0), step(3, 12, 20, 0.0)], None);
         let packet = Packet { bytes: 1500, ..Packet::default() };
         for _ in 0..3 {

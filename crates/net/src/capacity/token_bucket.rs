@@ -19,7 +19,7 @@ table! {
     }
 }
 
-/// Amount of tokens in bit x ns/s, so that a nanosecond adds an integer (the rate).
+/// Tokens in bit x ns/s, so that a nanosecond adds an integer (the rate).
 type Tokens = i128;
 
 #[derive(Clone)]
@@ -132,7 +132,7 @@ mod tests {
             let found = departures(&mut link(burst, Rate(kbit * 1000), QueueConfig::UNLIMITED), &offers);
             let rate = kbit as i128 * 1000;
             for to in 0..offers.len() {
-                // the minimum slack, in bit x ns/s, over all windows that end with this packet
+                // minimum slack over all windows that end with this packet, in bit x ns/s
                 let mut sum = 0;
                 let room = (0..=to).rev().map(|from| {
                     sum += tokens(offers[from].1 as u64);

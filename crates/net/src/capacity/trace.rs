@@ -352,7 +352,7 @@ mod tests {
             let end = expected.last().expect("something was sent").0 - 7 * MS;
             let c = link.counters(Time(end + 7 * MS));
             prop_assert_eq!(c.opportunities_used, used);
-            // all opportunities of the last millisecond count, including those after the last packet
+            // all opportunities in the last millisecond count, including those after the last packet
             let last = opportunities(&lines).take_while(|&t| t <= end / MS + 7).count() as u64;
             prop_assert_eq!(c.opportunities, last);
             prop_assert!(elapsed <= last);

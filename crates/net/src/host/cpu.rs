@@ -29,7 +29,7 @@ struct Core {
     slice_end: Time,
 }
 
-/// Scheduler of a host that may have fewer cores than processes. Processes are identified by numbers.
+/// Scheduler for a host that may have fewer cores than processes. Processes are identified by number.
 #[derive(Clone)]
 pub(crate) struct Cpu {
     slice: Span,
@@ -47,7 +47,7 @@ impl Cpu {
         Cpu { slice, cores, queue: VecDeque::new(), waited: Span::ZERO, due: Time::NEVER }
     }
 
-    /// Give work to `process`. Returns whether the process runs; otherwise it waits for its turn.
+    /// Give work to `process`. Returns whether it runs at once; otherwise it waits for its turn.
     pub(crate) fn wake(&mut self, now: Time, process: u32) -> bool {
         if self.cores.iter().flatten().any(|core| core.process == process) {
             return true;

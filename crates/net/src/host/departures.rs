@@ -7,7 +7,7 @@ use ackclock_core::{Rate, Span, Time};
 #[derive(Clone, Debug)]
 pub struct Departures {
     line: Rate,
-    /// Size of the last packet, and its transmission time.
+    /// Size and transmission time of the last packet.
     tx: (u32, Span),
     first: Time,
     last: Time,
@@ -97,8 +97,8 @@ mod tests {
         let batches = departures(&[0, 0, 0, 300]);
         assert!((batches.variation() - std::f64::consts::SQRT_2).abs() < 1e-12);
         assert_eq!(batches.largest_burst(), 3);
-        // the second packet is sent while the line still transmits the first, the third just as the second has been
-        // transmitted
+        // the second packet is sent while the line is still transmitting the first, the third just when the second
+        // has been transmitted
         assert_eq!(departures(&[0, 5, 24, 40]).largest_burst(), 3);
         assert!(departures(&[5]).variation().is_nan() && departures(&[5, 5, 5]).variation().is_nan());
         assert_eq!(departures(&[]).largest_burst(), 0);

@@ -112,7 +112,7 @@ struct Sent {
     packet: Packet,
 }
 
-/// Notice that a packet of an end has stopped waiting.
+/// Notice that one of an end's packets has stopped waiting.
 #[derive(Clone, Copy, Debug)]
 pub struct Gone {
     /// Connection to which the packet belongs.
@@ -214,7 +214,7 @@ impl Device {
         sooner.then_some(self.armed)
     }
 
-    /// Serve the device at the time for which it was armed. Returns false if that time is not `now`.
+    /// Serve the device at the time it was armed for. Returns false if that time is not `now`.
     pub fn begin(&mut self, now: Time) -> bool {
         let called = self.armed == now;
         if called {

@@ -117,7 +117,7 @@ pub(crate) struct Fq {
     new: VecDeque<FlowAt>,
     old: VecDeque<FlowAt>,
     delayed: BTreeSet<(Time, FlowAt)>,
-    /// Flows that became idle, oldest first. Some may be active again.
+    /// Idle flows, in the order in which they became idle. Some may have become active again.
     idle: VecDeque<(Time, FlowAt)>,
     /// Number of packets: in total, and excluding those on the fast path.
     packets: u32,
@@ -277,8 +277,7 @@ impl Fq {
         flow.time_next_packet = now + (span - drift.min(Span(span.0 / 2)));
     }
 
-    /// Earliest time at which a packet may be available: zero if one may be available now, otherwise the watchdog's
-    /// expiry.
+    /// Earliest time at which a packet may be available: zero if possibly at once, otherwise the watchdog's expiry.
     pub(crate) fn ready(&self) -> Time {
         match self.internal.is_empty() && self.eligible == 0 {
             true => self.watchdog,

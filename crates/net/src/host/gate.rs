@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn shares_are_those_of_the_means() {
         let ms = |ms: f64| Distribution::Constant { value: ms * 1e-3 };
-        // Xen's credit scheduler: on for one to three 10 ms ticks, off for the slice of a competitor, 30 ms
+        // Xen's credit scheduler: on for one to three 10 ms ticks, off for a competitor's 30 ms slice
         let xen = Distribution::Choice { values: vec![0.01, 0.02, 0.03] };
         let end = Time(1_000_000_000_000);
         for (on, off, share) in [

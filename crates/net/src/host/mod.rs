@@ -47,7 +47,7 @@ pub enum Direction {
     Out,
 }
 
-/// When a process may do its work.
+/// Time at which a process may do its work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Permit {
     /// At once.
@@ -77,8 +77,8 @@ pub struct HostSums {
     pub device: DeviceSums,
 }
 
-/// State of a host. Processes are identified by numbers; the owner of the host asks for a permit before each step of
-/// a process.
+/// State of a host. Processes are identified by number; the owner of the host must obtain a permit before each step
+/// of a process.
 #[derive(Clone)]
 pub struct Host {
     name: String,
@@ -192,7 +192,7 @@ impl Host {
         self.rings[direction as usize].is_some()
     }
 
-    /// Give a packet to the NIC. Returns the time at which [`Host::hand_over`] must be called, if it has changed.
+    /// Hand a packet to the NIC. Returns the time at which [`Host::hand_over`] must be called, if it has changed.
     pub fn push(&mut self, now: Time, direction: Direction, packet: Packet) -> Option<Time> {
         self.ring(direction).push(now, packet)
     }

@@ -80,7 +80,8 @@ impl Ring {
         })
     }
 
-    /// Add a packet. Returns the time at which the ring must be emptied, if it has changed; it replaces earlier ones.
+    /// Add a packet. Returns the time at which the ring must be emptied, if it has changed; it replaces any earlier
+    /// time.
     pub(crate) fn push(&mut self, now: Time, packet: Packet) -> Option<Time> {
         self.waiting.push_back(packet);
         let full = self.waiting.len() as u32 >= self.config.packets;

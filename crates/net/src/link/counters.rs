@@ -32,7 +32,7 @@ pub struct Counters {
     pub held: u64,
     /// Packets in the link when counting began.
     pub held_before: u64,
-    /// Time average of the number of waiting packets since counting began.
+    /// Time-averaged number of waiting packets since counting began.
     pub mean_packets: f64,
     /// Maximum number of waiting packets.
     pub max_packets: u32,

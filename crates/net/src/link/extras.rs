@@ -42,7 +42,8 @@ pub(super) struct Extras {
     pub(super) film: Option<Film>,
     pub(super) doubler: Option<Doubler>,
     pub(super) damage: Option<Chance>,
-    /// Lost or refused packets that were not returned to the caller: from behind a merging NIC, copies, or damaged.
+    /// Lost or refused packets that were not returned to the caller: packets behind a merging NIC, copies, and
+    /// damaged packets.
     pub(super) refused: VecDeque<Dropped>,
 }
 

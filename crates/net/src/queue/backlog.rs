@@ -97,7 +97,7 @@ impl Backlog {
         self.packets + segments <= self.max
     }
 
-    /// Update the maximum for `segments` more that wait from `now` on. Must precede [`Backlog::push`].
+    /// Update the maximum for `segments` more that start waiting at `now`. Must precede [`Backlog::push`].
     #[inline]
     pub(crate) fn expect(&mut self, now: Time, segments: u32) {
         if !self.held_before(segments) {

@@ -122,7 +122,7 @@ impl Choke {
         self.ring[at].as_ref().filter(|held| held.packet.conn == packet.conn).map(|_| at)
     }
 
-    /// Draw whether RED, without its gentle variant, drops an arrival.
+    /// Draw whether non-gentle RED drops an arrival.
     fn drops_early(&mut self) -> bool {
         let ChokeParams { min, max, max_p, .. } = self.params;
         if self.avg <= min {

@@ -149,7 +149,7 @@ impl Cobalt {
     }
 }
 
-/// 1 / sqrt(n) in 2^-32, with Linux's last digit if it differs from the rounded one.
+/// 1 / sqrt(n) in 2^-32, with Linux's last digit where it differs from correct rounding.
 const INVERSE_ROOTS: [u32; 16] = [
     u32::MAX,
     u32::MAX,

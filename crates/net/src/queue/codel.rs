@@ -433,7 +433,8 @@ mod tests {
         let mut codel = Pooled::new(Codel::new(params(false)));
         let packet = Packet { bytes: 1514, ..Packet::default() };
         for t in 0..2000 {
-            // One packet waits behind the departing one: no more than a frame, whatever the sojourn time.
+            // One packet waits behind the departing one: nothing is dropped while no more than a frame waits,
+            // whatever the sojourn time.
             while codel.len() < 2 {
                 codel.enqueue(Time(t * MS), packet, true);
             }

@@ -396,7 +396,7 @@ mod tests {
     }
 
     /// Nine packets of L, then one of C, from the start: the credit begins at -80 MTU, rises by 10 per packet of L
-    /// and falls by 90 per packet of C. At zero L is still served.
+    /// and falls by 90 per packet of C. At zero, L is still served.
     #[test]
     fn ten_percent_for_c() {
         let mut queue = dualpi2(params());

@@ -221,8 +221,7 @@ impl FqCodel {
         sum
     }
 
-    /// Return the number of the packet's queue: Fibonacci hashing of the connection's number, reduced by
-    /// multiplication.
+    /// Return the packet's queue number: Fibonacci hashing of the connection number, reduced by multiplication.
     fn classify(&self, packet: &Packet) -> u32 {
         let spread = (packet.conn as u64 ^ (packet.forward as u64) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (((spread >> 32) * self.params.queues as u64) >> 32) as u32

@@ -329,7 +329,7 @@ impl LinuxRed {
     }
 }
 
-/// Decay of the mean over an idle time, as a table of shifts (`tc`: `tc_red_eval_idle_damping`).
+/// Decay of the mean queue length over an idle time, as a table of shifts (`tc`: `tc_red_eval_idle_damping`).
 #[derive(Clone)]
 struct Damping {
     shifts: [u8; 256],
@@ -349,7 +349,7 @@ impl Damping {
         Damping { shifts, cell_log }
     }
 
-    /// Return the mean after an idle time (Linux `red_calc_qavg_from_idle_time`).
+    /// Return the mean queue length after an idle time (Linux `red_calc_qavg_from_idle_time`).
     fn after(&self, qavg: u64, idle: Span) -> u64 {
         let us = idle.as_us().min(255 << self.cell_log);
         match self.shifts[(us >> self.cell_log) as usize & 255] {

@@ -139,7 +139,7 @@ pub enum Refused {
     Aqm,
 }
 
-/// Index of a packet that leaves a queue which held it, and its wait.
+/// Index of a packet that leaves the queue that held it, and its wait.
 #[derive(Clone, Copy)]
 pub(crate) struct Served {
     pub id: PacketId,

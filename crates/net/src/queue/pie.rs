@@ -57,7 +57,7 @@ pub(crate) struct Pie {
     accu_prob: f64,
     /// Time of the next update.
     due: Time,
-    /// End of the transmitter's work, as of the last arrival.
+    /// Time at which the transmitter becomes idle, as of the last arrival.
     busy_until: Time,
 }
 

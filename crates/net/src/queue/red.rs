@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(red.avg, 0.02);
         admit(&mut red, None, 10, Ecn::NotEct);
         assert!((red.avg - 0.03996).abs() < 1e-12);
-        // Idle for 500 ms, time for 500 packets.
+        // Idle for 500 ms, long enough to send 500 packets.
         red.avg = 4.0;
         admit(&mut red, Some(Time(500_000_000)), 0, Ecn::NotEct);
         assert!((red.avg - 4.0 * 0.998f64.powi(500)).abs() < 1e-9);
