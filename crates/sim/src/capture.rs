@@ -181,7 +181,7 @@ struct End {
 impl End {
     /// Return source and destination of a packet.
     fn of(captured: &Captured) -> (End, End) {
-        // the low two bytes number the flows from x.x.0.1 on, skipping network and broadcast addresses
+        // the low two bytes number the flows starting at x.x.0.1, skipping network and broadcast addresses
         let [high, low] = ((captured.flow % 65_534) as u16 + 1).to_be_bytes();
         let sender = End { ip: [10, 0, high, low], port: SENDER_PORT };
         let port = RECEIVER_PORT + (captured.conn % RECEIVER_PORTS) as u16;
@@ -332,7 +332,7 @@ const IPPROTO_UDP: u8 = 17;
 
 /// Source port of data.
 const SENDER_PORT: u16 = 5001;
-/// First destination port of data. No Wireshark dissector claims these ports; 44321 would be the next one.
+/// First destination port of data. No Wireshark dissector claims these ports; the next claimed one is 44321.
 const RECEIVER_PORT: u16 = 40_000;
 const RECEIVER_PORTS: u32 = 4_000;
 

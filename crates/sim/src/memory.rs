@@ -17,8 +17,8 @@ thread_local! {
     static HELD: Cell<i64> = const { Cell::new(0) };
 }
 
-/// Bytes allocated by the calling thread minus bytes freed by it. Negative if the thread frees memory allocated by
-/// others, so only differences are meaningful.
+/// Bytes allocated by the calling thread minus bytes freed by it. May be negative if the thread frees memory that
+/// others allocated, so only differences are meaningful.
 pub fn held() -> i64 {
     HELD.with(Cell::get)
 }

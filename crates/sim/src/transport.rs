@@ -116,7 +116,8 @@ impl TransportConfig {
         matches!(self, TransportConfig::Foreign(_))
     }
 
-    /// Initial window in segments, or in datagrams of QUIC's initial size; 0 for transports without one.
+    /// Initial window in segments, or in datagrams of QUIC's initial size; 0 for transports without an initial
+    /// window.
     pub fn initial_window(&self) -> u32 {
         match self {
             TransportConfig::Tcp(config) => config.iw,
@@ -222,7 +223,7 @@ impl Transport {
         length
     }
 
-    /// Record that the train was sent. Return whether nothing more can be sent now.
+    /// Record that the train was sent. Return whether nothing more can be sent at present.
     #[inline(always)]
     pub fn ends_with_train(&mut self, now: Time) -> bool {
         self.tcp_mut().is_some_and(|tcp| tcp.ends_with_train(now))
@@ -310,8 +311,8 @@ impl Transport {
         self.tcp().is_some_and(Connection::reads_later)
     }
 
-    /// Whether an event has happened that the application may be waiting for: TCP data arrived in order up to
-    /// `offset`, a FIN of the peer, or the end of the connection.
+    /// Whether an event has happened that the application may be waiting for: in-order arrival of TCP data up to
+    /// `offset`, a FIN from the peer, or the end of the connection.
     #[inline(always)]
     pub fn has_come_to(&self, offset: u64) -> bool {
         match self {
@@ -377,7 +378,7 @@ impl Transport {
         }
     }
 
-    /// Take the number of packets that found the host's queue full since the last call.
+    /// Return the number of packets that found the host's queue full since the last call.
     pub fn take_refused(&mut self) -> u32 {
         self.tcp_mut().map_or(0, |tcp| tcp.take_refused())
     }

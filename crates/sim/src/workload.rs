@@ -296,7 +296,8 @@ impl Context<'_> {
         self.world.now()
     }
 
-    /// Open a connection from host `initiator` for fetch number `idx` (0 if the flow has only one), and send the SYN.
+    /// Open a connection from host `initiator` for fetch number `idx` (0 if the flow has only one fetch), and send
+    /// the SYN.
     pub fn connect(&mut self, initiator: usize, idx: u32) -> ConnId {
         let config = self.flow.config.clone();
         self.open(&config, initiator, idx)

@@ -63,7 +63,7 @@ pub struct World {
     ends: Vec<Option<End>>,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Ends of closed connections, whose memory new connections reuse.
+    /// Ends of closed connections, kept so that new connections can reuse their memory.
     over: Vec<Option<End>>,
     opened: u32,
     captured: Option<Noted>,
@@ -113,7 +113,7 @@ impl World {
         world
     }
 
-    /// Use this storage for the bytes of external stacks' datagrams, of which packets carry only the index.
+    /// Use this storage for the bytes of external stacks' datagrams; packets carry only an index into it.
     pub fn carry(&mut self, freight: &Freight) {
         self.net.freight = freight.clone();
     }

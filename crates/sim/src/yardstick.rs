@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use crate::cpu;
 
-/// CPU time per data packet of the loop with `flows` flows, averaged over `packets` packets, ns.
+/// CPU time of the loop per data packet with `flows` flows, averaged over `packets` packets, ns.
 pub fn yardstick(flows: u32, packets: u64) -> f64 {
     let mut net = Net::new(flows.max(1) as usize);
     let start = cpu::thread_seconds();

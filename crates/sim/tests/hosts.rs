@@ -3,8 +3,8 @@
 use crate::common::assert_conservation;
 use ackclock_sim::{parse, run, Output};
 
-/// A 1 Gb/s access link and a 100 Mb/s bottleneck with a queue of `queue` packets, with an RTT of 30 ms. Both ends run
-/// on the given hosts.
+/// A 1 Gb/s access link and a 100 Mb/s bottleneck with a queue of `queue` packets; the RTT is 30 ms. Both ends run on
+/// the given hosts.
 fn play(flow: &str, hosts: &str, queue: u32, seconds: u64) -> Output {
     let json = format!(
         r#"{{"duration_ns": {}, "network": {{"topology": "chain", "access": {{"rate": 1000000000}},

@@ -201,8 +201,8 @@ fn memory_is_for_what_is_open() {
     assert!(output.table("transaction_times").rows() < 1000);
 }
 
-/// First flights of `count` connections that open at once: number of their segments, including FINs, that can reach
-/// the link before the first ACK of data.
+/// First flights of `count` connections that open at once: number of segments, including FINs, that can reach the
+/// link before the first ACK of data.
 fn first_flight(stack: &str, bytes: u32) -> i64 {
     let json = format!(
         r#"{{"duration_ns": 490000000, "network": {{"topology": "chain",

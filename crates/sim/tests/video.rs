@@ -47,7 +47,7 @@ fn after_the_buffer_is_full_requests_come_once_per_chunk() {
         let [asked, first, done, buffer] =
             ["request_s", "first_byte_s", "finish_s", "buffer_s"].map(|name| chunks.floats(name));
         assert!(chunks.integers("bytes").iter().all(|&bytes| bytes == 250_000));
-        // the player waits from the first time that its buffer exceeds the target
+        // the player waits once its buffer first exceeds the target
         let full = buffer.iter().position(|&level| level > 8.0).expect("fills up");
         assert!(full >= 4 && done[full] < 5.0, "{controller}: {buffer:?}");
         for i in 1..chunks.rows() {
@@ -170,7 +170,7 @@ fn a_chunk_is_as_large_in_every_arm() {
     assert_ne!(a[0], a[1], "players watch different videos");
 }
 
-/// Three FESTIVE players over 4 Mbit/s, started 1.7 s apart: levels by chunk, recorded from our first version.
+/// Three FESTIVE players over 4 Mbit/s, started 1.7 s apart: levels by chunk, recorded with our first version.
 #[test]
 fn snapshot_of_three_players() {
     let video = of_two_seconds("[300000, 600000, 900000, 1200000, 1800000]", FESTIVE);

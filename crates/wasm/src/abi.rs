@@ -1,4 +1,4 @@
-//! Functions called by the page. Numbers are passed directly, texts as an address and a length in linear memory,
+//! Functions called by the page. Numbers are passed directly, strings as an address and a length in linear memory,
 //! seeds as BigInt.
 //!
 //! A panic ends the instance, and the page creates a new one.
@@ -130,8 +130,8 @@ pub extern "C" fn run(seed: u64, watch: u32, memory: f64) -> usize {
     answer(&LAB.with_borrow_mut(|lab| lab.run(seed, watch, memory as u64, &asks)))
 }
 
-/// Record the packets on the links from `from_s` (s) on, until there are `most` legs. Returns the length of the
-/// answer; its columns are as for [`run`].
+/// Record the packets on the links from `from_s` (s) on, up to `most` legs. Returns the length of the answer; its
+/// columns are as for [`run`].
 #[no_mangle]
 pub extern "C" fn film(seed: u64, from_s: f64, most: usize, memory: f64) -> usize {
     // SAFETY: as in `run`.

@@ -1,5 +1,5 @@
-//! Requests of a page: whether a text is a scenario, and the results of its run. Answers are JSON; columns remain in
-//! linear memory.
+//! Requests of a page: whether a text is a valid scenario, and the results of its run. Answers are JSON; columns
+//! remain in linear memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,8 @@ const STEPS: u64 = 1200;
 const PARTS: u64 = 150;
 /// Minimum time between two samples, ns.
 const SHORTEST_NS: u64 = 1_000_000;
-/// Maximum number of flows whose ACKs are all recorded; with more flows, the first ones are.
+/// Maximum number of flows for which all ACKs are recorded; if there are more flows, only the first ones are
+/// recorded.
 const TRACED: u64 = 3;
 /// Columns of the trace that figures draw: `DRAWN` in `web/worker.js`.
 const TRACED_COLUMNS: &[&str] =
@@ -148,9 +149,9 @@ impl Lab {
         }
     }
 
-    /// Record the packets on the links of the scenario read last, from `from_s` (s) on, until there are `most` legs:
-    /// `{"ok": true, "until_s", "names", "ways", "tables"}`, see [`Film`]; or `{"ok": false, "message"}`. The tables
-    /// of the previous run are discarded.
+    /// Record the packets on the links of the scenario read last, from `from_s` (s) on, up to `most` legs: `{"ok":
+    /// true, "until_s", "names", "ways", "tables"}`, see [`Film`]; or `{"ok": false, "message"}`. The tables of the
+    /// previous run are discarded.
     pub fn film(&mut self, seed: u64, from_s: f64, most: usize, memory: u64, asks: &Asks<'_>) -> Value {
         self.tables = Vec::new();
         let Some(scenario) = &self.scenario else {

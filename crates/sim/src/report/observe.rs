@@ -14,8 +14,8 @@ use crate::workload::flow::Flow;
 use crate::world::{World, SENDER};
 
 impl SampleRow {
-    /// Convert a sample of an external stack: bytes become full datagrams. The stack reports neither a congestion
-    /// state nor the peer's window.
+    /// Convert an external stack's sample: bytes become full datagrams. The stack reports neither a congestion state
+    /// nor the peer's window.
     fn of_foreign(world: &World, flow: &Flow, sample: &Sample) -> SampleRow {
         let packets = |bytes| foreign::packets(sample, bytes);
         SampleRow {
@@ -43,7 +43,7 @@ pub struct Observer {
     /// Next times at which link counters are read: for queue samples, and at the end of the warm-up.
     looks: [Time; 2],
     goodput_since: Time,
-    /// For each flow, bytes acknowledged and bytes arrived by `goodput_since`.
+    /// For each flow, bytes acknowledged and bytes received by `goodput_since`.
     counted: Vec<[u64; 2]>,
     limits_since: Time,
     /// For each flow, time by limiting cause up to `limits_since`.

@@ -46,7 +46,7 @@ pub(crate) struct Ended {
 }
 
 /// Build the requested tables, in a fixed order. Most runs of a sweep need few tables, and even empty ones take time.
-/// `traced` selects columns of table `acks`; all if it is empty.
+/// `traced`: columns of table `acks` to build; all if empty.
 pub(crate) fn tables(
     mut ended: Ended,
     wanted: impl Fn(&str) -> bool,
@@ -103,7 +103,7 @@ pub(crate) fn tables(
     found
 }
 
-/// Names of connection failures, by number.
+/// Failure names, by number.
 const FAILURES: &[&str] = &ackclock_core::foreign::Failure::NAMES;
 
 columns! {

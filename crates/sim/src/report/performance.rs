@@ -19,7 +19,7 @@ const WINDOW: usize = 4;
 /// Fraction of an equal share that a flow has to reach.
 const REACHED: f64 = 0.9;
 
-/// Counters of each flow on its hosts, read at the end of the warm-up and at the end of each slice.
+/// Per-flow counters at the hosts, read at the end of the warm-up and at the end of each slice.
 #[derive(Clone)]
 pub struct Meter {
     from: Time,
@@ -288,8 +288,8 @@ mod tests {
     use crate::scenario::hosts::Customs;
     use crate::world::gauges::{OnTheWay, Spread};
 
-    /// For every queue that holds, drops or reorders packets, packets are conserved: each one that left its host has
-    /// arrived, was dropped, or is still in flight. Delays are no shorter than that of the path.
+    /// Packets are conserved for every queue that holds, drops or reorders them: each packet that left its host has
+    /// arrived, was dropped, or is still in flight. Delays are no shorter than the path delay.
     #[test]
     fn every_packet_is_found_again() {
         for link in [

@@ -225,7 +225,7 @@ enum Metric {
 pub struct Metrics(Vec<Metric>);
 
 impl Metrics {
-    /// Parse metric names: names in the registry, or "table.column.reduction".
+    /// Parse metric names: either a name from the registry, or "table.column.reduction".
     pub fn parse(names: &[String]) -> Result<Metrics, Error> {
         let tables = known_tables();
         names.iter().map(|name| metric(name, &tables)).collect::<Result<_, _>>().map(Metrics)
@@ -330,7 +330,7 @@ const NEEDED: [&str; 4] = ["flows", "performance", "links", "fetches"];
 #[derive(Clone)]
 struct Summary<'a> {
     tables: &'a [Table],
-    /// Number of flows with a goodput, the sum of their goodputs, and the sum of the squares.
+    /// Number of flows with a goodput, the sum of their goodputs, and the sum of squares.
     flows: usize,
     goodput: f64,
     squares: f64,

@@ -26,7 +26,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Combine the outputs of one scenario under these seeds, in order.
+    /// Combine the outputs of one scenario for these seeds, in order.
     pub fn of(seeds: &[u64], outputs: Vec<Output>) -> Batch {
         let digests = outputs.iter().map(|output| output.digest).collect();
         let tables = seeds.iter().zip(outputs).map(|(&seed, output)| (seed, output.tables)).collect();
@@ -34,7 +34,7 @@ impl Batch {
     }
 }
 
-/// Run `scenario` once for each seed; `progress` as in [`on_threads`].
+/// Run `scenario` once per seed; `progress` as in [`on_threads`].
 pub fn run_batch(
     scenario: &Scenario,
     seeds: &[u64],

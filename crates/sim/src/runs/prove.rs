@@ -75,7 +75,7 @@ impl<'a> Proof<'a> {
                 let allowed = "none: the adversary decides what is lost";
                 return Err(Error::value(format_args!("{place}.loss"), "a loss model", allowed));
             }
-            // an empty list of losses, which only makes the link ask the adversary
+            // an empty loss list, whose only purpose is to make the link ask the adversary
             link.loss =
                 Some(LossConfig::Listed(ListedParams { packets: vec![], applies_to: AppliesTo::All }));
             if let Fate::Late(extra_delay) = rules.fate {

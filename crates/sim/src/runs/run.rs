@@ -65,7 +65,7 @@ pub fn run_with(scenario: &Scenario, seed: u64, customs: &Customs, bounds: &Boun
     run_taking(scenario, seed, customs, bounds, Shortcuts::ALL)
 }
 
-/// Run with these shortcuts only. The result does not depend on them.
+/// Run with only these shortcuts. The result does not depend on them.
 pub fn run_taking(
     scenario: &Scenario,
     seed: u64,
@@ -125,8 +125,8 @@ pub fn parse(json: &str) -> Result<Scenario, Error> {
 mod tests {
     use super::*;
 
-    /// The bytes of datagrams are freed, whether the datagrams arrive, are lost, are refused by a queue, or arrive
-    /// too late.
+    /// The bytes of datagrams are freed whether the datagrams arrive, are lost, are refused by a queue, or arrive too
+    /// late.
     #[cfg(feature = "quinn")]
     #[test]
     fn no_bytes_of_a_datagram_stay_behind() {

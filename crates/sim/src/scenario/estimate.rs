@@ -82,7 +82,7 @@ pub fn estimate_memory(scenario: &Scenario) -> u64 {
 }
 
 /// Disk space that the capture of one run may need, bytes: full packets with the headers of the file format, and one
-/// ACK for every two packets.
+/// ACK per two packets.
 pub fn estimate_capture(scenario: &Scenario) -> u64 {
     let of = |group: &FlowGroup| {
         let each = size(group) + CAPTURE_BYTES + (HEADER_BYTES + CAPTURE_BYTES) / 2.0;
@@ -140,8 +140,8 @@ fn flows(scenario: &Scenario) -> f64 {
     scenario.flows.iter().map(|group| group.members() as f64).sum()
 }
 
-/// Maximum number of links of the run, in both directions. Access and egress links and clients' paths belong to one
-/// flow each.
+/// Maximum number of links in the run, counting both directions. Access links, egress links and clients' paths belong
+/// to one flow each.
 fn links(scenario: &Scenario, flows: f64) -> f64 {
     let network = &scenario.network;
     let shape = [&network.access, &network.bottleneck, &network.egress];
@@ -211,7 +211,7 @@ fn excess(scenario: &Scenario) -> f64 {
     (sent - bottleneck(scenario)).max(0.0)
 }
 
-/// Datagrams that PCC sends before the first result is known. The rate doubles with each interval. Behind a queue of
+/// Datagrams that PCC sends before the first result is known. The rate doubles with each interval. With a queue of
 /// many RTTs it doubles many times, until a window is outstanding. Measured: 78 for each packet carried in the first
 /// second.
 fn blind(scenario: &Scenario) -> f64 {
@@ -290,7 +290,7 @@ fn of_all<'a>(scenario: &Scenario, groups: impl Iterator<Item = (&'a FlowGroup, 
     regardless + sum.min(most)
 }
 
-/// Groups that are recorded, each with the number of its recorded flows: none, the group of flow 0, or all.
+/// Recorded groups, each with the number of its recorded flows: none, the group of flow 0, or all.
 fn followed(scenario: &Scenario, level: TraceLevel) -> impl Iterator<Item = (&FlowGroup, u64)> {
     let groups = match level {
         TraceLevel::None => 0,
@@ -352,7 +352,7 @@ fn workloads(scenario: &Scenario) -> f64 {
 
 /// Bytes of the IP and TCP headers, with timestamps.
 const HEADER_BYTES: f64 = 52.0;
-/// Bytes that a capture adds to a packet: Ethernet header, options, and the block of the file format.
+/// Bytes that a capture adds to a packet: Ethernet header, options, and the file format's block.
 const CAPTURE_BYTES: f64 = 60.0;
 
 /// CPU time per data packet and its ACK, over all links, ns. Measured: 160 for one flow, three times that for many.
@@ -365,7 +365,7 @@ const QUIC_PACKET_BYTES: f64 = 2500.0;
 const QUIC_CONNECTION_BYTES: f64 = 100_000.0;
 /// Maximum number of packets that wait at a receiver for earlier ones: twice the number of allowed gaps.
 const QUIC_GAPS: f64 = 2048.0;
-/// CPU time per change of a link, ns. Measured: 27 if the capacity is drawn at random.
+/// CPU time per link change, ns. Measured: 27 if the capacity is drawn at random.
 const CHANGE_NS: f64 = 40.0;
 /// CPU time per row of a periodic record, ns.
 const ROW_NS: f64 = 100.0;

@@ -131,7 +131,7 @@ fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Custo
     let mut described = hosts.iter().filter(|host| own.into_iter().flatten().any(|name| *name == host.name));
     let large = config.buffers.as_ref().is_some_and(|buffers| buffers.tso.is_some());
     config.whole_packets = large && !described.clone().any(HostParams::cuts);
-    // a described host may process other work between two segments that are written one by one
+    // a described host may do other work between two segments that are written one by one
     config.fills &= own.into_iter().all(Option::is_none);
     let described = described.any(HostParams::runs_processes);
     config.application_waits = today && !described;
@@ -180,7 +180,7 @@ impl Customs {
     }
 }
 
-/// Linux `tcp_wmem`, bytes: the initial size, and the maximum as the linux backend sets it.
+/// Linux `tcp_wmem`, bytes: the initial size, and the maximum that the linux backend sets.
 const FIRST_SEND_BUFFER: u64 = 16_384;
 const GREATEST_SEND_BUFFER: u64 = 64 << 20;
 

@@ -71,7 +71,7 @@ macro_rules! columns {
 }
 pub(crate) use columns;
 
-/// Type in which the values of a declared column type are returned.
+/// Type in which values of a declared column type are returned.
 macro_rules! handed_out {
     (time) => {
         "f8"

@@ -46,7 +46,7 @@ pub struct MessageRow {
     pub round: u32,
     pub step: u32,
     pub message: u32,
-    /// Host that writes.
+    /// Host that writes the message.
     pub writer: u32,
     pub bytes: u64,
     pub writes: u32,
@@ -78,7 +78,7 @@ pub struct Tally {
     /// Connections refused because of the limit on open connections.
     pub refused: u64,
     pub bytes: u64,
-    /// Bytes on the wire of the data packets of all requested responses, each counted once.
+    /// Wire bytes of the data packets of all requested responses, each counted once.
     pub offered_bytes: u64,
     pub counts: Counts,
     pub max_open: u32,
@@ -133,7 +133,7 @@ impl Tally {
         libm::sqrt((centred / (n - 1.0)).max(0.0)) * 1e-9
     }
 
-    /// Mean connection setup time of connections that were established, s.
+    /// Mean setup time of established connections, s.
     pub fn mean_connect_s(&self) -> f64 {
         self.connect_sum as f64 / self.connects as f64 * 1e-9
     }
@@ -197,7 +197,7 @@ pub struct TransactionLog {
 }
 
 impl TransactionLog {
-    /// Count a transaction in tally `at`: it begins at `now`, its data packets take `bytes` on the wire, and `open`
+    /// Count a transaction in tally `at`: it begins at `now`, its data packets occupy `bytes` on the wire, and `open`
     /// connections are open.
     pub fn begin(&mut self, at: u32, now: Time, bytes: u64, open: u32) {
         if now >= self.from {

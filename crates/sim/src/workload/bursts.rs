@@ -50,7 +50,7 @@ impl Params for BurstsParams {
     }
 }
 
-/// Our choice: minimum duration of a burst, s. A burst takes a round trip, and few paths have a shorter one.
+/// Our choice: minimum duration of a burst, s. A burst takes one round trip, and few paths have a shorter RTT.
 const LEAST_S: f64 = 1e-3;
 
 /// State of a bursts flow.

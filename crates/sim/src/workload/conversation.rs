@@ -60,7 +60,7 @@ impl Plan {
         Plan { params: params.clone(), start }
     }
 
-    /// Index after the last of the steps that begin together with `first`.
+    /// Index after the last step that begins together with `first`.
     fn group_end(&self, first: usize) -> usize {
         let steps = &self.params.steps;
         (first + 1..steps.len()).find(|&at| !steps[at].together).unwrap_or(steps.len())
@@ -77,7 +77,7 @@ enum Due {
 #[derive(Clone)]
 struct Talk {
     round: u32,
-    /// First of the steps that began together, and number of those that have not arrived yet.
+    /// First of the steps that began together, and how many of them have not arrived yet.
     group: usize,
     open: usize,
 }

@@ -73,9 +73,9 @@ pub struct Media {
     written: u64,
     /// Whether frames are skipped until the next group.
     skips: bool,
-    /// Frames written but not delivered: row in the journal, and stream offset of the frame's end.
+    /// Frames written but not delivered: journal row, and stream offset of the frame's end.
     under_way: VecDeque<(usize, u64)>,
-    /// Frames written but not acknowledged: time of production, and stream offset of the frame's end.
+    /// Frames written but not acknowledged: production time, and stream offset of the frame's end.
     open: VecDeque<(Time, u64)>,
 }
 

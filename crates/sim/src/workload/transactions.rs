@@ -53,7 +53,7 @@ struct Entry<Conn> {
     row: TransactionRow,
     /// Counters at the end of the previous transaction.
     counted: Counts,
-    /// Total bytes of requests and of responses up to the end of the current transaction.
+    /// Total request bytes and response bytes up to the end of the current transaction.
     asked: u64,
     expected: u64,
     /// Requests that have not been sent yet.
@@ -73,7 +73,7 @@ struct Client {
     sizes: Stream,
     objects: u32,
     connections: u32,
-    /// Connections that have their response and wait for those of the others.
+    /// Connections that have received their response and wait for the others.
     ready: Vec<u32>,
 }
 
@@ -291,7 +291,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// Record the current transaction, unless this is already done.
+    /// Record the current transaction, if this has not been done yet.
     fn count<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize, failed: bool) {
         let entry = &mut self.entries[at];
         if !std::mem::take(&mut entry.pending) {
@@ -450,7 +450,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
             cx.write(conn, SENDER, bytes);
             if self.plan.params.close == CloseFirst::Server && !self.goes_on(at) {
                 self.entries[at].ended = true;
-                // close separately: what the window allows has then already been sent without the FIN
+                // close separately: the data that the window allows has then already been sent without the FIN
                 cx.close(conn, SENDER);
             }
         } else if server.peer_closed && !server.closing {

@@ -30,10 +30,10 @@ pub struct Video {
     playback: Playback,
     conn: Option<ConnId>,
     connected: bool,
-    /// Row in the journal of the chunk in transfer.
+    /// Journal row of the chunk in transfer.
     current: Option<usize>,
     next: u32,
-    /// Total bytes of requests and of chunks up to the end of the current one.
+    /// Total request bytes and chunk bytes up to the end of the current chunk.
     asked: u64,
     expected: u64,
     answered: bool,

@@ -101,7 +101,7 @@ const LEVELS: u32 = 9;
 /// Upper bound of the times of a run, ns.
 const LATEST: u64 = 1 << 43;
 
-/// An event id consists of a number (of a packet, a link, an end, a flow or a recurring event) and, in the low bits,
+/// An event id consists of the number of a packet, a link, an end, a flow or a recurring event and, in the low bits,
 /// one of these kinds.
 pub(super) const KIND_BITS: u32 = 3;
 pub(super) const KIND_MASK: u32 = (1 << KIND_BITS) - 1;

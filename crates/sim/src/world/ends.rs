@@ -101,7 +101,7 @@ impl World {
         self.transport(conn, host).tcp().expect("invariant: asked by workloads that run over TCP only")
     }
 
-    /// Payload bytes known to have arrived: those acknowledged or, for transports without acknowledgments, those
+    /// Payload bytes known to have arrived: bytes acknowledged or, for transports without acknowledgments, bytes
     /// received.
     pub fn delivered(&self, conn: ConnId) -> u64 {
         Transport::delivered([SENDER, RECEIVER].map(|host| self.transport(conn, host)))
@@ -170,7 +170,7 @@ pub(super) struct Slot {
 pub(super) struct End {
     pub(super) transport: Transport,
     /// Times of this end's pending events, the earlier one first. If the deadline moves ahead of the pending event,
-    /// another event is scheduled. Only two times are kept: an event whose time was displaced is ignored when it
+    /// another event is scheduled. Only two times are kept: an event whose time has been displaced is ignored when it
     /// fires.
     pub(super) armed: [Time; 2],
     pub(super) flow: FlowId,

@@ -57,7 +57,7 @@ pub(crate) struct Gauge {
 }
 
 /// Data packets in the network, in the order in which they left their host. A packet is removed when it arrives or is
-/// dropped. Usually it is the first in the list, or the last if a full queue dropped it.
+/// dropped. It is usually the first in the list, or the last if a full queue dropped it.
 #[derive(Clone, Default)]
 pub(crate) struct OnTheWay(pub(crate) VecDeque<(Name, Time)>);
 

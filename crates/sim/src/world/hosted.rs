@@ -18,7 +18,7 @@ pub const HOST_TICKS: u32 = 1 << 12;
 /// Maximum number of hosts in a run: their event numbers must fit into an event id.
 pub const MAX_HOSTS: usize = 1 << 20;
 
-/// Events of a host: delivery of arrivals, delivery of departures, end of a slice, work of its own device.
+/// Host events: delivery of arrivals, delivery of departures, end of a slice, work of the host's own device.
 const EVENTS: usize = 4;
 const OUT: usize = 1;
 const SLICE: usize = 2;
@@ -185,7 +185,7 @@ impl World {
                 }
             }
             let cost = *host.cpu();
-            // If packets cost time, a process could send or receive without end, so it alternates between the two.
+            // If packets cost time, a process could send or receive forever, so it alternates between the two.
             let takes_in = process.sent && !process.inbox.is_empty();
             if process.sends && !takes_in {
                 let (mut packet, framing_bytes) = (Packet::default(), self.net.framing_bytes);
@@ -242,7 +242,7 @@ impl World {
         end.receive_noted(self.now, index & 1, packet, &mut self.digest, captured, gauges);
     }
 
-    /// Process the next packet of the inbox at a time when the process may not send.
+    /// Process the next packet of the inbox while the process may not send.
     fn take_in(
         &mut self,
         app: &mut impl Application,

@@ -352,7 +352,7 @@ impl Net {
         None
     }
 
-    /// Process a link's event at which no packet left: a transmission began, or the event fired too early.
+    /// Process a link event at which no packet left the link: a transmission began, or the event fired too early.
     #[inline(never)]
     fn queue_moves_on(&mut self, now: Time, link: u32) {
         self.run_ahead(link);

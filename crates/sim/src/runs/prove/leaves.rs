@@ -9,7 +9,7 @@ pub struct Leaf {
     pub answers: u128,
     /// Number of questions asked.
     pub asked: u32,
-    /// Time from the start of the first flow to its completion, ns; `None` if it did not complete.
+    /// Completion time of the first flow since its start, ns; `None` if it did not complete.
     pub took: Option<u64>,
     /// Timeouts of the first flow's sender.
     pub timeouts: u32,

@@ -1,4 +1,4 @@
-//! The walk through the tree of answers, and the construction of leaves.
+//! Walk through the answer tree, and construction of leaves.
 
 use std::sync::mpsc::Sender;
 

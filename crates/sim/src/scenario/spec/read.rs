@@ -90,7 +90,7 @@ pub fn read(text: &str, files: &dyn Files) -> Result<Compiled, Vec<Refused>> {
     })
 }
 
-/// Compile a scenario from its written values: read them, resolve sizes in BDP, and check all rules.
+/// Compile a scenario from its written values: read them, resolve sizes in BDPs, and check all rules.
 pub fn compile(written: &Written, files: &dyn Files) -> Result<Compiled, Vec<Refusal>> {
     let (compiled, unsized_by) = unjudged(written, files)?;
     let mut broken = Vec::new();
@@ -238,7 +238,7 @@ fn mirrors(network: &mut Value) {
 pub struct Facts {
     /// Round-trip propagation delay, ns.
     pub rtt_ns: u128,
-    /// Rate of the bottleneck, bit/s: that of `bottleneck`, or of the slowest link of a graph's path; `None` if all
+    /// Bottleneck rate, bit/s: the rate of `bottleneck`, or of the slowest link on a graph's path; `None` if all
     /// rates are infinite.
     pub bps: Option<u128>,
     framing: u128,
@@ -252,8 +252,8 @@ fn number(table: &Value, key: &str) -> Option<u128> {
 }
 
 impl Facts {
-    /// Facts of a network in base units whose return paths are complete. The first path is used if none is called
-    /// `path`.
+    /// Facts about a network in base units, whose return paths must be complete. The first path is used if none is
+    /// called `path`.
     pub fn of(network: &Value, path: Option<&str>) -> Facts {
         let graph = network.get("topology") == Some(&Value::Text("graph".to_string()));
         let (out, back): (Vec<&Value>, Vec<&Value>) = if graph {
@@ -283,7 +283,7 @@ impl Facts {
         }
     }
 
-    /// Facts of a network as written.
+    /// Facts about a network as written.
     pub fn written(network: &Written, path: Option<&str>, files: &dyn Files) -> Facts {
         let mut values = Front::new(files).table(network, super::Network::TABLE, false);
         mirrors(&mut values);
@@ -297,7 +297,7 @@ impl Facts {
     }
 }
 
-/// Rate of a link, bit/s; for a trace its mean; `None` if the rate is infinite.
+/// Link rate, bit/s; the mean rate for a trace; `None` if the rate is infinite.
 pub fn mean_bps(link: &Value) -> Option<u128> {
     let capacity = link.get("capacity");
     if let Some(Value::Counts(counts)) = capacity.and_then(|capacity| capacity.get("file")) {

@@ -1,5 +1,5 @@
-//! Rules that relate keys of flows, network, hosts and record to each other. Messages use the scenario's names of
-//! keys: `start`, not `start_ns`.
+//! Rules that relate keys of flows, network, hosts and record to each other. Messages use the scenario's key names:
+//! `start`, not `start_ns`.
 
 use std::collections::BTreeMap;
 
@@ -29,8 +29,8 @@ const SMALLEST_ACK: u64 = 40;
 /// Name prefix of controllers that only a Linux kernel provides.
 const KERNEL: &str = "kernel:";
 
-/// Return all violated rules, in the order of the scenario's keys. `written` is the text of the scenario's author, if
-/// known.
+/// Return all violated rules, in the order of the scenario's keys. `written` is the scenario as its author wrote it,
+/// if known.
 pub fn check(scenario: &Scenario, written: Option<&Written>) -> Vec<Refusal> {
     use ackclock_core::schema::Described;
     let mut broken = Vec::new();
@@ -264,7 +264,7 @@ impl Network {
     }
 }
 
-/// A link with its key, and whether it certainly carries data rather than ACKs.
+/// A link with its key, and whether it is certain to carry data rather than ACKs.
 type Keyed<'a> = (String, &'a LinkParams, bool);
 
 impl Scenario {

@@ -30,7 +30,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// Number of datagrams below the largest number that have not arrived.
+    /// Number of datagrams not received whose numbers are below the largest one received.
     pub fn lost(&self) -> u64 {
         self.expected.saturating_sub(self.packets)
     }

@@ -1,5 +1,5 @@
-//! Carrier of transactions and conversations: the simulator's world, or the sockets of a real kernel. Arrivals, draws
-//! and behaviour of clients are the same for both.
+//! Carrier of transactions and conversations: the simulator's world, or the sockets of a real kernel. Client
+//! arrivals, random draws and client behaviour are the same for both.
 
 use std::fmt::Debug;
 

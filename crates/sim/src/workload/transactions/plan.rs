@@ -205,7 +205,7 @@ impl Wire {
         Wire { payload: config.payload(), headers, others: 40 + syn_options + framing + 3 * headers }
     }
 
-    /// Packets of QUIC: full 1,452-byte datagrams with short header, tag, and a frame with offset and length. Other
+    /// QUIC packets: full 1,452-byte datagrams with a short header, a tag, and a frame with offset and length. Other
     /// packets are the server's part of the handshake, in a datagram of at least 1,200 bytes, and some ACKs.
     fn of_quic(framing: u32) -> Wire {
         let headers = 28 + 1 + 8 + 2 + 16 + 12 + framing;
@@ -231,7 +231,7 @@ impl Wire {
 }
 
 impl Plan {
-    /// Return the plan and the arrival process of a group of TCP flows. Adds the group's tallies and its offered
+    /// Return the plan and the arrival process for a group of TCP flows. Adds the group's tallies and its offered
     /// load.
     pub fn of_tcp(
         params: &TransactionsParams,
@@ -283,7 +283,7 @@ impl Plan {
         self.params.objects.is_some() || self.params.together
     }
 
-    /// Bytes on the wire of the data packets of a response, each counted once.
+    /// Wire bytes of a response's data packets, each counted once.
     pub fn on_the_wire(&self, bytes: u64) -> u64 {
         bytes + bytes.div_ceil(self.wire.payload as u64) * self.wire.headers as u64
     }

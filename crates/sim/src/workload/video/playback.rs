@@ -12,11 +12,11 @@ pub enum State {
     Buffering,
     /// Playing.
     Playing,
-    /// Stalled: the buffer ran empty, and playback waits until it is filled again.
+    /// Stalled: the buffer has run empty, and playback waits until it has refilled.
     Stalled,
 }
 
-/// Buffer of a player and its history.
+/// A player's buffer and its history.
 #[derive(Clone, Debug)]
 pub struct Playback {
     /// Playing time in the buffer at which playback starts, and resumes after a stall.

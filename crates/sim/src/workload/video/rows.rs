@@ -21,7 +21,7 @@ pub struct ChunkRow {
     pub estimate: Option<f64>,
     /// Playing time in the buffer including this chunk; `None` if the chunk never arrived.
     pub buffer: Option<Span>,
-    /// Stalled time of playback while the player waited for this chunk.
+    /// Time for which playback was stalled while the player waited for this chunk.
     pub stalled: Span,
     /// Whether playback had started when the chunk arrived, or when it was requested if it never arrived.
     pub playing: bool,

@@ -74,7 +74,7 @@ impl Net {
         }
     }
 
-    /// Schedule an event for the junction before the effect of an arrival at `at` can be observed.
+    /// Schedule an event for the junction, before the effect of an arrival at `at` can be observed.
     #[inline(never)]
     fn arm_junction(&mut self, number: usize, at: Time) {
         let junction = &mut self.junctions[number];
@@ -156,7 +156,7 @@ struct Coming {
 }
 
 impl Coming {
-    /// Whether the event of this arrival would come before that of `other`.
+    /// Whether this arrival's event would come before that of `other`.
     #[inline]
     fn before(&self, other: &Coming) -> bool {
         self.at < other.at || self.at == other.at && (self.since, self.from) < (other.since, other.from)
@@ -180,7 +180,7 @@ pub(super) struct Junction {
     foreseen: [usize; 2],
 }
 
-/// Distance of the two prefetches, in packets beyond the current one.
+/// Distances of the two prefetches, in packets beyond the current one.
 const FORESEEN: [usize; 2] = [64, 32];
 
 impl Junction {
