@@ -42,7 +42,7 @@ impl Doubler {
         Some(Doubler { chance: Chance::new(probability, stream)?, copying: false, owed: None })
     }
 
-    /// Draw whether this packet is duplicated.
+    /// Decide at random whether this packet is duplicated.
     pub(crate) fn doubles(&mut self) -> bool {
         !std::mem::take(&mut self.copying) && self.chance.draw()
     }

@@ -31,7 +31,7 @@ table! {
     }
 }
 
-/// Distributions of netem.
+/// netem's distributions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Uniform over the range.
@@ -164,7 +164,7 @@ impl Drawn {
     /// Insert a packet into `waiting`, in order of delivery. Returns its predecessor, if any.
     pub(crate) fn place(&mut self, id: PacketId, delivery: Time, waiting: u32) -> Option<PacketId> {
         let order = self.order.as_mut().expect("invariant: packets overtake");
-        let gone = order.len() - waiting as usize; // packets delivered since
+        let gone = order.len() - waiting as usize; // packets delivered in the meantime
         order.drain(..gone);
         let at = order.partition_point(|&(due, _)| due <= delivery);
         order.insert(at, (delivery, id));

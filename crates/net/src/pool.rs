@@ -173,7 +173,7 @@ impl IndexMut<PacketId> for Pool {
     }
 }
 
-/// Packets of the pool in delivery order, as a linked list.
+/// Pool packets in delivery order, as a linked list.
 #[derive(Clone)]
 pub(crate) struct Chain {
     head: u32,

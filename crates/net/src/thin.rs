@@ -1,4 +1,4 @@
-//! Thinned ACKs: a new ACK replaces an older one of its connection that still waits in the queue, as modems and cable
+//! Thinned ACKs: a new ACK replaces an older one of the same connection that is still queued, as modems and cable
 //! headends do when the return path is slow (RFC 3449 §5.2.1, ACK filtering). ACKs that carry more than an ACK number
 //! are kept: those with SACK blocks or other flags, duplicates, and those that shrink the window.
 

@@ -18,7 +18,7 @@ pub(crate) struct Transmitter {
     others: Option<Box<Counted>>,
 }
 
-/// Number of packets of one load.
+/// Packet count for one load.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Tally {
     load: Load,

@@ -10,7 +10,7 @@
 //! | N2 | Poisson with mean 12 with probability x, otherwise 0 |
 //! | delay, ms | N1 + 7.5 N2, minus r uniform in (0, 1) if N1 is at least 1 |
 //!
-//! The mean delay is 1 - (1 - 1/e) / 2 + 90 x: 6.68 ms for J = 7, with a standard deviation of 23 ms. Order is kept,
+//! The mean delay is 1 - (1 - 1/e) / 2 + 90 x: 6.68 ms for J = 7, with a standard deviation of 23 ms. Packets keep their order,
 //! so a late packet blocks those behind it, and on a busy link the delay is much longer: 86 ms on average for packets
 //! 1.2 ms apart. Poisson numbers are drawn by inversion with integer thresholds, so that results are identical on all
 //! machines.

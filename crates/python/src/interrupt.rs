@@ -71,7 +71,7 @@ impl Interrupt {
         self.came()
     }
 
-    /// Record an error of Python code.
+    /// Record an error raised by Python code.
     pub fn note(&self, outcome: PyResult<()>) {
         if let (Err(error), Ok(mut raised)) = (outcome, self.raised.lock()) {
             raised.get_or_insert(error);

@@ -154,7 +154,7 @@ impl PyScenario {
         })
     }
 
-    /// Keys that were given, in the order of the tables.
+    /// Keys given, in the order of the tables.
     fn written<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         written_object(py, &self.written)
     }
@@ -261,7 +261,7 @@ pub fn shown<'py>(
     object(py, &known.takes.shown(&based(&written(value, 0)?)))
 }
 
-/// Convert a value that Python gives in base units.
+/// Convert a value passed by Python in base units.
 pub fn based(written: &Written) -> Value {
     match written {
         Written::Flag(on) => Value::Flag(*on),

@@ -26,7 +26,7 @@ pub struct Captured {
     pub t: Time,
     /// Host at which the packet was captured: 0 sends the data, 1 receives it.
     pub host: u8,
-    /// Identification of the IP header.
+    /// Identification field of the IP header.
     pub id: u16,
     /// Flow to which the packet belongs; determines the addresses.
     pub flow: u32,
@@ -330,9 +330,10 @@ const IP_TTL: u8 = 64;
 const IPPROTO_TCP: u8 = 6;
 const IPPROTO_UDP: u8 = 17;
 
-/// Source port of data.
+/// Source port of the data direction.
 const SENDER_PORT: u16 = 5001;
-/// First destination port of data. No Wireshark dissector claims these ports; the next claimed one is 44321.
+/// First destination port of the data direction. No Wireshark dissector claims these ports; the next claimed one is
+/// 44321.
 const RECEIVER_PORT: u16 = 40_000;
 const RECEIVER_PORTS: u32 = 4_000;
 

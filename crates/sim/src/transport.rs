@@ -93,7 +93,7 @@ pub struct PccConfig {
     pub utility: Option<UtilityMaker>,
 }
 
-/// Factory of a user's own utility function.
+/// Factory for a user's own utility function.
 pub type UtilityMaker = Arc<dyn Fn() -> Box<dyn Utility> + Send + Sync>;
 
 impl PccConfig {
@@ -429,7 +429,7 @@ impl Transport {
         end.take_trace().iter().map(|row| foreign::record(flow, responder, row)).collect()
     }
 
-    /// Start to record PCC's monitor intervals.
+    /// Start recording PCC's monitor intervals.
     pub fn trace_intervals(&mut self) {
         self.pcc(|sender| sender.set_trace(true));
     }
@@ -468,7 +468,7 @@ impl Transport {
     }
 }
 
-/// Calls of the application at this end.
+/// Calls by the application at this end.
 impl Transport {
     /// Open the connection.
     pub fn connect(&mut self, now: Time) {
@@ -580,7 +580,7 @@ impl Transport {
         }
     }
 
-    /// Received payload bytes, including those behind a gap.
+    /// Received payload bytes, including those after a gap.
     pub fn arrived(&self) -> u64 {
         match self {
             Transport::Tcp(tcp) => tcp.arrived(),
@@ -638,7 +638,7 @@ impl Transport {
         }
     }
 
-    /// Whether the connection is finished at this end, which may then be discarded.
+    /// Whether the connection is finished at this end, so that the end may be discarded.
     pub fn is_done(&self) -> bool {
         match self {
             Transport::Tcp(tcp) => tcp.is_done(),

@@ -137,7 +137,7 @@ pub trait Params {
         Carried::ByTcp
     }
 
-    /// Whether QUIC may carry the flows as well.
+    /// Whether QUIC may also carry the flows.
     fn over_quic() -> bool
     where
         Self: Sized,
@@ -249,13 +249,13 @@ impl Place {
     }
 }
 
-/// State that grows as the groups' workloads are set up.
+/// State that grows while the groups' workloads are set up.
 pub struct Site<'a> {
     /// Links and paths.
     pub layout: &'a mut Layout,
     /// Population clients, with the values drawn for them.
     pub clients: &'a mut Vec<ClientRow>,
-    /// Tallies of transactions.
+    /// Transaction tallies.
     pub tallies: &'a mut Vec<Tally>,
     /// Loads that groups offer to their bottlenecks.
     pub offered: &'a mut Offered,

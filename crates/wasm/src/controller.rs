@@ -201,7 +201,7 @@ impl Drop for JsBridge {
     }
 }
 
-/// Whether a failure was recorded.
+/// Whether a failure has been recorded.
 pub fn failed(slot: &Slot) -> bool {
     slot.lock().is_ok_and(|failure| failure.is_some())
 }

@@ -225,7 +225,7 @@ mod tests {
         };
         assert_eq!([1, 4, 6].map(|limit| passed(false, limit) / 1000), [1, 4, 6]);
         assert_eq!(passed(false, 9), 8_333);
-        // except for the first tick, before which there is no credit
+        // except at the first tick, before which there is no credit
         assert_eq!([1, 4, 6].map(|limit| 8_333 - passed(true, limit)), [7, 4, 2]);
     }
 

@@ -64,8 +64,8 @@ impl Cpu {
         false
     }
 
-    /// Release the core of `process`, which has no more work or has ended. Returns the process that runs in its
-    /// place, if any.
+    /// Release the core of `process`, which has no more work or has ended. Returns the process that gets the core
+    /// next, if any.
     pub(crate) fn release(&mut self, now: Time, process: u32) -> Option<u32> {
         self.queue.retain(|&(waiting, _)| waiting != process);
         let at = self.cores.iter().position(|core| core.is_some_and(|c| c.process == process))?;
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(cpu.due(), Time(3 * MS));
         assert_eq!(cpu.rotate(Time(3 * MS)), Some(8));
         assert_eq!(cpu.rotate(Time(3 * MS)), None, "one slice ends at a time");
-        // done after 100 us: the core returns to the other process
+        // done after 100 us, so the core returns to the other process
         assert_eq!(cpu.release(Time(3 * MS + 100_000), 8), Some(7));
         assert_eq!(cpu.due(), Time::NEVER);
         assert_eq!(cpu.waited(Time(4 * MS)), Span(2 * MS + 100_000));

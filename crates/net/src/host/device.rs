@@ -32,9 +32,9 @@ family! {
 }
 
 impl DisciplineConfig {
-    /// Values of a key that takes a discipline.
+    /// Values of a key that selects a discipline.
     pub const TAKES: Takes = Takes::OneOf(DisciplineConfig::FAMILY);
-    /// Return the matching queueing discipline of the kernel.
+    /// Return the kernel's matching queueing discipline.
     pub fn qdisc(&self) -> Qdisc {
         match self {
             DisciplineConfig::Fifo(params) => {
@@ -72,7 +72,7 @@ pub struct DeviceSums {
     pub marked: u64,
     /// Maximum number of waiting packets.
     pub most: u32,
-    /// Total waiting time of all packets, ns.
+    /// Total waiting time over all packets, ns.
     pub waited: u128,
 }
 

@@ -472,7 +472,7 @@ mod tests {
             }
             let last = *ends.iter().max().unwrap();
             let (mut next, mut bytes, mut now) = (vec![0u32; sizes.len()], vec![0u32; sizes.len()], Time(0));
-            // from `last` on all flows are eligible
+            // all flows are eligible from `last` on
             while q.len() > 0 {
                 match q.dequeue(now) {
                     None => {

@@ -159,7 +159,7 @@ impl Host {
         }
     }
 
-    /// Record that `process` has no work left or has ended. Returns the process that runs in its place, if any.
+    /// Record that `process` has no work left or has ended. Returns the process that replaces it on its core, if any.
     pub fn release(&mut self, now: Time, process: u32) -> Option<u32> {
         self.scheduler.as_mut().and_then(|cpu| cpu.release(now, process))
     }

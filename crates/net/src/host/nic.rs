@@ -16,7 +16,7 @@ use ackclock_core::{Packet, Span, Time};
 
 use super::gro::{Gro, GroConfig};
 
-/// Conditions for a hand-over of packets.
+/// Conditions under which packets are handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batching {
     /// Minimum time between two hand-overs; zero = none.
@@ -51,7 +51,7 @@ pub(crate) struct Ring {
     sums: RingSums,
 }
 
-/// Traffic of a ring.
+/// Ring traffic.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RingSums {
     /// Hand-overs of at least one packet.
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Times of hand-overs, and the numbers of the packets in each.
+    /// Hand-over times, and the packet numbers in each hand-over.
     fn play(config: Batching, arrivals: &[u64]) -> Vec<(u64, Vec<u32>)> {
         let mut ring = Ring::new(config).expect("has an effect");
         let (mut due, mut out) = (Vec::<Time>::new(), Vec::new());

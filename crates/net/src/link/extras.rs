@@ -101,7 +101,7 @@ impl Extras {
         Extras::whole(&config, |part| Stream::new(0, part)) // which draw nothing
     }
 
-    /// Draw whether this packet is duplicated.
+    /// Decide at random whether this packet is duplicated.
     pub(super) fn doubles(&mut self) -> bool {
         self.doubler.as_mut().is_some_and(Doubler::doubles)
     }

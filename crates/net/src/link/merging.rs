@@ -67,7 +67,7 @@ impl Link {
     /// Let the NIC forward the packets that are due at `now`.
     pub(super) fn hand_on(&mut self, pool: &mut Pool, now: Time) {
         let Some(card) = self.card_mut().filter(|card| card.due <= now) else { return };
-        let (packets, again) = card.ring.begin(card.due); // on time, unless links were stopped
+        let (packets, again) = card.ring.begin(card.due); // on time, unless the links have been paused
         card.due = again.unwrap_or(Time::NEVER);
         for _ in 0..packets {
             let Some(card) = self.card_mut() else { return };
@@ -115,7 +115,7 @@ mod tests {
         Some(Merging { receive_interval, gro_flush_timeout, napi_defer_hard_irqs: 0 })
     }
 
-    /// Return the time and the number of segments of each delivery.
+    /// Return the time and segment count of each delivery.
     fn deliveries(link: &mut SoleLink) -> Vec<(u64, u32)> {
         let mut out = Vec::new();
         while link.next_event() != Time::NEVER {

@@ -1,8 +1,8 @@
-//! Gilbert-Elliott loss in time: a channel that stays in the good and the bad state for random times, whether packets
-//! pass or not. A burst ends while a sender waits; in the model with one step per packet (`gilbert_elliott.rs`) it
-//! lasts until enough packets have been sent.
+//! Gilbert-Elliott loss in time: a channel that stays in the good and the bad state for random times, whether or not
+//! packets are sent. A burst ends while a sender waits; in the model with one step per packet (`gilbert_elliott.rs`)
+//! it lasts until enough packets have been sent.
 //!
-//! Sources: as `gilbert_elliott.rs`; with exponential times it is the continuous-time Markov chain (the on-off
+//! Sources: as for `gilbert_elliott.rs`; with exponential times it is the continuous-time Markov chain (the on-off
 //! channel).
 //!
 //! At the first packet the state is drawn from the stationary distribution, and the time left in it from the
@@ -44,7 +44,7 @@ pub(crate) struct InTime {
     losses: [u64; 2],
     start_bad: u64,
     bad: bool,
-    /// End of the current stay; `None` before the first packet.
+    /// End of the time in the current state; `None` before the first packet.
     until: Option<Time>,
     states: Stream,
     packets: Stream,
@@ -66,8 +66,8 @@ impl InTime {
         model
     }
 
-    /// Draw whether a packet that arrives at `now` is lost. Packets have a separate stream, so their number does not
-    /// change the states.
+    /// Decide at random whether a packet that arrives at `now` is lost. Packets have a separate random stream, so
+    /// their number does not affect the states.
     #[inline]
     pub(crate) fn drops(&mut self, now: Time) -> bool {
         let mut until = match self.until {

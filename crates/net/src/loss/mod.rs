@@ -148,7 +148,7 @@ impl Loss {
         Loss { applies_to: config.applies_to(), model }
     }
 
-    /// Draw whether the next packet to arrive is lost.
+    /// Decide at random whether the next packet to arrive is lost.
     #[inline]
     pub(crate) fn drops(&mut self, now: Time, packet: &Packet) -> bool {
         match &mut self.model {

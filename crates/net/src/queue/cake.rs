@@ -386,7 +386,7 @@ impl Cake {
         }
     }
 
-    /// Record that a queue was empty at its turn.
+    /// Record that a queue was empty when its turn came.
     fn found_empty(&mut self, now: Time, at: u32) {
         let queue = &mut self.queues[at as usize];
         queue.cobalt.found_empty(now, &self.cobalt);

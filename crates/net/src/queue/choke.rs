@@ -60,7 +60,7 @@ pub(crate) struct Choke {
     holes: usize,
     packets: u32,
     max: u32,
-    /// Total wait of all packets that have left, in segments x ns.
+    /// Total wait of all packets that have departed, in segments x ns.
     area: u128,
     drops: VecDeque<Dropped>,
     dropped: u64,
@@ -122,7 +122,7 @@ impl Choke {
         self.ring[at].as_ref().filter(|held| held.packet.conn == packet.conn).map(|_| at)
     }
 
-    /// Draw whether non-gentle RED drops an arrival.
+    /// Decide at random whether non-gentle RED drops an arrival.
     fn drops_early(&mut self) -> bool {
         let ChokeParams { min, max, max_p, .. } = self.params;
         if self.avg <= min {

@@ -32,7 +32,7 @@ impl CobaltParams {
     }
 }
 
-/// Verdict of COBALT on a packet at departure.
+/// COBALT's verdict on a packet at departure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Pass,
@@ -64,7 +64,7 @@ impl Cobalt {
         self.count = self.count.max(1);
     }
 
-    /// Record that the queue was empty at its turn.
+    /// Record that the queue was empty when its turn came.
     pub(crate) fn found_empty(&mut self, now: Time, params: &CobaltParams) {
         if self.p_drop > 0 && now - self.blue_timer > params.target {
             self.p_drop = self.p_drop.saturating_sub(DOWN);
@@ -77,7 +77,7 @@ impl Cobalt {
         }
     }
 
-    /// Whether the state equals that of a new queue.
+    /// Whether the state is that of a new queue.
     pub(crate) fn is_at_rest(&self, now: Time) -> bool {
         self.p_drop == 0 && self.count == 0 && now >= self.drop_next
     }

@@ -120,7 +120,7 @@ pub(crate) struct Codel {
     dropped: u64,
     marked: u64,
     max: u32,
-    /// Total wait of all packets that have left, in segments x ns.
+    /// Total wait of all packets that have departed, in segments x ns.
     area: u128,
 }
 
@@ -313,7 +313,7 @@ impl Codel {
         t + ((units(self.params.interval.0) * self.rec_inv_sqrt as u64) >> 16).max(1)
     }
 
-    /// Make one step of Newton's method towards 1 / sqrt(count): x/2 (3 - count x^2), in 32 bits, of which 16 are
+    /// Perform one step of Newton's method towards 1 / sqrt(count): x/2 (3 - count x^2), in 32 bits, of which 16 are
     /// kept.
     fn newton_step(&mut self) {
         let x = (self.rec_inv_sqrt as u64) << 16;

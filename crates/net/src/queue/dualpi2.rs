@@ -135,7 +135,7 @@ pub(crate) struct DualPi2 {
     drops: VecDeque<Dropped>,
     dropped: u64,
     marked: u64,
-    /// Total wait of all packets that have left, in segments x ns.
+    /// Total wait of all packets that have departed, in segments x ns.
     area: u128,
 }
 
@@ -219,7 +219,7 @@ impl DualPi2 {
         }
     }
 
-    /// Draw the verdict of the coupled probability on a packet.
+    /// Draw a packet's verdict from the coupled probability.
     fn verdict(&mut self, queue: usize, packet: &Packet) -> Verdict {
         let coupled = self.pi.p as u64 * self.params.coupling as u64;
         let overload = coupled > ONE;
@@ -248,7 +248,7 @@ impl DualPi2 {
         }
     }
 
-    /// Compute the updates that are due up to `now`.
+    /// Perform the updates due by `now`.
     fn catch_up(&mut self, now: Time) {
         while self.due <= now {
             let qdelay = self.head_arrival().map_or(Span::ZERO, |head| self.due.since(head));
@@ -330,7 +330,7 @@ impl Pi {
         }
     }
 
-    /// Make one update. Returns true if further updates change nothing until a packet arrives.
+    /// Perform one update. Returns true if further updates change nothing until a packet arrives.
     fn update(&mut self, qdelay: Span) -> bool {
         let ahead = |of: Span| qdelay.0 as i128 - of.0 as i128;
         let change = ahead(self.target) * self.alpha + ahead(self.last_qdelay) * self.beta;

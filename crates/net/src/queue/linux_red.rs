@@ -297,7 +297,7 @@ impl LinuxRed {
         (self.stream.next_u64() >> 32) / self.per_byte
     }
 
-    /// Make the adaptations that are due up to `now` (Linux `red_adaptative_algo`).
+    /// Perform the adaptations due by `now` (Linux `red_adaptative_algo`).
     fn adapt(&mut self, now: Time, idle_since: Option<Time>) {
         while self.adapts <= now {
             let at = self.adapts;
@@ -469,7 +469,7 @@ mod tests {
         assert_eq!(at(&[504, 900, 1008, 1511, 1512]), at(&[1700]));
         assert_ne!(at(&[504, 900, 1008, 1511]), at(&[1700]));
         let mut idle = red(|p| p.adaptive = true);
-        idle.adapt(Time(u64::MAX / 4), None); // ends, although 10^10 periods have passed
+        idle.adapt(Time(u64::MAX / 4), None); // terminates, although 10^10 periods have passed
         assert!(idle.max_p < LEAST_P);
     }
 

@@ -150,7 +150,7 @@ pub(crate) struct Served {
 /// Drop of a held packet: time, packet, and reason.
 pub(crate) type Dropped = (Time, Packet, Refused);
 
-/// Decision of a discipline on an arriving packet.
+/// A discipline's decision on an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     Accept,
@@ -164,7 +164,7 @@ pub(crate) struct Arrival<'a> {
     pub packet: &'a Packet,
     /// Transmission time of the packet.
     pub tx: Span,
-    /// End of the transmitter's current work.
+    /// Time at which the transmitter becomes idle.
     pub busy_until: Time,
     /// Packets that wait at `now`.
     pub backlog: &'a Backlog,
@@ -334,7 +334,7 @@ pub(crate) fn ecn_capable(packet: &Packet) -> bool {
     packet.ecn != Ecn::NotEct
 }
 
-/// Packets that are treated as those of a scalable control.
+/// Packets that are treated as coming from a scalable congestion control.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Classifier {
     /// ECT(1) and CE (RFC 9331 §5.1).

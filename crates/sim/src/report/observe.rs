@@ -50,11 +50,11 @@ pub struct Observer {
     held: Vec<Held>,
     /// Performance counters of each flow; `None` unless performance is measured.
     pub meter: Option<Meter>,
-    /// Samples of flows.
+    /// Flow samples.
     pub samples: Vec<SampleRow>,
-    /// Samples of queues.
+    /// Queue samples.
     pub queues: Vec<QueueRow>,
-    /// Goodput of flows, by interval.
+    /// Flow goodput, by interval.
     pub goodput: Vec<GoodputRow>,
     /// Time by limiting cause of flows, by interval.
     pub limits: Vec<LimitRow>,

@@ -25,7 +25,7 @@ pub struct Meter {
     from: Time,
     /// Length of a slice.
     pub slice: Span,
-    /// Counters of each flow at the end of the warm-up.
+    /// Per-flow counters at the end of the warm-up.
     before: Vec<Counts>,
     /// For each flow, bytes acknowledged by the end of each slice.
     acked: Vec<Vec<u64>>,

@@ -323,7 +323,7 @@ fn known_tables() -> Known {
     tables
 }
 
-/// Tables that the metrics of [`NAMED`] read.
+/// Tables used by the metrics in [`NAMED`].
 const NEEDED: [&str; 4] = ["flows", "performance", "links", "fetches"];
 
 /// Tables of a run, with cached intermediate values that several metrics need.

@@ -45,7 +45,7 @@ pub fn run_batch(
     Ok(Batch::of(seeds, outputs))
 }
 
-/// Make `count` runs by calling `one` with each index, and return the results in order. `progress` is called
+/// Execute `count` runs by calling `one` with each index, and return the results in order. `progress` is called
 /// repeatedly on the calling thread with the number of finished runs. If it returns false, no further run is started,
 /// and the result is [`Error::Stopped`] once the runs in progress have ended. `progress` is still called in the
 /// meantime, so it may stop them early.
@@ -66,7 +66,7 @@ pub fn on_threads(
             scope.spawn(move || loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 if at >= count || results.send((at, one(at))).is_err() {
-                    return; // all runs are taken, or the receiver is gone
+                    return; // all runs have been taken, or the receiver is gone
                 }
             });
         }
@@ -105,7 +105,7 @@ pub struct Kept {
     pub tables: Vec<Table>,
 }
 
-/// Make each run (scenario, seed) of the list by calling `one` on this thread, and keep the metrics and the named
+/// Execute each run (scenario, seed) of the list by calling `one` on this thread, and keep the metrics and the named
 /// tables. `one` is told which tables are needed. A run that is rejected, or that panics (always a bug in the
 /// engine), is recorded with its error and does not stop the others. After `budget_s` of CPU time, or once a run ends
 /// with [`Error::Stopped`], no further run is started: the remaining runs have no outcome, and the caller requests

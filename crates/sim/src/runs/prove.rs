@@ -204,5 +204,5 @@ impl<'a> Proof<'a> {
 /// Maximum time between two calls of `progress`.
 const HEARTBEAT: Duration = Duration::from_millis(100);
 
-/// Answers of a run that is made to see whether a controller can be copied.
+/// Answers for a trial run that shows whether a controller can be copied.
 const PROBE: u128 = 0b1001_0110_1001 << 2;

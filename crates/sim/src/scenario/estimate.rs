@@ -327,7 +327,7 @@ fn carried_by(scenario: &Scenario, group: &FlowGroup, flows: u64) -> f64 {
     }
 }
 
-/// Bytes of a full packet of a group.
+/// Size of a group's full packet, bytes.
 fn size(group: &FlowGroup) -> f64 {
     group.stack.smss.map_or(FULL_BYTES, |smss| smss as f64 + HEADER_BYTES)
 }
@@ -350,7 +350,7 @@ fn workloads(scenario: &Scenario) -> f64 {
     scenario.flows.iter().enumerate().map(of).sum()
 }
 
-/// Bytes of the IP and TCP headers, with timestamps.
+/// Size of the IP and TCP headers with timestamps, bytes.
 const HEADER_BYTES: f64 = 52.0;
 /// Bytes that a capture adds to a packet: Ethernet header, options, and the file format's block.
 const CAPTURE_BYTES: f64 = 60.0;
@@ -374,7 +374,7 @@ const ROW_NS: f64 = 100.0;
 const PIECE_BYTES: f64 = 64.0;
 /// Number of datagrams in PCC's first interval.
 const FIRST_DATAGRAMS: f64 = 10.0;
-/// Bytes of a packet without payload.
+/// Size of a packet without payload, bytes.
 const LEAST_BYTES: f64 = 40.0;
 /// Memory of program, tables and allocator, bytes. Measured: 3.5 MB for any run.
 const BASE_BYTES: f64 = (4 << 20) as f64;

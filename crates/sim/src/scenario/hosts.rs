@@ -164,7 +164,7 @@ fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Custo
 pub struct Customs {
     /// Congestion controllers.
     pub controllers: BTreeMap<String, Maker>,
-    /// Utility functions of PCC.
+    /// PCC utility functions.
     pub utilities: BTreeMap<String, UtilityMaker>,
 }
 

@@ -1,4 +1,4 @@
-//! Mapping from the name of a controller to its transport.
+//! Mapping from controller names to transports.
 
 use ackclock_core::options::Options;
 use ackclock_core::schema::Refusal;

@@ -1,4 +1,4 @@
-//! Starting times of a group's flows.
+//! Start times of a group's flows.
 
 use ackclock_core::{Distribution, Span, Stream, Time};
 

@@ -20,7 +20,7 @@ pub struct ColumnAbout {
     pub name: &'static str,
     /// Value type, as returned by the engine; empty for a numeric column that only some runs have.
     pub kind: &'static str,
-    /// Value unit; empty for names, ordinal numbers and truth values.
+    /// Value unit; empty for names, ordinals and truth values.
     pub unit: &'static str,
     /// Meaning of a value.
     pub meaning: &'static str,

@@ -302,7 +302,7 @@ fn rows_of<T: Copy>(rows: impl Iterator<Item = T>, blank: T) -> impl FnMut() -> 
             rows.for_each(|row| column.push(row));
             return column;
         }
-        // a loop without branches, for iterators of known length
+        // branch-free loop, for iterators of known length
         let mut column = vec![blank; least];
         column.iter_mut().zip(rows).for_each(|(cell, row)| *cell = row);
         column

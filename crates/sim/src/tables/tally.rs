@@ -24,10 +24,10 @@ pub struct TransactionRow {
     pub idx: u32,
     /// Client number, from 0. Connections that a client opens at once share it.
     pub batch: u32,
-    /// Index among the requests of the connection.
+    /// Index among the connection's requests.
     pub request: u32,
     pub iw: u32,
-    /// Arrival of the client, or time of a later request.
+    /// Arrival time of the client, or time of a later request.
     pub arrival: Time,
     pub connected: Time,
     pub first_byte: Time,
@@ -181,7 +181,7 @@ impl Counts {
     }
 }
 
-/// Record of all transactions of a run.
+/// Record of all transactions in a run.
 #[derive(Clone, Default)]
 pub struct TransactionLog {
     /// Level of detail.
@@ -208,7 +208,7 @@ impl TransactionLog {
         }
     }
 
-    /// Count a client of tally `at` that is turned away at `now`.
+    /// Count a client of tally `at` that is refused at `now`.
     pub fn refuse(&mut self, at: u32, now: Time) {
         self.tallies[at as usize].refused += (now >= self.from) as u64;
     }

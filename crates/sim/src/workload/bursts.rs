@@ -62,7 +62,7 @@ pub struct Bursts {
     conn: Option<ConnId>,
     started: u32,
     written: u64,
-    /// Row in the journal of the burst that is not acknowledged yet.
+    /// Journal row of the burst that has not been acknowledged yet.
     current: Option<usize>,
     /// Counters of the sender, and SYN retransmissions of both ends, at the start of the current burst.
     before: (Stats, [u64; 2]),
@@ -133,7 +133,7 @@ impl Workload for Bursts {
 
     fn wake(&mut self, cx: &mut Context) {
         if cx.now() >= cx.flow.stop {
-            self.finish(cx); // a burst that the stop cuts off is not complete
+            self.finish(cx); // a burst cut off by the stop is not complete
             self.way.stop(cx);
         } else if self.way.is_open() {
             self.burst(cx);

@@ -403,7 +403,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         }
     }
 
-    /// Record the transactions that the end of the run cuts off.
+    /// Record the transactions cut off by the end of the run.
     pub fn finish<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C) {
         for at in 0..self.entries.len() {
             if self.entries[at].in_use {

@@ -63,7 +63,7 @@ impl Video {
         }
     }
 
-    /// Whether chunk `idx` is the last.
+    /// Whether chunk `idx` is the last one.
     fn is_last(&self, idx: u32) -> bool {
         self.params.chunks.is_some_and(|chunks| idx + 1 >= chunks)
     }

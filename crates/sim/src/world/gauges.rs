@@ -131,7 +131,7 @@ impl Gauges {
         gauge.dropped += (now >= self.from) as u64;
     }
 
-    /// Record an RTT sample of a sender.
+    /// Record a sender's RTT sample.
     #[inline]
     pub fn sample(&mut self, now: Time, flow: FlowId, rtt: Span) {
         if now >= self.from {

@@ -260,7 +260,7 @@ impl World {
         }
     }
 
-    /// Process an event of a host.
+    /// Process a host event.
     pub(super) fn host_event(&mut self, app: &mut impl Application, event: usize) {
         let now = self.now;
         let (at, what) = (event / EVENTS, event % EVENTS);
@@ -339,7 +339,7 @@ impl World {
         self.arm_device(at);
     }
 
-    /// Process an event of a host's own device.
+    /// Process an event of the host's own device.
     fn device_event(&mut self, at: usize) {
         let now = self.now;
         if !self.device(at).begin(now) {

@@ -37,7 +37,7 @@ pub struct Cut {
 pub struct Leaves {
     /// The leaves, in order.
     pub all: Vec<Leaf>,
-    /// Digest of the digests of all leaves.
+    /// Digest over the digests of all leaves.
     pub digest: Digest,
     /// Cases left out, by question.
     pub cuts: Vec<Cut>,

@@ -16,7 +16,7 @@ use crate::workload::{Carried, WorkloadConfig};
 /// Preset for all hosts of a scenario, also the name of the sending hosts.
 pub const MODERN: &str = "modern";
 const MODERN_PEER: &str = "modern-peer";
-/// Bytes of a full IP packet, the unit of a bandwidth-delay product.
+/// Size of a full IP packet, bytes; the unit of a bandwidth-delay product.
 const MTU: u128 = 1500;
 /// Bandwidth-delay product assumed for a path that has none, in packets, so that the rules can still be checked and
 /// report the reason.

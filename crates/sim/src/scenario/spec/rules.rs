@@ -22,7 +22,7 @@ use crate::workload::WorkloadConfig;
 pub const MOST_FLOWS: u64 = 1_000_000;
 /// Maximum number of samples of one kind in a run.
 const MOST_INTERVALS: u64 = 1_000_000_000;
-/// Bytes of a full IP packet, of the IPv4 and TCP headers with timestamps, and of an ACK without options.
+/// Sizes of a full IP packet, of the IPv4 and TCP headers with timestamps, and of an ACK without options, bytes.
 const MTU: u64 = 1500;
 const HEADERS: u64 = 52;
 const SMALLEST_ACK: u64 = 40;
@@ -286,7 +286,7 @@ impl Scenario {
             let time = |rules: &Rules, key: &str, ns: u64| {
                 rules.shown_or(&format!("flows.{i}.{key}"), || quoted(&words::duration(ns)))
             };
-            // drawn times may exceed the run; then fewer flows start
+            // drawn start times may lie beyond the end of the run; then fewer flows start
             let start = group.start_ns;
             let last = start as u128 + group.stagger_ns as u128 * (group.count.max(1) - 1) as u128;
             let late = last >= end as u128;

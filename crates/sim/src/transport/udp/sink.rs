@@ -8,13 +8,13 @@ use ackclock_core::{Span, Time};
 /// Sink counters.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// Datagrams that arrived.
+    /// Datagrams received.
     pub packets: u64,
-    /// Payload bytes of the datagrams that arrived.
+    /// Payload bytes received.
     pub bytes: u64,
-    /// Largest number that arrived, plus one.
+    /// Largest datagram number received, plus one.
     pub expected: u64,
-    /// Datagrams that arrived after one with a larger number.
+    /// Datagrams received after one with a larger number.
     pub reordered: u64,
     /// Sum of the one-way delays, ns.
     pub delay_sum_ns: u128,
@@ -40,7 +40,7 @@ impl Received {
         Span(self.jitter_16ths >> 4)
     }
 
-    /// Delay that this fraction of the datagrams did not exceed, with a relative error below 1/64; `None` if none
+    /// Delay that this fraction of the datagrams did not exceed, with a relative error below 1/64; `None` if none has
     /// arrived.
     pub fn delay_quantile(&self, share: f64) -> Option<Span> {
         let rank = ((self.packets as f64 * share).ceil() as u64).clamp(1, self.packets.max(1));
