@@ -1,10 +1,10 @@
 //! Duplicated and damaged packets, as with netem's `duplicate` and `corrupt`.
 //!
-//! Source: netem_enqueue() of Linux 7.0. A packet that is drawn both for duplication and for loss passes once. The
-//! copy crosses the link separately, with its own loss, damage and queueing, and is not duplicated again. Differs:
-//! the copy follows its packet instead of preceding it, so if the queue has room for only one of them, the packet
-//! gets it. Netem flips a bit, and the receiver drops the packet when it verifies the checksum. Here the link drops
-//! it at its far end, so that later links do not carry it.
+//! Source: Linux 7.0 netem_enqueue(). A packet that is drawn both for duplication and for loss passes once. The copy
+//! crosses the link separately, with its own loss, damage and queueing, and is not duplicated again. Differs: the
+//! copy follows its packet instead of preceding it, so if the queue has room for only one of them, the original gets
+//! it. Netem flips a bit, and the receiver drops the packet when it verifies the checksum. Here the link drops it at
+//! its far end, so that later links do not carry it.
 
 use ackclock_core::rng::threshold;
 use ackclock_core::{Packet, Stream, Time};

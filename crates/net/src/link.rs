@@ -6,7 +6,7 @@
 //! later; [`Link::take`] returns that time. The caller then puts the packet on the wire ([`Link::put`]), which leaves
 //! one event, the delivery. If the next link has no other source, the caller passes the packet on at once, without
 //! any event. CoDel and FQ-CoDel drop at departure: such a link holds its packets and also needs an event for each
-//! departure, unless the next arrival precedes it. A link with netem's limit hands a packet on when its transmission
+//! departure, unless the next arrival precedes it. A link with netem's limit forwards a packet when its transmission
 //! starts (see `queue/netem_limit.rs`).
 //!
 //! An offer or a poll at `now` accounts for everything up to and including `now`: a transmission that ends, or a

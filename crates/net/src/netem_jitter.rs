@@ -4,7 +4,7 @@
 //! Source: Linux 6.x sch_netem (`tabledist`, `get_crandom`, `tfifo_enqueue`), paraphrased. Tables with 4,096 entries
 //! in units of 1/8192 of the deviation, netem's format, are computed from the distributions' formulas; iproute2's
 //! files are not used (decision 0065). Differs: the random numbers come from one of our streams. With a rate, netem
-//! delays packets before it transmits them, a link afterwards.
+//! delays packets before it transmits them; a link here delays them afterwards.
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! Queueing disciplines of Linux: netlink attributes and `tc` arguments.
+//! Linux queueing disciplines: netlink attributes and `tc` arguments.
 //!
 //! Each queue of a scenario defines its kernel form once, in a function `qdisc` beside its `table!`. The guest of the
 //! linux backend passes the attributes to the kernel; `ackclock export` writes the arguments. Neither needs to know

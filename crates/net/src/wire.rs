@@ -1,6 +1,6 @@
-//! Packets between the start of their transmission and the far end: one chain in order of delivery, and a second
-//! chain for packets that the link holds back on purpose (see `reorder`), so that reordering costs nothing when it is
-//! off.
+//! Packets from the start of their transmission until they reach the far end: one chain in order of delivery, and a
+//! second chain for packets that the link holds back on purpose (see `reorder`), so that reordering costs nothing
+//! when it is off.
 //!
 //! A held-back packet is delayed by a constant beyond a delivery time that never decreases, so the second chain is
 //! also in order of delivery and no heap is needed.

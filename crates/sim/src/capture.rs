@@ -1,11 +1,11 @@
-//! Capture files: the packets that tcpdump would have seen on the two hosts, as pcapng with real headers, so that the
-//! usual tools (tshark, Wireshark, tcptrace) can read a simulated run. Offsets become 32-bit sequence numbers here.
-//! The payload consists of zeros, written in full unless a snap length cuts it: analysers then see no truncated
-//! packets and can verify every checksum, and the files compress well.
+//! Capture files: the packets that tcpdump would have seen on the two hosts, as pcapng files with real headers, so
+//! that the usual tools (tshark, Wireshark, tcptrace) can read a simulated run. Offsets become 32-bit sequence
+//! numbers here. The payload consists of zeros, written in full unless a snap length cuts it: analysers then see no
+//! truncated packets and can verify every checksum, and the files compress well.
 //!
 //! Sources: draft-ietf-opsawg-pcapng; RFC 791 and RFC 1071 (IPv4, checksum), RFC 768 (UDP), RFC 9293 (TCP), RFC 7323
-//! (timestamps, window scale), RFC 2018 and RFC 2883 (SACK, DSACK), RFC 3168 (ECN). Options are written in the same
-//! order as in Linux.
+//! (timestamps, window scale), RFC 2018 and RFC 2883 (SACK, DSACK), RFC 3168 (ECN). Options are written in the
+//! order that Linux uses.
 //!
 //! One file may contain both hosts; a packet has the same IP id at both (`ids`). TCP analysis takes the second copy
 //! of a packet for a retransmission, so write a separate file per host if this matters.

@@ -155,7 +155,7 @@ fn completion_times_are_those_of_the_kernel() {
     }
 }
 
-/// Five connections at once into a queue of 40 packets at 64 kb/s, with an ACK for each packet: losses of the first
+/// Five connections at once into a 40-packet queue at 64 kb/s, with an ACK for each packet: losses of the first
 /// flights of 50 and 55 packets, and the peak queue of smaller ones. The response carries the ACK of the request, so
 /// that only data enters the queue. The minimum RTO exceeds the run: the queueing delay grows beyond the RTT of the
 /// handshake, and would cause spurious timeouts.

@@ -1,9 +1,9 @@
 //! Rate, delay and loss that change in steps: at listed times, or drawn at fixed intervals.
 //!
-//! A transmission continues across a change of rate, at the new rate. A packet gets the delay in effect when its
-//! transmission ends, and the loss probability in effect when it arrives. Differs: a packet that would overtake
-//! because of a shorter delay is delivered together with its predecessor (dummynet keeps the order, netem does not).
-//! Use `reorder` for deliberate reordering.
+//! A transmission in progress continues at the new rate when the rate changes. A packet gets the delay in effect when
+//! its transmission ends, and the loss probability in effect when it arrives. Differs: a packet that would overtake
+//! its predecessor because the delay has decreased is delivered together with it (dummynet keeps the order, netem
+//! does not). Use `reorder` for deliberate reordering.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
-//! A Mahimahi trace (Netravali et al., USENIX ATC 2015; LinkShell): each line of the file is a millisecond in which
-//! the bytes of one packet may be sent. The trace repeats; its last time stamp is the period.
+//! A Mahimahi trace (Netravali et al., USENIX ATC 2015; LinkShell): each line of the file names a millisecond in
+//! which the bytes of one packet may be sent. The trace repeats; its last time stamp is the period.
 //!
 //! Rules: an opportunity without a waiting packet is lost. A packet smaller than an opportunity leaves the rest to
-//! the packets that wait behind it; a larger one takes several opportunities. Packets that arrive at the instant of
-//! an opportunity can use it.
+//! the packets queued behind it; a larger one takes several opportunities. Packets that arrive at the instant of an
+//! opportunity can use it.
 //!
 //! Differs: by default an opportunity is 1500 bytes as counted by the link; Mahimahi's 1504 is the same packet with
 //! Mahimahi's tunnel header.

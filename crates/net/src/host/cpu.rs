@@ -1,5 +1,5 @@
-//! The processor: processes on a number of cores. A process with work runs as soon as a core is free. If more
-//! processes have work than there are cores, they take turns of one slice each, round robin.
+//! The processor: processes that run on a number of cores. A process with work runs as soon as a core is free. If
+//! more processes have work than there are cores, they take turns of one slice each, round robin.
 //!
 //! A process that busy-waits (PCC's sender spins on the cycle counter) always has work. Differs: Linux's fair
 //! scheduler lets a process that wakes up preempt one that has run for longer; here it queues behind the others.

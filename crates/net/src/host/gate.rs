@@ -2,8 +2,8 @@
 //! gate is closed, the host neither receives nor sends, and its timers do not fire. Pending work is done when the
 //! gate opens.
 //!
-//! On-times and off-times are drawn alternately. The first on-time is cut at a random point, so that hosts with fixed
-//! times are not synchronised.
+//! On-times and off-times alternate, each drawn at random. The first on-time is cut short at a random point, so that
+//! hosts with fixed times are not synchronised.
 
 use ackclock_core::schema::{Takes, Unit};
 use ackclock_core::{family, table, Distribution, Span, Stream, Time};

@@ -1,7 +1,7 @@
 //! A link behind a router whose NIC merges segments (GRO): consecutive segments of one interrupt travel on as one
-//! packet. The link's loss model, queue and rate then see multi-segment packets: one draw decides about all segments,
-//! and drop-tail's limit counts the packet once, as Linux's queueing disciplines do. Merged packets are not split
-//! after the link, as between network namespaces and virtual machines.
+//! packet. The link's loss model, queue and rate then see multi-segment packets: one draw decides the fate of all
+//! segments, and drop-tail's limit counts the packet once, as Linux's queueing disciplines do. Merged packets are not
+//! split after the link, as between network namespaces and virtual machines.
 //!
 //! The NIC is the one that hosts use ([`Ring`]); packets count as arrivals when it forwards them.
 

@@ -2,8 +2,8 @@
 //! recorded; each may be forgotten when its transmission starts. Packets that have left are still counted until the
 //! exact number is needed ([`Backlog::advance`]).
 //!
-//! Packets of one load whose transmissions start at equal intervals form a run, and only runs are stored. In front of
-//! a busy link, the segments of bulk flows form a single run.
+//! Packets of the same size and segment count whose transmissions start at equal intervals form a run, and only runs
+//! are stored. In front of a busy link, the segments of bulk flows form a single run.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! COBALT, the queue management of CAKE: CoDel for flows that respond to its signals, and BLUE for flows that do not.
+//! COBALT, CAKE's queue management: CoDel for flows that respond to its signals, and BLUE for flows that do not.
 //!
 //! Source: Linux 7.3 `net/sched/sch_cake.c` (`cobalt_should_drop`, `cobalt_queue_full`, `cobalt_queue_empty`); T.
 //! Høiland-Jørgensen, D. Täht, J. Morton, "Piece of CAKE", 2018.

@@ -1,4 +1,4 @@
-//! RED of Linux (`sch_red`): counts bytes, without the gentle variant, with marks, `harddrop`, `nodrop` and an
+//! Linux RED (`sch_red`): counts bytes, without the gentle variant, with marks, `harddrop`, `nodrop` and an
 //! adaptive drop probability.
 //!
 //! Source: Linux 7.3 `net/sched/sch_red.c`, `include/net/red.h`; conversion of arguments by `tc red`. The adaptation

@@ -4,7 +4,7 @@
 //!
 //! The rate is that of HTB, above netem: HTB takes a packet from netem as soon as it has paid for the previous one. A
 //! packet therefore reaches the next element, and no longer counts, when its transmission starts (decision 0036).
-//! Everywhere else in this crate it does so when its transmission ends.
+//! Everywhere else in this crate, this happens when its transmission ends.
 //!
 //! A multi-segment packet (TSO) counts once.
 

@@ -108,7 +108,7 @@ pub struct Kept {
 /// Execute each run (scenario, seed) of the list by calling `one` on this thread, and keep the metrics and the named
 /// tables. `one` is told which tables are needed. A run that is rejected, or that panics (always a bug in the
 /// engine), is recorded with its error and does not stop the others. After `budget_s` of CPU time, or once a run ends
-/// with [`Error::Stopped`], no further run is started: the remaining runs have no outcome, and the caller requests
+/// with [`Error::Stopped`], no further run is started: the remaining runs have no outcome, and the caller can request
 /// them again.
 pub fn run_each(
     runs: &[(&Scenario, u64)],

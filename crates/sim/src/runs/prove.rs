@@ -1,10 +1,11 @@
 //! Proof by enumeration: the outcome of a run for every sequence of answers of a finite adversary.
 //!
 //! A run forks whenever the adversary is asked. Questions are asked in the middle of an event, and one event may ask
-//! several (the first ten packets of a response are sent in one). A world is therefore copied. One copy runs event by
-//! event until a question is asked. The other one runs to just before that event, and the event is then repeated for
-//! each combination of answers, with one copy for each leaf but the first. This relies on an event's questions not
-//! depending on its own answers, which a digest of the packets asked about verifies at each event.
+//! several (for instance, the first ten packets of a response are sent within one event). A world is therefore
+//! copied. One copy runs event by event until a question is asked. The other one runs to just before that event, and
+//! the event is then repeated for each combination of answers, with one copy for every leaf except the first. This
+//! relies on an event's questions not depending on its own answers, which is verified at each event with a digest of
+//! the packets asked about.
 //!
 //! A world that cannot be copied is run from the beginning for each leaf, in the same order: the next leaf changes
 //! the last answer that can still be changed.

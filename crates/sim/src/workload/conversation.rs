@@ -6,7 +6,7 @@
 //! direction, in the order of the writes, as in HTTP/2. As for transactions, a [`Carrier`] executes them: the
 //! simulator's world, or a real kernel.
 //!
-//! The values that a step draws depend only on the seed, the flow and the number of the step (common random numbers).
+//! The values drawn for a step depend only on the seed, the flow and the step number (common random numbers).
 
 mod params;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! reads the response, possibly sends more requests after a pause, and leaves. Connections exist only while they are
 //! used.
 //!
-//! The values that the k-th transaction draws (initial window, sizes, think times) depend only on the seed, the flow
+//! The values drawn for the k-th transaction (initial window, sizes, think times) depend only on the seed, the flow
 //! and k. Scenarios that differ in stack or network thus see the same clients (common random numbers).
 
 mod carrier;

@@ -1,4 +1,4 @@
-//! Ends on imperfect hosts (`ackclock_net::host`). Each end is a process there. Its work (packets in its inbox,
+//! Ends on imperfect hosts (`ackclock_net::host`). Each end is a process of its host. Its work (packets in its inbox,
 //! timers, packets to send) is done step by step, and the host must permit every step.
 //!
 //! A process sends all that it can before it handles its timers, and handles those before its next packet, in the

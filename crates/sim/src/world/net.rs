@@ -1,4 +1,4 @@
-//! Everything between the hosts: links, the next hop behind each link, and dropped packets.
+//! Everything between the hosts: links, the next hop after each link, and dropped packets.
 //!
 //! If the departure time of a packet from its link is known, the packet is passed on to the next link at once,
 //! without an event. This requires that the next link has no other source and reads no clock ([`Link::takes_ahead`]):

@@ -1,7 +1,7 @@
 //! FESTIVE: players behind one bottleneck share it fairly, use it well and rarely switch bitrates. Four rules: the
 //! throughput estimate is a harmonic mean over the last chunks; the level changes one step at a time, upwards only
-//! after k chunks at level k; a switch is delayed until it is worth its instability; request times are random, so
-//! that players do not synchronise.
+//! after k chunks at level k; a switch is delayed until its benefit outweighs the instability that it causes; request
+//! times are random, so that players do not synchronise.
 //!
 //! Source: Jiang, Sekar, Zhang, "Improving Fairness, Efficiency, and Stability in HTTP-based Adaptive Video Streaming
 //! with FESTIVE", CoNEXT 2012; ToN 2014. The text of the paper was not available: the rules are taken from summaries;
