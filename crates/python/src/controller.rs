@@ -172,7 +172,7 @@ macro_rules! classes {
         sample { $($(#[doc = $s_about:literal])+ $s_field:ident: $s_type:ty [$s_over:ident, $s_linux:literal];)* }
         rate { $($(#[doc = $r_about:literal])+ $r_field:ident: $r_type:ty [$r_over:ident, $r_linux:literal];)* }
     ) => {
-        /// Contents of one ACK; times in seconds.
+        /// Contents of an ACK; times in seconds.
         #[pyclass(name = "Ack", module = "ackclock", frozen, get_all)]
         pub struct PyAck {
             $($(#[doc = $about])+ $field: <$type as Shown>::Python,)*

@@ -242,7 +242,7 @@ impl World {
         how(&mut self.end_at(end_index(conn, host)).transport);
     }
 
-    /// Let the application act on one end, then send what the end has to send.
+    /// Let the application act on one end, then send everything that the end has to send.
     pub fn act(&mut self, conn: ConnId, host: usize, action: impl FnOnce(&mut Transport, Time)) {
         let index = end_index(conn, host);
         let now = self.now;
@@ -286,7 +286,7 @@ impl World {
         }
     }
 
-    /// Deliver a packet that was taken from a link's wire by an event.
+    /// Deliver a packet that an event has taken from a link's wire.
     #[inline(never)]
     fn arrive_from_wire(&mut self, app: &mut impl Application, id: PacketId) {
         self.arrive(app, id);

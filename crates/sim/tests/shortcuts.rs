@@ -108,7 +108,7 @@ prop_compose! {
     }
 }
 
-/// The answer is a single byte: a client that waited for a second one would wait until the end of the connection.
+/// The response is a single byte: a client that waited for a second one would wait until the end of the connection.
 #[test]
 fn a_client_is_told_of_an_answer_of_one_byte() {
     let scenario = r#"{"duration_ns": 2000000000,

@@ -86,7 +86,7 @@ fn a_link_that_is_too_slow_stalls_by_the_difference() {
             assert_eq!(asked[i], done[i - 1], "{controller}: nothing to wait for");
         }
         assert!(stalled > 20.0, "{stalled}");
-        // data in flight at the end of the run counts as well
+        // data in flight at the end of the run also counts
         assert!(done[n - 1].is_nan() && buffer[n - 1].is_nan());
         let left = if buffer[n - 2] < 4.0 { 0.0 } else { buffer[n - 2] };
         let expected = (100.0 - done[n - 2] - left).max(0.0);
@@ -141,7 +141,7 @@ fn requests_that_are_lost_cost_time_but_no_chunk() {
         );
         assert_eq!(output.table("flows").column("failed"), Some(&Column::Bool(vec![0])));
     }
-    // no answer ever arrives
+    // no response ever arrives
     let output = players(10.0, "pcc-allegro", &of_two_seconds("[1000000]", PERIODIC), "", 300, 1.0);
     assert_eq!(output.table("chunks").rows(), 1, "its hello arrives, no request does");
     assert_eq!(output.table("flows").column("failed"), Some(&Column::Bool(vec![1])));

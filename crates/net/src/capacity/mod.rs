@@ -172,7 +172,7 @@ impl Capacity {
         }
     }
 
-    /// Whether the schedule was abandoned.
+    /// Whether the schedule has been abandoned.
     pub(crate) fn is_lost(&self) -> bool {
         match self {
             Capacity::Schedule(schedule) => schedule.is_lost(),

@@ -201,7 +201,7 @@ impl Schedule {
         self.last_delivery
     }
 
-    /// Whether the schedule was abandoned.
+    /// Whether the schedule has been abandoned.
     pub(crate) fn is_lost(&self) -> bool {
         self.here.lost || self.there.lost
     }

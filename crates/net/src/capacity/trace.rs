@@ -32,7 +32,7 @@ table! {
     }
 }
 
-/// Number of packets that may be sent in each millisecond of a trace, first and last included.
+/// Number of packets that may be sent in each millisecond of a trace, from zero to its period inclusive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opportunities(pub Arc<[u32]>);
 
@@ -125,8 +125,8 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    /// Build a trace from the number of opportunities in each millisecond, first and last included, and the bytes of
-    /// one opportunity. `None` if the period is zero or there are no opportunities.
+    /// Build a trace from the number of opportunities in each millisecond, from zero to the period inclusive, and the
+    /// bytes per opportunity. `None` if the period is zero or there are no opportunities.
     fn new(counts: &[u32], bytes: u32) -> Option<Trace> {
         let (&last, head) = counts.split_last()?;
         let &first = head.first()?;

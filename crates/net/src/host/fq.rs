@@ -111,7 +111,7 @@ pub(crate) struct Fq {
     params: FqParams,
     internal: VecDeque<Queued>,
     flows: Vec<Flow>,
-    /// Free entries of `flows`.
+    /// Free entries in `flows`.
     free: Vec<FlowAt>,
     by_key: BTreeMap<u64, FlowAt>,
     new: VecDeque<FlowAt>,

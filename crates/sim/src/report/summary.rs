@@ -361,7 +361,7 @@ impl<'a> Summary<'a> {
         Reduce::Sum.of(self.values(table, column))
     }
 
-    /// Value of a column of `performance` for the whole run: the last row.
+    /// Value of a `performance` column for the whole run: the last row.
     fn whole(&self, column: &str) -> f64 {
         self.values("performance", column).last().unwrap_or(f64::NAN)
     }

@@ -15,10 +15,10 @@ use crate::tables::samples::{LimitRow, QueueRow, SampleRow};
 use crate::workload::needs::{packets, CONNECTION_BYTES, COPIES, FASTEST_BPS, FULL_BYTES};
 use crate::workload::Asks;
 
-/// Upper estimate of the memory of a run, bytes: packets on links, connections, recorded rows. Packets held by a
-/// stalled host or reordered by seconds are not included, and links without a rate count with `FASTEST_BPS`. A run
-/// that needs more is ended by [`crate::scenario::bounds`]. Nothing is built, so a scenario beyond all bounds is
-/// rejected at once. Sums are floats, so they cannot overflow.
+/// Upper estimate of a run's memory, bytes: packets on links, connections, recorded rows. Packets held by a stalled
+/// host or delayed for seconds by reordering are not included. Links without a rate are assumed to run at
+/// `FASTEST_BPS`. A run that needs more is ended by [`crate::scenario::bounds`]. Nothing is built, so a scenario
+/// beyond all bounds is rejected at once. Sums are floats, so they cannot overflow.
 pub fn estimate_memory(scenario: &Scenario) -> u64 {
     let flows = flows(scenario);
     let links = links(scenario, flows);
@@ -91,8 +91,8 @@ pub fn estimate_capture(scenario: &Scenario) -> u64 {
     scenario.flows.iter().map(of).sum::<f64>() as u64
 }
 
-/// Upper estimate of the CPU time of a run, s: packets, samples at intervals, and changes of links. For built-in
-/// controllers it is accurate to within a small factor, which is enough to reject runs of hours or days.
+/// Upper estimate of a run's CPU time, s: packets, periodic samples, and link changes. For built-in controllers it is
+/// accurate to within a small factor, which is enough to reject runs of hours or days.
 pub fn estimate_time(scenario: &Scenario) -> f64 {
     let flows = flows(scenario);
     let duration = Span(scenario.duration_ns);
@@ -177,7 +177,7 @@ fn least_rtt_ns(scenario: &Scenario) -> f64 {
     }
 }
 
-/// Maximum number of packets on the links of the scenario at any time.
+/// Maximum number of packets on the scenario's links at any time.
 fn held(scenario: &Scenario) -> f64 {
     let network = &scenario.network;
     let shape = [&network.access, &network.bottleneck, &network.egress];
@@ -198,7 +198,7 @@ fn held(scenario: &Scenario) -> f64 {
     shared + scenario.flows.iter().map(own).sum::<f64>()
 }
 
-/// Datagrams of unlimited sources that exceed the capacity of the bottleneck. They are queued or dropped.
+/// Datagrams from unlimited sources in excess of the bottleneck capacity. They are queued or dropped.
 fn excess(scenario: &Scenario) -> f64 {
     let of = |group: &FlowGroup| {
         let workload = group.workload.params();
@@ -212,7 +212,7 @@ fn excess(scenario: &Scenario) -> f64 {
 }
 
 /// Datagrams that PCC sends before the first result is known. The rate doubles with each interval. With a queue of
-/// many RTTs it doubles many times, until a window is outstanding. Measured: 78 for each packet carried in the first
+/// many RTTs it doubles many times, until a window is outstanding. Measured: 78 per packet carried in the first
 /// second.
 fn blind(scenario: &Scenario) -> f64 {
     let rtt_ns = least_rtt_ns(scenario).max(1.0);
@@ -305,7 +305,7 @@ fn followed(scenario: &Scenario, level: TraceLevel) -> impl Iterator<Item = (&Fl
 }
 
 /// Maximum number of PCC's monitor intervals. Each covers ten or more packets, most of which may be lost. Measured
-/// with many flows on a slow link: 0.31 for each packet carried.
+/// with many flows on a slow link: 0.31 per packet carried.
 fn intervals(scenario: &Scenario, group: &FlowGroup, flows: u64) -> f64 {
     let by_packets = carried_by(scenario, group, flows) / 2.0;
     // at least one RTT, or half an RTT with an option; one interval in ten is cut short

@@ -36,7 +36,7 @@ pub struct Conversation<Conn> {
     /// Steps in progress; finished entries are reused.
     steps: Vec<Active>,
     free: Vec<usize>,
-    /// Planned writes and starts of rounds, with time and insertion order.
+    /// Planned writes and round starts, with time and insertion order.
     due: BinaryHeap<Reverse<(Time, u64, Due)>>,
     asked: u64,
     established: [bool; 2],

@@ -81,7 +81,7 @@ impl Agenda {
         self.groups = groups.into();
     }
 
-    /// Schedule event `id` of a link at `at`. Among events of the same time it is ordered as if it were added at
+    /// Schedule event `id` of a link at `at`. Among events at the same time, it is ordered as if it were added at
     /// `since`.
     #[inline]
     pub(super) fn add_of_link(&mut self, since: Time, at: Time, link: u32, id: u32) {

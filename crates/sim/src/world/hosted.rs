@@ -373,7 +373,7 @@ impl World {
         self.hosts_mut().slots[at].host.device.as_mut().expect("invariant: asked for hosts with one only")
     }
 
-    /// Resume a process that was given a core, at the current time.
+    /// Resume, at the current time, a process that has been given a core.
     fn kick(&mut self, process: Option<u32>) {
         let Some(index) = process else { return };
         let now = self.now;

@@ -120,7 +120,7 @@ pub(super) struct Net {
     /// First links and departures of each flow.
     pub(super) origins: Vec<Origin>,
     pub(super) framing_bytes: u32,
-    /// Shortcuts in use; trains are off if packets are captured.
+    /// Shortcuts in use; trains are disabled if packets are captured.
     pub(super) shortcuts: Shortcuts,
     pub(super) drops: Option<Vec<Dropped>>,
     pub(super) gauges: Option<Box<Gauges>>,
@@ -390,7 +390,7 @@ impl Net {
         }
     }
 
-    /// Pass on the copies of packets that a link has duplicated.
+    /// Forward the copies of packets that a link has duplicated.
     fn pass_copies(&mut self, link: u32) {
         while let Some((at, mut copy)) = self.links[link as usize].link.take_copy() {
             self.freight.copy(&mut copy);
@@ -402,7 +402,7 @@ impl Net {
         }
     }
 
-    /// Record the packets that an AQM has dropped from the head of its queue, and pass on duplicates.
+    /// Record the packets that an AQM has dropped from the head of its queue, and forward duplicates.
     #[inline(never)]
     fn write_down_head_drops(&mut self, link: u32) {
         self.pass_copies(link);

@@ -50,11 +50,11 @@ pub trait Carrier {
     fn cork(&mut self, conn: Self::Conn, host: usize, on: bool);
     /// Close: send a FIN after the written data.
     fn close(&mut self, conn: Self::Conn, host: usize);
-    /// Record that the connection is established at the client.
+    /// Record that the connection has been established at the client.
     fn note_established(&mut self, conn: Self::Conn);
     /// Remove a connection that has ended or failed.
     fn retire(&mut self, conn: Self::Conn);
-    /// Record that everything is finished, and that the last response was complete at `answered`.
+    /// Record that everything has finished, and that the last response was complete at `answered`.
     fn note_completed(&mut self, answered: Time);
     /// Set the workload's wake-up to `at`, which replaces an earlier one.
     fn wake(&mut self, at: Time);

@@ -179,7 +179,7 @@ pub struct Plan {
 pub struct Start {
     /// Upper bound of the random numbers that select this entry, unless an earlier entry is selected.
     pub threshold: u64,
-    /// Settings of both hosts.
+    /// Settings for both hosts.
     pub config: Rc<Config>,
     /// Index of the tally of its transactions.
     pub tally: u32,

@@ -220,7 +220,7 @@ impl Junction {
         (std::mem::take(&mut self.coming), self.came)
     }
 
-    /// Put the list back after its first `came` packets were taken. Return the time of the next arrival, or
+    /// Put the list back after its first `came` packets have been taken. Return the time of the next arrival, or
     /// `Time::NEVER`. Taken packets are removed once they fill half of the list.
     fn end(&mut self, mut all: Vec<Coming>, mut came: usize) -> Time {
         if 2 * came >= all.len() {
