@@ -157,7 +157,7 @@ pub struct Netem {
     pub corrupt: u32,
     /// Gilbert-Elliott model instead of `loss`: p, r, 1 - loss in the bad state, loss in the good state, in 2^-32.
     pub model: Option<[u32; 4]>,
-    /// Seed of the random losses.
+    /// Seed for random losses.
     pub seed: Option<u64>,
 }
 

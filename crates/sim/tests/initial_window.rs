@@ -136,7 +136,7 @@ fn unloaded_completion_times_are_those_of_arithmetic() {
     }
 }
 
-/// Kernel reference, `initial_window.csv`: Linux 7.3.4, 20 Mb/s, 300 ms, 14 bytes of framing charged per packet.
+/// Kernel reference, `initial_window.csv`: Linux 7.3.4, 20 Mb/s, RTT 300 ms, 14 bytes of framing charged per packet.
 #[test]
 fn completion_times_are_those_of_the_kernel() {
     for (iw, connect, first_byte, total) in

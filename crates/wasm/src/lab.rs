@@ -58,7 +58,7 @@ pub enum Watch {
     Whole,
 }
 
-/// Callbacks of a run to the page.
+/// Callbacks from a run to the page.
 pub struct Asks<'a> {
     /// Called with the fraction of the run completed; returns whether to stop.
     pub tell: &'a dyn Fn(f64) -> bool,

@@ -103,9 +103,9 @@ impl Ring {
         if self.due != now {
             return (0, None);
         }
-        // A packet that arrives in the same nanosecond as a poll belongs to that poll. Packets released by polls
-        // return at such times, and the packet's timer in the kernel was armed earlier, so it fires before that of
-        // the NIC.
+        // A packet that arrives in the same nanosecond as a poll belongs to that poll. Responses to packets that a
+        // poll has released arrive at such times. In the kernel, the timer that delivers such a packet was armed
+        // before the NIC's timer, so it fires first.
         if self.gro.is_some() && std::mem::replace(&mut self.settled, now) != now {
             return (0, Some(now));
         }

@@ -9,7 +9,7 @@ use crate::queue::{Dropped, Refused};
 
 impl Link {
     /// Return the copy of the last packet offered, and its time. The caller offers the copy next. After every offer
-    /// that returned no delivery, the caller checks for copies if [`Link::has_head_drops`].
+    /// that returned no delivery, the caller checks for copies if [`Link::has_head_drops`] returns true.
     pub fn take_copy(&mut self) -> Option<(Time, Packet)> {
         self.extras_mut()?.doubler.as_mut()?.take()
     }

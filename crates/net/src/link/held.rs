@@ -84,7 +84,8 @@ impl Link {
             let start = self.next_departure();
             if start > now || start == Time::NEVER {
                 let others = start.min(self.card_due());
-                // assigned rather than lowered: the head whose departure was expected may have been dropped
+                // assigned, not the minimum with the old value: the head whose departure was expected may have been
+                // dropped
                 if let Some(rest) = &mut self.rest {
                     rest.next = rest.wire.next(pool).0.min(others);
                 }

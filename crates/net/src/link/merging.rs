@@ -150,7 +150,8 @@ mod tests {
         assert_eq!(out, [1, 5], "the first interrupts at once");
     }
 
-    /// One draw per packet: packets of ten merged segments are lost as often as single segments, each with all ten.
+    /// One draw per packet: packets of ten merged segments are lost as often as single segments, and each such loss
+    /// takes all ten.
     #[test]
     fn one_draw_decides_about_a_merged_packet() {
         let loss = LossConfig::Bernoulli(BernoulliParams { p: 0.1, applies_to: AppliesTo::All });

@@ -111,7 +111,7 @@ impl Choke {
         true
     }
 
-    /// Return the index of the packet drawn at random if it belongs to the same connection.
+    /// Return the index of a waiting packet drawn at random, if it belongs to the same connection as the arrival.
     fn meets_its_own(&mut self, packet: &Packet) -> Option<usize> {
         if self.avg <= self.params.min || self.packets == 0 {
             return None;
@@ -180,7 +180,7 @@ impl Choke {
         self.drops.pop_front()
     }
 
-    /// Whether dropped packets have not been reported yet.
+    /// Whether any dropped packets are still to be reported.
     #[inline]
     pub(crate) fn has_head_drops(&self) -> bool {
         !self.drops.is_empty()

@@ -300,7 +300,7 @@ impl Queue {
         held!(self, queue => queue.head_arrival(), None)
     }
 
-    /// Whether dropped packets have not been reported yet.
+    /// Whether any dropped packets are still to be reported.
     #[inline]
     pub(crate) fn has_head_drops(&self) -> bool {
         held!(self, queue => queue.has_head_drops(), false)

@@ -182,7 +182,7 @@ impl Video {
         if self.is_last(idx) {
             cx.world.act(conn, SENDER, |end, now| end.close(now));
         } else {
-            cx.world.watch(conn, SENDER, false); // unwatched until the next request
+            cx.world.watch(conn, SENDER, false); // not watched until the next request
         }
     }
 }
