@@ -1,10 +1,10 @@
 //! Jitter of Linux netem: drawn around the delay from a distribution, with netem's correlation. Packets overtake each
 //! other as in netem's queue, which is ordered by the time of delivery; behind a rate they keep their order.
 //!
-//! Source: Linux 6.x sch_netem (`tabledist`, `get_crandom`, `tfifo_enqueue`), in our words. Tables with 4,096 entries
+//! Source: Linux 6.x sch_netem (`tabledist`, `get_crandom`, `tfifo_enqueue`), paraphrased. Tables with 4,096 entries
 //! in units of 1/8192 of the deviation, netem's format, are computed from the distributions' formulas; iproute2's
 //! files are not used (decision 0065). Differs: the random numbers come from one of our streams. With a rate, netem
-//! delays packets before it transmits them, a link afterwards.
+//! delays packets before it transmits them; a link here delays them afterwards.
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
@@ -31,7 +31,7 @@ table! {
     }
 }
 
-/// Distributions of netem.
+/// netem's distributions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Uniform over the range.
@@ -112,7 +112,7 @@ impl NetemJitter {
     }
 }
 
-/// State of the jitter.
+/// Jitter state.
 #[derive(Clone)]
 pub(crate) struct Drawn {
     deviation: u64,
@@ -147,7 +147,7 @@ impl Drawn {
         self.order.is_some()
     }
 
-    /// Return the delivery time of a packet whose transmission ends at `leaves` and that would be delivered at
+    /// Return the delivery time of a packet whose transmission ends at `leaves` and which would be delivered at
     /// `undisturbed`.
     pub(crate) fn apply(&mut self, leaves: Time, undisturbed: Time) -> Time {
         let moved = undisturbed.0 as i128 + self.offset() as i128;
@@ -161,10 +161,10 @@ impl Drawn {
         self.latest
     }
 
-    /// Insert a packet in order of delivery among the `waiting` ones. Returns its predecessor, if any.
+    /// Insert a packet into `waiting`, in order of delivery. Returns its predecessor, if any.
     pub(crate) fn place(&mut self, id: PacketId, delivery: Time, waiting: u32) -> Option<PacketId> {
         let order = self.order.as_mut().expect("invariant: packets overtake");
-        let gone = order.len() - waiting as usize; // packets delivered since
+        let gone = order.len() - waiting as usize; // packets delivered in the meantime
         order.drain(..gone);
         let at = order.partition_point(|&(due, _)| due <= delivery);
         order.insert(at, (delivery, id));
@@ -240,7 +240,7 @@ mod tests {
         for (shape, mean, deviation) in [
             (Shape::Uniform, 0.0, 0.5774),
             (Shape::Normal, 0.0, 1.0),
-            // moments with values cut off at 4 deviations: 1 in 91 of the Pareto distribution lies beyond
+            // moments with values cut off at 4 deviations: 1 in 91 draws of the Pareto distribution exceeds them
             (Shape::Pareto, -0.0329, 0.8209),
             (Shape::Paretonormal, -0.0247, 0.8692),
         ] {

@@ -1,4 +1,4 @@
-//! Reordering: a share of the packets is delayed, and the packets behind them overtake.
+//! Reordering: a fraction of the packets is delayed, so that later packets overtake them.
 
 use ackclock_core::rng::threshold;
 use ackclock_core::schema::{Takes, DURATION};

@@ -1,4 +1,4 @@
-//! Names of the stack's controllers, and the settings of the stack.
+//! Names of the stack's controllers, and the stack's settings.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,14 +18,14 @@ use crate::ours::Ours;
 use crate::seal::Clock;
 use crate::traced::{Log, Tracing};
 
-/// A controller by name.
+/// Registry entry of a controller.
 #[derive(Clone, Copy)]
 pub struct Entry {
     /// Name in a scenario.
     pub name: &'static str,
     /// Description in one line.
     pub about: &'static str,
-    /// Table of the options.
+    /// Option table.
     pub options: &'static Table,
     /// Default options.
     pub usual: fn() -> Value,
@@ -37,7 +37,7 @@ enum Algorithm {
     Cubic,
     NewReno,
     Bbr,
-    /// Controller of this simulator, by its name.
+    /// A controller of this simulator, given by name.
     Ours(&'static str),
 }
 
@@ -134,14 +134,14 @@ impl Opening {
     }
 }
 
-/// Set-up of both ends of a flow.
+/// Configuration of both ends of a flow.
 #[derive(Clone)]
 pub struct Recipe {
     options: Arc<QuinnOptions>,
     algorithm: Algorithm,
 }
 
-/// Return the recipe of a controller by name, or an error about the name or the options.
+/// Return the recipe for a controller by name, or an error about the name or the options.
 pub fn build(name: &str, options: &Options) -> Result<Recipe, Refusal> {
     let Some(entry) = ENTRIES.iter().find(|entry| entry.name == name) else {
         let allowed = REGISTRY.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");

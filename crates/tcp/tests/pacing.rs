@@ -33,7 +33,8 @@ fn slow_start_is_paced_at_twice_the_window_per_rtt_linux_tcp_update_pacing_rate(
     let first = departures(&mut s, RTT);
     assert_eq!(first.len(), 10);
     assert!(first.iter().all(|(at, _)| *at == 0), "the first ten are not paced");
-    // cwnd 20, srtt 100 ms: 400 segments per second; the first departure is credited with half of its time
+    // cwnd 20, srtt 100 ms: 400 segments per second; the first departure counts as late, so all later ones are half an
+    // interval early
     s.deliver(10, &[]);
     let second = departures(&mut s, RTT);
     let expected: Vec<u64> = (0..20).map(|n| if n == 0 { 0 } else { n * 2_500 - 1_250 }).collect();
@@ -46,7 +47,7 @@ fn the_initial_window_is_spread_over_the_handshakes_rtt() {
     let mut s = Server::new(&config(Pacing { initial_window: true, ..Pacing::OFF }));
     s.conn.write(s.now, 100_000);
     let first = departures(&mut s, RTT);
-    // one per tenth of the RTT; the first is credited with half of its time
+    // one per tenth of the RTT; the first counts as late, so all later ones are half an interval early
     let expected: Vec<u64> = (0..10).map(|n| if n == 0 { 0 } else { n * 10_000 - 5_000 }).collect();
     assert_eq!(first.iter().map(|(at, _)| *at).collect::<Vec<_>>(), expected);
     s.deliver(10, &[]);

@@ -294,7 +294,7 @@ macro_rules! needs {
     };
 }
 
-/// Signature of one hook, for tools that generate other languages.
+/// Signature of one hook, for tools that generate bindings for other languages.
 #[derive(Clone, Copy, Debug)]
 pub struct HookRow {
     /// Hook described by this row.
@@ -305,7 +305,7 @@ pub struct HookRow {
     pub own: &'static str,
     /// Hooks that may be called directly before this one; "begin" if it may be the first of an event.
     pub after: &'static [&'static str],
-    /// Type of the answer; empty if there is none.
+    /// Return type; empty if there is none.
     pub answer: &'static str,
     /// Whether a controller must implement it. One of `on_ack` and `on_control` is sufficient.
     pub required: bool,
@@ -313,12 +313,12 @@ pub struct HookRow {
     pub is_event: bool,
 }
 
-/// Texts of a hook, used only for documentation.
+/// Documentation of a hook.
 #[derive(Clone, Copy, Debug)]
 pub struct HookText {
-    /// Description of the hook.
+    /// Hook description.
     pub about: &'static str,
-    /// Counterpart in Linux; empty if there is none.
+    /// Linux counterpart; empty if there is none.
     pub linux: &'static str,
     /// Names and types of the arguments.
     pub arguments: &'static [(&'static str, &'static str)],
@@ -329,11 +329,11 @@ pub struct HookText {
 pub struct FieldRow {
     /// Structure that contains the field: "arrival", "sample" or "rate".
     pub part: &'static str,
-    /// Name in every language.
+    /// Field name, the same in every language.
     pub name: &'static str,
     /// Type in Rust.
     pub kind: &'static str,
-    /// Description of the field.
+    /// Field description.
     pub about: &'static str,
     /// Name in Linux; empty if it has no direct counterpart.
     pub linux: &'static str,
@@ -344,9 +344,9 @@ pub struct FieldRow {
 /// Description of one need.
 #[derive(Clone, Copy, Debug)]
 pub struct NeedRow {
-    /// Name of the need.
+    /// Name.
     pub name: &'static str,
-    /// Description of the need.
+    /// Description.
     pub about: &'static str,
     /// Bit in the C interface; `None` for a number.
     pub bit: Option<u32>,
@@ -417,7 +417,7 @@ macro_rules! contract {
             is_event: matches!(stringify!($section).as_bytes(), b"events"),
         },)*)*];
 
-        /// Texts of all hooks, in the same order.
+        /// Documentation of all hooks, in the same order.
         pub const HOOK_TEXTS: &[HookText] = &[$($(HookText {
             about: concat!($($about, "\n"),+),
             linux: $linux,
@@ -429,7 +429,7 @@ macro_rules! contract {
 hooks!(contract);
 
 impl Hook {
-    /// Return the row of this hook in the table.
+    /// Return this hook's table row.
     pub fn row(self) -> &'static HookRow {
         &HOOKS[self as usize]
     }
@@ -557,7 +557,7 @@ macro_rules! wishes {
         flags { $($(#[doc = $about:literal])+ $flag:ident [$bit:literal $(, $hook:ident)?];)* }
         numbers { $($(#[doc = $n_about:literal])+ $number:ident: $type:ty;)* }
     ) => {
-        /// Requirements of a controller on the connection around it.
+        /// Requirements that a controller places on its connection.
         #[derive(Clone, Copy, Debug, Default)]
         pub struct Needs {
             $($(#[doc = $about])+ pub $flag: bool,)*
@@ -629,7 +629,7 @@ pub(crate) mod tests {
         arrival(now_ns, acked).into()
     }
 
-    /// Return the same kind of ACK before loss detection.
+    /// Return the fields of that ACK that are known before loss detection.
     pub(crate) fn arrival(now_ns: u64, delivered: u32) -> Arrival {
         Arrival {
             now: Time(now_ns),

@@ -16,8 +16,8 @@
 //! threshold. A loss halves the window.
 //!
 //! Differs: the ns-2 module doubles on every ACK while the mean is below the threshold. The mean lags by a third of a
-//! round trip, and paced segments queue late. A window of 333 segments on a 4 ms path thus grew to 1,050 before the
-//! mean rose. With one doubling per update period, the queueing delay shows the effect before the next update.
+//! round trip, and paced segments queue late. A 333-segment window on a 4 ms path thus grew to 1,050 before the mean
+//! rose. With one doubling per update period, the queueing delay shows the effect before the next update.
 
 use ackclock_core::schema::{Takes, FLAG};
 use ackclock_core::{choice, table, Time};
@@ -70,9 +70,9 @@ pub struct Fast {
     end_seq: u64,
     rounds: u32,
     w_old: f64,
-    /// Window with its fraction, segments; cwnd is the integer part.
+    /// Window including its fractional part, segments; cwnd is the integer part.
     window: f64,
-    /// Change per segment acknowledged that remains to be made in this round, segments; negative to shrink.
+    /// Change of the window for each segment acknowledged in the rest of this round, segments; negative to shrink.
     slope: f64,
     target: f64,
     /// Whether the change in progress is a doubling.
@@ -80,7 +80,7 @@ pub struct Fast {
     rate_bps: f64,
 }
 
-/// Base RTT from which changes are spread over a round, seconds.
+/// Minimum base RTT at which changes are spread over a round, seconds.
 const SPREAD: f64 = 0.004;
 /// Minimum window, segments.
 const FLOOR: f64 = 2.0;
@@ -333,7 +333,7 @@ mod tests {
         assert!(!w.in_slow_start());
     }
 
-    /// Play whole windows: one ACK per segment of cwnd in each round, with the RTT that `rtt_us` gives for cwnd.
+    /// Simulate whole windows: one ACK per segment of cwnd in each round, with the RTT that `rtt_us` gives for cwnd.
     fn rounds(c: &mut Fast, w: &mut Window, rounds: usize, rtt_us: impl Fn(u32) -> u64) -> Vec<u32> {
         let mut una = 1;
         let mut at_round = Vec::new();

@@ -32,7 +32,7 @@ use be::Be;
 use meter::Meter;
 use train::Train;
 
-/// Input of the estimators for one ACK.
+/// Input to the estimators for one ACK.
 #[derive(Clone, Copy, Debug)]
 struct Credited {
     now: Time,
@@ -124,7 +124,7 @@ table! {
     }
 }
 
-/// Estimator of the rate.
+/// Rate estimator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
     Be,
@@ -141,7 +141,7 @@ pub(super) enum First {
     Zero,
 }
 
-/// Selects a [`Floor`].
+/// Option that selects a [`Floor`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gap {
     Pair,
@@ -361,7 +361,7 @@ fn seconds(span: Span) -> f64 {
     span.0 as f64 * 1e-9
 }
 
-/// Resolution of the clock for ACK arrivals: a host does not observe two ACKs at the same instant.
+/// Clock resolution for ACK arrivals: a host does not observe two ACKs at the same instant.
 const CLOCK: Span = Span::from_us(1);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Configuration of a host: as described in a scenario, and as used by the host.
+//! Host configuration: as described in a scenario, and as used by the host.
 
 use ackclock_core::schema::{Rules, Takes, COUNT, DURATION, DURATION_OR_ZERO, FLAG, RATE};
 use ackclock_core::{choice, table, CatchUp, Distribution, HostPacing, Rate, Span};
@@ -142,7 +142,7 @@ pub struct HostConfig {
     pub gate: Option<TimesParams>,
     /// Whether the gate stops only sending and timers, so that incoming packets are still received.
     pub receives_on: bool,
-    /// Whether the network's links stand still while the gate is closed, because this machine emulates them.
+    /// Whether the network's links pause while the gate is closed, because this machine emulates them.
     pub emulates_links: bool,
     /// Processor; `None` = as many cores as needed, and no cost per packet.
     pub cpu: Option<CpuConfig>,
@@ -150,7 +150,7 @@ pub struct HostConfig {
     pub receive: Batching,
     /// Batching from the processes to the line.
     pub transmit: Batching,
-    /// Whether the NIC splits packets of several segments.
+    /// Whether the NIC splits multi-segment packets.
     pub cuts: bool,
     /// Device of the host in front of the network; `None` = packets never wait there.
     pub device: Option<DeviceConfig>,
@@ -159,7 +159,7 @@ pub struct HostConfig {
 }
 
 impl HostParams {
-    /// Refuse combinations of keys that contradict each other or have no effect.
+    /// Reject keys that contradict each other or have no effect.
     fn judge(&self, rules: &mut Rules) {
         if let (Some(_), Some(rate)) = (self.receive_interval, self.interrupt_rate) {
             rules.refuse_as(
@@ -203,7 +203,7 @@ impl HostParams {
         self.gate().is_some() || self.cpu().is_some() || self.interrupts() > Span::ZERO || self.merges()
     }
 
-    /// Whether the host's NIC splits packets of several segments.
+    /// Whether the host's NIC splits multi-segment packets.
     pub fn cuts(&self) -> bool {
         self.cuts_packets.unwrap_or(self.preset == Some(Preset::Modern))
     }

@@ -79,16 +79,16 @@ impl FqParams {
 const GC_AGE: Span = Span::from_secs(3);
 /// Maximum number of packets on the fast path while flows are throttled.
 const FAST_PATH: usize = 8;
-/// Maximum time that a packet occupies at a low `max_rate`.
+/// Maximum transmission time charged for a packet at a low `max_rate`.
 const LONGEST: Span = Span::from_secs(1);
 
 /// Index of a flow in `flows`.
 type FlowAt = u32;
 
-/// State of a flow.
+/// Flow state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
-    /// In no list, since this time.
+    /// In no list since this time.
     Detached(Time),
     /// In the list of new or of old flows.
     Listed,
@@ -105,21 +105,21 @@ struct Flow {
     time_next_packet: Time,
 }
 
-/// State of the discipline.
+/// State of the queueing discipline.
 #[derive(Clone)]
 pub(crate) struct Fq {
     params: FqParams,
     internal: VecDeque<Queued>,
     flows: Vec<Flow>,
-    /// Free entries of `flows`.
+    /// Free entries in `flows`.
     free: Vec<FlowAt>,
     by_key: BTreeMap<u64, FlowAt>,
     new: VecDeque<FlowAt>,
     old: VecDeque<FlowAt>,
     delayed: BTreeSet<(Time, FlowAt)>,
-    /// Flows that became idle, oldest first. Some may be active again.
+    /// Idle flows, in the order in which they became idle. Some may have become active again.
     idle: VecDeque<(Time, FlowAt)>,
-    /// Number of packets, in total and without those on the fast path.
+    /// Number of packets: in total, and excluding those on the fast path.
     packets: u32,
     banded: u32,
     /// Number of flows with packets that are not throttled.
@@ -277,7 +277,7 @@ impl Fq {
         flow.time_next_packet = now + (span - drift.min(Span(span.0 / 2)));
     }
 
-    /// Earliest time at which a packet may be available: zero for at once, otherwise the watchdog's expiry.
+    /// Earliest time at which a packet may be available: zero if possibly at once, otherwise the watchdog's expiry.
     pub(crate) fn ready(&self) -> Time {
         match self.internal.is_empty() && self.eligible == 0 {
             true => self.watchdog,
@@ -322,7 +322,7 @@ impl Fq {
         }
     }
 
-    /// Return the flow of this key, created if absent.
+    /// Return the flow with this key, creating it if it is absent.
     fn flow(&mut self, now: Time, key: u64) -> FlowAt {
         if let Some(&at) = self.by_key.get(&key) {
             return at;
@@ -472,7 +472,7 @@ mod tests {
             }
             let last = *ends.iter().max().unwrap();
             let (mut next, mut bytes, mut now) = (vec![0u32; sizes.len()], vec![0u32; sizes.len()], Time(0));
-            // from `last` on all flows are eligible
+            // all flows are eligible from `last` on
             while q.len() > 0 {
                 match q.dequeue(now) {
                     None => {

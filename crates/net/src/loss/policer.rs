@@ -1,4 +1,4 @@
-//! Token-bucket policer: packets in excess of a rate are dropped at once, without a queue. Flach et al., "An
+//! Token-bucket policer: packets that exceed a rate are dropped at once, without a queue. Flach et al., "An
 //! Internet-Wide Analysis of Traffic Policing", SIGCOMM 2016; like `police` in Linux's traffic control.
 //!
 //! The bucket fills at `rate` up to `bucket` bytes. A packet of L bytes that finds at least L bytes in the bucket

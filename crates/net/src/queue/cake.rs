@@ -7,15 +7,15 @@
 //! |---|---|
 //! | shaper | a packet may be sent once the previous packets would have been sent at `bandwidth`; no burst, and no debt beyond 1.5 times their charge |
 //! | overhead | the shaper charges the IP packet + `overhead`, at least `mpu`, in cells of ATM or with PTM's code |
-//! | isolation | deficit round robin over flows; a flow's quantum is divided by the bulk flows of its sending or receiving host, whichever has more |
+//! | isolation | deficit round robin over flows; a flow's quantum is divided by the larger number of bulk flows of its two hosts |
 //! | queues | 1024 in sets of 8: a flow whose queue is in use gets another queue of its set |
 //! | memory | beyond `limit`, the queue with the most bytes drops its head |
 //!
-//! All packets are in one tin (`besteffort`), which equals diffserv3 for packets without DSCP. No ACK filter, no
+//! All packets are in one tin (`besteffort`), which behaves like diffserv3 for packets without DSCP. No ACK filter, no
 //! ingress mode, no autorate. ECN-capable packets are marked where CoDel would drop them.
 //!
 //! Differs: hosts are counted exactly, not by a hash; an overflow with several longest queues drops from the one with
-//! the lowest number; a packet of several segments is not split (`no-split-gso`).
+//! the lowest number; a multi-segment packet is not split (`no-split-gso`).
 
 use std::collections::VecDeque;
 
@@ -169,7 +169,7 @@ pub(crate) struct Cake {
 enum Set {
     None,
     Sparse,
-    /// Sparse by count, but served in the list of bulk flows.
+    /// Counted as sparse, but served from the list of bulk flows.
     SparseWait,
     Bulk,
     Decaying,
@@ -316,7 +316,7 @@ impl Cake {
         self.head_drops.pop_front()
     }
 
-    /// Whether dropped packets have not been reported yet.
+    /// Whether any dropped packets are still to be reported.
     #[inline]
     pub(crate) fn has_head_drops(&self) -> bool {
         !self.head_drops.is_empty()
@@ -358,7 +358,7 @@ impl Cake {
         }
     }
 
-    /// Return the next packet of a queue that COBALT does not drop.
+    /// Return the next packet of a queue, after COBALT's drops.
     fn take(&mut self, now: Time, at: u32) -> Option<(Packet, Span)> {
         loop {
             self.count(now);
@@ -386,7 +386,7 @@ impl Cake {
         }
     }
 
-    /// Record that a queue was empty at its turn.
+    /// Record that a queue was empty when its turn came.
     fn found_empty(&mut self, now: Time, at: u32) {
         let queue = &mut self.queues[at as usize];
         queue.cobalt.found_empty(now, &self.cobalt);
@@ -407,7 +407,7 @@ impl Cake {
         self.weigh(at, true);
     }
 
-    /// Count one bulk flow more or less for the hosts of a queue.
+    /// Add or remove one bulk flow in the counts of a queue's hosts.
     fn weigh(&mut self, at: u32, more: bool) {
         let isolation = self.params.isolation;
         for (side, on) in [(0, isolation != Isolation::DualDsthost), (1, isolation != Isolation::DualSrchost)]
@@ -429,7 +429,7 @@ impl Cake {
         ((self.quantum as u64 * share + dither) >> 16) as i64
     }
 
-    /// Number of the queue for a packet (Linux `cake_hash`).
+    /// Queue number for a packet (Linux `cake_hash`).
     fn classify(&mut self, packet: &Packet) -> u32 {
         let spread = (packet.conn as u64 ^ (packet.forward as u64) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let hash = (spread >> 32) as u32;

@@ -79,7 +79,7 @@ pub(crate) struct FqCodel {
     packets: u32,
     bytes: u64,
     max: u32,
-    /// Time since which packets have waited without a break.
+    /// Start of the current period with waiting packets.
     since: Time,
     head_drops: VecDeque<Dropped>,
     overflows: u64,
@@ -192,7 +192,7 @@ impl FqCodel {
         self.head_drops.pop_front()
     }
 
-    /// Whether dropped packets have not been reported yet.
+    /// Whether any dropped packets are still to be reported.
     #[inline]
     pub(crate) fn has_head_drops(&self) -> bool {
         !self.head_drops.is_empty()
@@ -221,8 +221,7 @@ impl FqCodel {
         sum
     }
 
-    /// Return the number of the packet's queue: Fibonacci hashing of the connection's number, reduced by
-    /// multiplication.
+    /// Return the packet's queue number: Fibonacci hashing of the connection number, reduced by multiplication.
     fn classify(&self, packet: &Packet) -> u32 {
         let spread = (packet.conn as u64 ^ (packet.forward as u64) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (((spread >> 32) * self.params.queues as u64) >> 32) as u32

@@ -1,5 +1,5 @@
 //! Marking at a threshold: an ECN-capable packet that arrives while at least K packets wait is marked. For other
-//! packets only the limit matters. This is a switch for DCTCP (Alizadeh et al., "Data center TCP", SIGCOMM 2010,
+//! packets only the limit matters. This models a DCTCP switch (Alizadeh et al., "Data center TCP", SIGCOMM 2010,
 //! §3.1; RFC 8257 §3.1: RED with both thresholds at K and the instantaneous queue).
 
 use ackclock_core::schema::Takes;

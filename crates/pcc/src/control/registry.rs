@@ -8,21 +8,21 @@ use super::{Algorithm, Allegro, AllegroParams, Controller, Length, Start, Vivace
 use crate::config::{Config, Feedback};
 use crate::utility::{Gradient, Kind};
 
-/// A controller by name.
+/// Registry entry of a controller.
 #[derive(Clone, Copy)]
 pub struct Entry {
     /// Name in a scenario.
     pub name: &'static str,
     /// Description in one line.
     pub about: &'static str,
-    /// Table of the options.
+    /// Option table.
     pub options: &'static Table,
     /// Default options of the controller.
     pub usual: fn() -> Value,
     recipe: fn(&Value) -> Result<Recipe, Refusal>,
 }
 
-/// Build an entry from name, one-line description, table of options, their defaults, and constants.
+/// Build an entry from its name, one-line description, option table, defaults and constants.
 macro_rules! entry {
     ($name:literal, $about:literal, $options:ident, $usual:expr, $params:expr) => {
         Entry {
@@ -96,7 +96,7 @@ pub const ENTRIES: &[Entry] = &[
     ),
 ];
 
-/// Weight of the RTT deviation in the utility of a scavenger, 1/s.
+/// Weight of the RTT deviation in a scavenger's utility, 1/s.
 const SCAVENGER: f64 = 1500.0;
 
 /// Name and one-line description of each controller.
@@ -280,7 +280,7 @@ pub struct Recipe {
     pub config: Config,
 }
 
-/// Return the recipe of a controller by name, or an error about the name or the options.
+/// Return the recipe for a controller by name, or an error about the name or the options.
 pub fn build(name: &str, options: &Options) -> Result<Recipe, Refusal> {
     let Some(entry) = ENTRIES.iter().find(|e| e.name == name) else {
         let allowed = REGISTRY.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");

@@ -27,8 +27,8 @@ use crate::workload::flow::{ClientRow, DatagramRow, FetchRow, Flow, Journal, Sum
 use crate::workload::video::chunks;
 use crate::world::{Dropped, World};
 
-/// Minimum number of flows for returning freed memory to the system before the tables are built. With fewer flows,
-/// closed connections leave enough room for columns.
+/// Minimum number of flows for which freed memory is returned to the system before the tables are built. With fewer
+/// flows, the columns fit into the memory of closed connections.
 const CROWD: usize = 10_000;
 
 /// A finished run, from which the tables are built.
@@ -41,12 +41,12 @@ pub(crate) struct Ended {
     pub journal: Journal,
     /// Samples taken at intervals.
     pub observer: Observer,
-    /// Clients of populations with the values they drew.
+    /// Population clients, with the values drawn for them.
     pub clients: Vec<ClientRow>,
 }
 
 /// Build the requested tables, in a fixed order. Most runs of a sweep need few tables, and even empty ones take time.
-/// `traced` selects columns of table `acks`; all if it is empty.
+/// `traced`: columns of table `acks` to build; all if empty.
 pub(crate) fn tables(
     mut ended: Ended,
     wanted: impl Fn(&str) -> bool,
@@ -57,7 +57,7 @@ pub(crate) fn tables(
     journal.transactions.rows.sort_by_key(|t| (t.flow, t.idx));
     journal.vars.sort_by_key(|(flow, idx, _)| (*flow, *idx));
     journal.records.sort_by_key(|(idx, records)| (records[0].event.flow, *idx));
-    // `fq` may send a segment after the sender has processed later events
+    // with `fq`, a segment may be sent after later events of its sender
     for (_, records) in
         journal.records.iter_mut().filter(|(_, records)| !records.is_sorted_by_key(|r| r.event.t))
     {
@@ -70,7 +70,7 @@ pub(crate) fn tables(
     ended.world.forget_links();
     let mut of_links = counted.map(|(counters, names)| links(&counters, names));
     if ended.flows.len() >= CROWD {
-        memory::give_back(); // columns do not fit into the gaps between the remains of connections
+        memory::give_back(); // columns do not fit into the heap gaps that closed connections leave
     }
     let mut found = Vec::new();
     macro_rules! keep {
@@ -103,7 +103,7 @@ pub(crate) fn tables(
     found
 }
 
-/// Names of connection failures, by number.
+/// Failure names, by number.
 const FAILURES: &[&str] = &ackclock_core::foreign::Failure::NAMES;
 
 columns! {

@@ -19,13 +19,13 @@ const WINDOW: usize = 4;
 /// Fraction of an equal share that a flow has to reach.
 const REACHED: f64 = 0.9;
 
-/// Counters of each flow on its hosts, read at the end of the warm-up and at the end of each slice.
+/// Per-flow counters at the hosts, read at the end of the warm-up and at the end of each slice.
 #[derive(Clone)]
 pub struct Meter {
     from: Time,
     /// Length of a slice.
     pub slice: Span,
-    /// Counters of each flow at the end of the warm-up.
+    /// Per-flow counters at the end of the warm-up.
     before: Vec<Counts>,
     /// For each flow, bytes acknowledged by the end of each slice.
     acked: Vec<Vec<u64>>,
@@ -88,8 +88,9 @@ impl Meter {
         }
     }
 
-    /// Time from each flow's start until it first had its equal share, s: over [`WINDOW`] slices, [`REACHED`] of the
-    /// mean goodput of all flows that ran throughout. NaN if it never had, or never ran together with another flow.
+    /// Time from each flow's start until it first reaches its equal share, s: within [`WINDOW`] slices, [`REACHED`]
+    /// times the mean goodput of all flows that run throughout them. NaN if it never does, or never runs together
+    /// with another flow.
     fn times_to_share(&self, flows: &[Whole]) -> Vec<f64> {
         let mut times = vec![f64::NAN; flows.len()];
         let noted = self.acked.first().map_or(0, Vec::len);
@@ -112,12 +113,12 @@ impl Meter {
     }
 }
 
-/// State of a flow at the end of the run.
+/// Flow state at the end of the run.
 #[derive(Clone)]
 pub struct Whole {
-    /// Number of the flow.
+    /// Flow number.
     pub id: FlowId,
-    /// Group of the flow.
+    /// Flow group.
     pub group: u32,
     /// Start time of the flow.
     pub start: Time,
@@ -197,7 +198,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Table of the performance of a simulated run.
+/// Performance table of a simulated run.
 pub fn performance(flows: &[Flow], meter: Option<&Meter>, gauges: Option<&Gauges>) -> Table {
     let flows: Vec<Whole> = flows.iter().map(Whole::of).collect();
     table(&flows, meter.zip(gauges))
@@ -287,8 +288,8 @@ mod tests {
     use crate::scenario::hosts::Customs;
     use crate::world::gauges::{OnTheWay, Spread};
 
-    /// For every queue that holds, drops or reorders packets, packets are conserved: each one that left its host has
-    /// arrived, was dropped, or is still in flight. Delays are no shorter than that of the path.
+    /// Packets are conserved for every queue that holds, drops or reorders them: each packet that left its host has
+    /// arrived, was dropped, or is still in flight. Delays are no shorter than the path delay.
     #[test]
     fn every_packet_is_found_again() {
         for link in [

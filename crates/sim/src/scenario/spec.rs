@@ -1,6 +1,6 @@
 //! The scenario as the engine reads it: JSON with SI units as whole nanoseconds, bits per second and bytes. Unknown
-//! keys and values out of range are refused when they are read. [`check`] applies the rules that relate several keys:
-//! those of each mechanism and those of the whole scenario (`rules`).
+//! keys and out-of-range values are rejected when they are read. [`check`] applies the rules that relate several
+//! keys: those of each mechanism and those of the whole scenario (`rules`).
 
 pub mod files;
 mod network;

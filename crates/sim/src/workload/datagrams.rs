@@ -49,7 +49,7 @@ table! {
     }
 }
 
-/// 65535 bytes of an IP packet minus its headers.
+/// Maximum IP packet of 65535 bytes, minus the headers.
 const PAYLOAD: Takes = Takes::Size(1, 65_507);
 
 choice!(Periods: Exponential "exponential", Fixed "fixed");

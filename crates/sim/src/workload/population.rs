@@ -2,7 +2,7 @@
 //! once from distributions. Each client is a flow that fetches one response after another.
 //!
 //! The values of a client come from the stream `population.<flow>`, always in the same order. Changing the number of
-//! clients or the response size therefore does not change the values of other clients.
+//! clients or the response size therefore does not change the values drawn for other clients.
 
 use std::mem::size_of;
 

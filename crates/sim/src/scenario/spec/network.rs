@@ -91,8 +91,8 @@ table! {
 }
 
 impl Network {
-    /// Rate of the bottleneck, bit/s: that of `bottleneck`, or of the slowest link of a graph's path (the first path
-    /// if `path` is `None`). `None` if the rate is infinite.
+    /// Bottleneck rate, bit/s: the rate of `bottleneck`, or of the slowest link on a graph's path (the first path if
+    /// `path` is `None`). `None` if the rate is infinite.
     pub fn bottleneck_bps(&self, path: Option<&str>) -> Option<u64> {
         let finite = |rate: Rate| (rate != Rate::INFINITE).then_some(rate.0);
         if let Some(bottleneck) = &self.bottleneck {

@@ -1,4 +1,4 @@
-//! Parameters of a conversation.
+//! Conversation parameters.
 
 use std::mem::size_of;
 use std::rc::Rc;
@@ -85,7 +85,7 @@ impl Turn {
     }
 }
 
-/// Several writes, whose sizes are equal or drawn from one distribution.
+/// Several writes, all of one size or with sizes drawn from one distribution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Writes {
     /// Number of writes.

@@ -76,7 +76,7 @@ impl Adaptation for Adapter {
     }
 }
 
-/// Highest level whose bitrate is at most `bps`; the lowest level if there is none.
+/// Highest level whose bitrate is at most `bps`, or the lowest level if there is none.
 pub fn highest_below(ladder: &[u64], bps: f64) -> usize {
     ladder.iter().rposition(|&rate| rate as f64 <= bps).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Parameters of players in a scenario, and the rules that relate several of them.
+//! Player parameters in a scenario, and the rules that relate several of them.
 
 use std::mem::size_of;
 use std::rc::Rc;

@@ -4,7 +4,7 @@ use ackclock_core::{FlowId, Span, Time};
 
 use crate::tables::columns::columns;
 
-/// Row of a chunk.
+/// Chunk row.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "columns of table `chunks`, by name")]
 pub struct ChunkRow {
@@ -13,7 +13,7 @@ pub struct ChunkRow {
     pub request: Time,
     pub first_byte: Time,
     pub finished: Time,
-    /// Index on the ladder of bitrates, from 0.
+    /// Index in the bitrate ladder, from 0.
     pub level: u32,
     pub bitrate: u64,
     pub bytes: u64,
@@ -21,7 +21,7 @@ pub struct ChunkRow {
     pub estimate: Option<f64>,
     /// Playing time in the buffer including this chunk; `None` if the chunk never arrived.
     pub buffer: Option<Span>,
-    /// Stalled time of playback while the player waited for this chunk.
+    /// Time for which playback was stalled while the player waited for this chunk.
     pub stalled: Span,
     /// Whether playback had started when the chunk arrived, or when it was requested if it never arrived.
     pub playing: bool,
