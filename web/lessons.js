@@ -11,8 +11,8 @@ const OVER = {
   mean: (values) => OVER.sum(values) / values.length,
 };
 
-// One side of a condition: a number, or a multiple of a value of the run. A missing value is NaN, with which every
-// comparison fails.
+// One side of a condition: a number, or a multiple of one of the run's values. A missing value is NaN, so every
+// comparison with it fails.
 function side(run, [factor, table, row, column]) {
   if (!table) return factor;
   const values = run.values(table, column);

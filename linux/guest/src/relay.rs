@@ -349,7 +349,7 @@ impl Relay {
             let flow = ours.checked_sub(SENDER_PORT).filter(|flow| (*flow as usize) < flows)?;
             Some((flow as u32, peer))
         };
-        // Put the packet's name in the kernel into fields that links do not read: a datagram's time, a segment's
+        // The packet's name in the kernel goes into a field that links do not read: a datagram's time, or a segment's
         // sequence number.
         if let Some(udp) = Udp::parse(sent.head()) {
             let (flow, peer) = ends(udp.source, udp.target)?;

@@ -86,7 +86,7 @@ def capacity_bps(scenario: Scenario, *, payload: int | None = None, group: int =
 
 
 def _packet(group: Flows) -> tuple[int, int]:
-    """Payload of a full packet of a group of flows, and the packet's size, bytes."""
+    """Payload of a flow group's full packet, and the packet's size, bytes."""
     from ackclock.scenario._parts import MTU
     from ackclock.units import SIZE, whole
 
@@ -102,7 +102,7 @@ def _packet(group: Flows) -> tuple[int, int]:
 
 
 def utilisation(flows: pl.DataFrame, scenario: Scenario, *, payload: int | None = None) -> float:
-    """Share of the bottleneck's capacity that became goodput, over the whole run.
+    """Fraction of the bottleneck's capacity that became goodput, over the whole run.
 
     Parameters
     ----------
@@ -229,8 +229,7 @@ def variation(values: Iterable[float]) -> float:
 def ramp_up_s(
     goodput: pl.DataFrame, share_bps: float, rtt_s: float, *, level: float = 0.9, over: int = 4, hold: int = 10
 ) -> float:
-    """Time at which a flow reaches its share: its moving average over `over` round trips reaches the level and stays
-    there.
+    """Time at which a flow reaches its share: its moving average over `over` round trips reaches it and stays there.
 
     Parameters
     ----------
@@ -306,7 +305,7 @@ def convergence_s(
 
 
 def friendliness(mixed: Iterable[float], alone: Iterable[float]) -> float:
-    """Share of their throughput that standard flows keep when half of them are replaced by other flows; 1 is neutral.
+    """Fraction of their throughput that standard flows keep when other flows replace half of them; 1 is neutral.
 
     Parameters
     ----------

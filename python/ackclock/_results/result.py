@@ -1,4 +1,4 @@
-"""Results of a run: tables, which become polars frames at first use.
+"""Results of a run: tables, which are converted to polars frames on first use.
 
 Length: one property with a description for each table.
 """
@@ -67,7 +67,7 @@ NAMED = ("flows", "performance")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Result:
     """Tables that runs and batches share. Times are seconds from the start of the run, windows segments, sizes bytes;
-    null stands for an event that did not happen.
+    null means that the event did not happen.
     """
 
     scenario: Scenario
@@ -141,7 +141,7 @@ class _Result:
 
     @cached_property
     def limits(self) -> pl.DataFrame:
-        """Seconds by cause that limited each TCP flow, per interval (`record.limits_interval`)."""
+        """Seconds for which each cause limited each TCP flow, per interval (`record.limits_interval`)."""
         return self._frame("limits")
 
     @cached_property
@@ -223,7 +223,7 @@ class _Result:
         return self._frame("messages")
 
     def rows(self, name: str) -> list[dict[str, Any]]:
-        """Return rows of a table as plain values, NaN as None, without polars, which takes long to import.
+        """Return the rows of a table as plain values, NaN as None, without polars, which is slow to import.
 
         Parameters
         ----------
@@ -382,7 +382,7 @@ class Run(_Result):
         return any(len(buffer) for _, buffer in self.tables[name].values())
 
     def remembered(self, scenario: Scenario | None = None) -> Scenario:
-        """Return a scenario for a following run, whose hosts start with the destination caches that this run left.
+        """Return a scenario for a subsequent run, whose hosts start with the destination caches left by this run.
 
         Parameters
         ----------
@@ -574,7 +574,7 @@ class Batch(_Result):
 
 
 def named_groups(table: pl.DataFrame, scenario: Scenario, *, after: str = "number") -> pl.DataFrame:
-    """Return the table with a column `name` (of the group) behind another column."""
+    """Return the table with a column `name` (of the group) after another column."""
     import polars as pl
 
     if not {"group", after} <= set(table.columns) or "name" in table.columns:  # a study stores few columns
@@ -586,9 +586,7 @@ def named_groups(table: pl.DataFrame, scenario: Scenario, *, after: str = "numbe
 
 
 def controlled(flows: pl.DataFrame, scenario: Scenario) -> pl.DataFrame:
-    """Return the flows with a column `congestion_control` behind their names; null for flows without a controller
-    (UDP).
-    """
+    """Return the flows with a column `congestion_control` after their names; null for flows without a controller (UDP)."""
     import polars as pl
 
     if "name" not in flows.columns or "congestion_control" in flows.columns:
@@ -619,7 +617,7 @@ def _readable(place: Path) -> Iterator[None]:
 
 
 def _check_size(place: Path, data: bytes) -> None:
-    """Refuse a table by the size in its footer, before it is decoded: repeated rows take almost no space in the file."""
+    """Refuse a table by the size in its footer, before decoding: repeated rows take almost no space in the file."""
     import polars as pl
 
     scanned = pl.scan_parquet(io.BytesIO(data))
@@ -672,10 +670,10 @@ def check_tables(folder: Path, tables: Mapping[str, Columns], *, whole: bool, gr
 
 
 MARKS = ("run.json",)
-"""Files by which the folder of a run is recognised."""
+"""Files that identify the folder of a run."""
 
 LARGEST = 2**31
 """Maximum size of a table that is read, bytes."""
 
 MOST_VALUES = 2**28
-"""Maximum number of values of a table that is read: rows times columns."""
+"""Maximum number of values (rows times columns) in a table that is read."""

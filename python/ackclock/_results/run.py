@@ -1,6 +1,6 @@
 """Runs scenarios: text in, tables out.
 
-Length: three ways to run, each with a description of its arguments, and the refusals.
+Length: three ways to run, each with a description of its arguments, and the checks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SAME = (
     "nothing in it is random, so there is no interval; let the flows' start be drawn, as in "
     'start = { kind = "uniform", low = "0 s", high = "1 s" }, or add loss, jitter or arrivals'
 )
-"""Text for a batch in which all seeds gave the same run."""
+"""Warning text for a batch in which all seeds gave the same run."""
 
 
 class SameRunWarning(UserWarning):
@@ -44,7 +44,7 @@ CPU_LIMIT_S = 3600.0
 """Default limit on the CPU time of a run, s."""
 
 stopped = _engine.Stop()
-"""Stop flag for everything that this process simulates by `run`, `run_batch` and `run_many`; it is permanent, for a
+"""Stop flag for everything that `run`, `run_batch` and `run_many` simulate in this process; never cleared, set by a
 command that is ending.
 """
 
@@ -246,8 +246,8 @@ def run_many(
 ) -> list[Run]:
     """Simulate many scenarios in one call: for searches, fits and populations of paths, whose runs are short.
 
-    A scenario is checked once, when it is created, so a variation costs one `Scenario.set`, and the call itself a few
-    microseconds per run.
+    A scenario is checked once, when it is created, so a variation costs one `Scenario.set`, and the call adds only a
+    few microseconds per run.
 
     Parameters
     ----------
@@ -331,7 +331,7 @@ def run_many(
 
 
 def check_arguments(scenario: object, seed: object) -> int:
-    """Refuse arguments that are not a scenario and a seed; return the seed as a plain number."""
+    """Check that the arguments are a scenario and a seed; return the seed as a plain number."""
     _check_scenario(scenario)
     return _check_whole("seed", seed, 0, MOST_SEED)
 
@@ -452,7 +452,7 @@ def _check_whole(name: str, value: object, low: int, high: int | None = None) ->
 def _check_own(
     named: Mapping[str, Any], controllers: Mapping[str, type] | None, utilities: Mapping[str, Utility] | None
 ) -> dict[str, Any] | None:
-    """Check user-defined parts by name; `named` are those that scenarios refer to by file."""
+    """Check user-defined parts, by name; `named` are those that scenarios refer to by file."""
     own: dict[str, Any] = {**named, **(_check_controllers(controllers) or {})}
     if utilities is None:
         return own or None
@@ -495,12 +495,12 @@ def raise_failure(raw: Mapping[str, Any]) -> None:
 
 
 def problem(cause: BaseException) -> str:
-    """Return the fault of a controller; for one in C the engine's message is complete."""
+    """Return the error of a controller; for one in C the engine's message is already complete."""
     return str(cause) if isinstance(cause, _engine.Fault) else said(cause)
 
 
 def _source(made: Any) -> str:
-    """Return a text that distinguishes the code of controllers or functions: their source."""
+    """Return a text that identifies the code of controllers or functions: their source."""
     import inspect
 
     made = getattr(made, "func", made)  # the options of a class are in the compiled scenario

@@ -20,7 +20,7 @@ TYPES = {
     "bool": "Boolean",
     "str": "String",
 }
-"""Engine's name of a type -> polars' name."""
+"""Engine's name for a type -> polars' name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +84,7 @@ _ADDED = {
         )
     },
 }
-"""Columns of the frames that the engine's tables lack: table -> preceding column -> column."""
+"""Frame columns that the engine's tables lack: table -> preceding column -> column."""
 
 
 MESSAGES = Table(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["HORIZON", "bitrates", "inefficiency", "instability", "players", "quality", "unfairness"]
 
 HORIZON = 20
-"""Length of the past that instability covers, s."""
+"""Time window of the instability metric, s."""
 
 
 def inefficiency(bps: Iterable[float], capacity_bps: float) -> float:
@@ -126,7 +126,7 @@ def bitrates(chunks: pl.DataFrame, *, start_s: float = 0.0, stop_s: float) -> pl
 def quality(
     chunks: pl.DataFrame, capacity_bps: float, *, start_s: float, stop_s: float, horizon: int = HORIZON
 ) -> dict[str, float]:
-    """The three metrics of a run and the viewers' quality: means over the seconds from start_s, before stop_s.
+    """The three metrics of a run and the viewers' quality: means over the seconds from start_s until before stop_s.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def players(chunks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _mean(values: Matrix) -> float:
-    """Return the mean of the values that are numbers."""
+    """Return the mean of those values that are numbers."""
     import numpy as np
 
     there = values[~np.isnan(values)]

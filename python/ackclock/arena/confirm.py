@@ -24,7 +24,7 @@ __all__ = ["Verdict", "ask"]
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The kernel's results of one entry.
+    """One entry's results on the kernel.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Verdict:
 
     @property
     def left(self) -> float | None:
-        """Goodput of CUBIC beside the entry on the kernel, relative to CUBIC beside CUBIC; None if no family asks."""
+        """Goodput of CUBIC beside the entry on the kernel, relative to CUBIC beside CUBIC; None if not measured."""
         values = [told["others"] for told in self.terms.values() if "others" in told]
         return sum(values) / len(values) if values else None
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 REFERENCE = "cubic"
 YARDSTICK = "reno"
-"""Entries of every table: harm is measured against what CUBIC leaves to others, and an entry below Reno has not won."""
+"""Entries in every table: harm is relative to what CUBIC leaves to others, and an entry below Reno has not won."""
 
 LIMIT_S = 60.0
 """Maximum CPU time of a run, s; a run that needs more has failed."""
@@ -41,7 +41,7 @@ MEMORY = 2**30
 UNSURE = ": it looks at a clock, at other runs, or at what is not of the run"
 
 WARM_UP = "1500 ms"
-"""Warm-up that is left out of the score if the trap "start" is off."""
+"""Warm-up excluded from the score if the trap "start" is off."""
 
 TRAPS = (
     "held-out",
@@ -59,12 +59,12 @@ TRAPS = (
     "delay",
     "loss",
 )
-"""Traps for cheating entries. Tests switch one off to show that it is the one that stops a cheat."""
+"""Traps for cheating entries. Tests switch one off to show that it is what stops a particular cheat."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A controller that takes part.
+    """A participating controller.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Settings of a play.
+    """Settings of a contest.
 
     Parameters
     ----------
@@ -132,14 +132,14 @@ class Plan:
 
     @property
     def everyone(self) -> list[Entry]:
-        """Return the entries with CUBIC and Reno, each once."""
+        """Return the entries plus CUBIC and Reno, without duplicates."""
         found = [*self.entries, Entry(controller=REFERENCE), Entry(controller=YARDSTICK)]
         return [entry for i, entry in enumerate(found) if entry not in found[:i]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """Result of an entry on a draw.
+    """An entry's result on a draw.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ class Standing:
         return "may starve others" if self.is_open else ""
 
     def left_by_family(self) -> dict[str, list[float]]:
-        """Family -> share left to others in each draw."""
+        """Family -> share left to others on each draw."""
         found: dict[str, list[float]] = {}
         for row in self.rows:
             if "others" in row.terms:
@@ -221,14 +221,14 @@ class Standing:
         return found
 
     def mean(self, term: str) -> float | None:
-        """Mean of a term over the draws in which it counts."""
+        """Mean of a term over the draws for which it counts."""
         found = [row.terms[term] for row in self.rows if term in row.terms]
         return sum(found) / len(found) if found else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Outcome of a play.
+    """Outcome of a contest.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ class Table:
 
     @property
     def known(self) -> tuple[int, int]:
-        """Number of pairs whose order is known, and of all pairs."""
+        """Number of pairs whose order is known, and number of all pairs."""
         n = len(self.ahead)
         pairs = [self.ahead[i][j] for i in range(n) for j in range(i + 1, n)]
         return sum(max(p, 1 - p) >= rank.KNOWN for p in pairs), len(pairs)
@@ -454,7 +454,7 @@ class _Game:
         cells = [Cell(scenario=self._cells[n][2], keys={}, seeds=[self._cells[n][1].seed]) for n in order]
         name = f"arena-{what}"
         recipe = Recipe(metrics=(), tables=tables)
-        # repeated runs have another name in the store, so that they are really made
+        # repeated runs have a different name in the store, so that they are actually made
         campaign = Campaign(
             store, cells, recipe, name=name, anew=False, memory_limit=MEMORY * max(self.jobs, 1), time_limit_s=LIMIT_S,
             engine=f"{engine_identity()}/again" if again else None, unmixed=True,
@@ -499,8 +499,8 @@ class _Game:
         from ackclock import attack
 
         found: list[tuple[int, Draw, Row, Any]] = []
-        # The seed of a search depends on the draw and not on the entry, so all entries meet the same environments and
-        # share the runs of references. Built-in entries come first, so that no reference runs beside own code.
+        # The seed of a search depends on the draw and not on the entry, so all entries face the same environments and
+        # share the reference runs. Built-in entries come first, so that no reference runs beside user code.
         searches = [
             (i, draw) for i in range(len(self.everyone)) for draw in self.draws if not draw.keys and not self.lacks[i]
         ]
@@ -575,7 +575,7 @@ def _attack(entry: Entry, draw: Draw) -> Any:
 
 
 def _zero(draw: Draw, why: str) -> Row:
-    """Score of a run without an answer: as if nothing had been delivered."""
+    """Score of a run without a result, as if nothing had been delivered."""
     from ackclock.arena.task import described
 
     return Row(

@@ -27,7 +27,7 @@ OF_TEXT = frozenset({"language", "text", "class", "options"})
 LANGUAGES = {"c": "mine.c", "python": "mine.py", "rust": "mine.rs"}
 
 HOPELESS = 0.8
-"""Share of the score to beat below which an entry stops after the quick tier, whose one draw of each family has no interval."""
+"""Fraction of the score to beat below which an entry stops after the quick tier (too few draws for an interval)."""
 
 UNLIKELY = 0.05
 """Probability of being ahead below which an entry stops after the medium tier."""
@@ -54,7 +54,7 @@ class Server:
         self._others: dict[str, dict[str, Others]] = {}
 
     def answer(self, line: str) -> dict[str, Any]:
-        """Return the answer to a line; errors are answers as well.
+        """Return the answer to a line; errors are answers too.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ class Server:
 
 
 def _told(table: Table, entry: Entry, beat: Entry) -> tuple[dict[str, Any], str]:
-    """Return reasons for which an entry need not continue; empty if it should."""
+    """Return the reasons why an entry need not continue; empty if it should."""
     mine, other, usual = (
         next(s for s in table.standings if s.entry == one) for one in (entry, beat, Entry(controller=YARDSTICK))
     )

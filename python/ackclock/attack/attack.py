@@ -82,7 +82,7 @@ class Attack:
 
     @property
     def wanted(self) -> Objective:
-        """Return the objective."""
+        """Look up the objective by its name."""
         return OBJECTIVES[self.objective]
 
     def identity(self) -> dict[str, Any]:
@@ -142,12 +142,12 @@ class Found:
 
     @property
     def score(self) -> float:
-        """Score of the worst case as the search found it."""
+        """Score of the worst case as originally found by the search."""
         return self.scores[0].score
 
     @property
     def reference(self) -> int:
-        """Arm with the best achievable result."""
+        """Arm with the best result."""
         values, bytes_ = self.scores[1].values[1:], self.scores[1].delivered[1:]
         by = values if self.attack.objective in ("utilisation", "starvation", "harm") else bytes_
         return 1 + max(range(len(by)), key=lambda i: (by[i], -i))

@@ -1,8 +1,8 @@
 """The benchmark in time: ns of user CPU per delivered data packet on the reference dumbbell, tracing off.
 
 Each cell runs in a separate process that has loaded only the engine, so that its peak memory can be measured. The
-yardstick (a minimal event loop of four events per packet, which no simulator of this kind can undercut by much) runs
-in the same process immediately afterwards, so that the ratio of the two is valid on any machine, loaded or not.
+yardstick (a minimal event loop with four events per packet, which no simulator of this kind can beat by much) runs in
+the same process immediately afterwards, so that the ratio of the two is valid on any machine, loaded or not.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The command `ackclock`. Each command imports what it needs when it runs, so that `--help` is quick.
 
-This module imports almost nothing: a command that runs own code is a child of this process, made before anything is loaded.
+This module imports almost nothing, because a command that runs user code is a child of this process, created before
+anything is loaded.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def judge(
 
 
 def table(judged: Sequence[Judged], kernels: tuple[str, str] | None = None) -> str:
-    """Return the families in Markdown, those with the smallest share of identical scenarios first."""
+    """Return the families in Markdown, those with the smallest fraction of identical scenarios first."""
     goodput = "worst goodput" if kernels is None else goodput_head(kernels)
     lines = [
         f"| family | drawn | identical | events of flow 0 | of the identical with draws given | retransmissions equal | timeouts equal | refused | {goodput} |",
@@ -167,11 +167,11 @@ def goodput_head(kernels: tuple[str, str]) -> str:
 
 SHARES = (0.001, 0.01, 0.02, 0.05, 0.1)
 LEAST_BYTES = 50_000
-"""Minimum number of bytes of a flow in the goodput comparison."""
+"""Minimum number of bytes that a flow needs to be in the goodput comparison."""
 
 
 def errors(judged: Sequence[Judged]) -> str:
-    """Return the deviations of flows in Markdown: of all flows with more than `LEAST_BYTES`, then of those in
+    """Return the flows' deviations in Markdown: of all flows with more than `LEAST_BYTES`, then of those in
     scenarios that differ; "" if there are none.
     """
     ran = [one for one in judged if not one.refused]
@@ -214,7 +214,7 @@ def _taken(cpus: queue.SimpleQueue[int]) -> Iterator[int]:
 def _judge(drawn: Drawn, cpu: int, kernels: tuple[str, str] | None) -> Judged:
     try:
         result = compare(drawn.scenario, network=drawn.network, cpu=cpu, kernels=kernels)
-    except (ScenarioError, LimitError) as error:  # so that a slow guest delays no other scenario
+    except (ScenarioError, LimitError) as error:  # so that a slow guest does not delay other scenarios
         return Judged(name=drawn.name, kind=drawn.kind, identical=False, events=0, text=str(error), refused=True)
     wrong = next((flow for flow in result.flows if not flow.identical), None)
     return Judged(
@@ -238,7 +238,7 @@ def _largest(effects: Iterable[float | None]) -> float | None:
 
 
 def _draws(drawn: Drawn) -> bool:
-    """Whether a flow of the scenario draws its first probing phase at random, as BBR does."""
+    """Whether a flow of the scenario picks its first probing phase at random, as BBR does."""
     return any(flow.congestion_control in ("bbr", "bbr3") for flow in drawn.scenario.flows)
 
 

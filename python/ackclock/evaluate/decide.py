@@ -1,4 +1,4 @@
-"""Further looks, each with twice the seeds, at rows that show no difference."""
+"""Further looks at rows that show no difference, each look with twice as many seeds as the last."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ackclock.evaluate.verdict import RowVerdict
 from ackclock.judge.looks import HOPELESS, LOOKS
 
 End = Literal["nothing left", "time", "looks"]
-"""Reasons to end: no row is left that more seeds are expected to settle, the time is up, or the maximum number of looks is reached."""
+"""Reasons to stop: more seeds would settle no row, the time is up, or the maximum number of looks is reached."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,7 +59,7 @@ class Decided:
 
 
 Look = Callable[[Mapping[str, int], int, float], Sequence[RowVerdict] | None]
-"""(seeds by row, number of the look, time of the end) -> verdicts of these rows; None if the runs did not finish in time."""
+"""(seeds by row, look number, end time) -> verdicts of these rows; None if the runs did not finish in time."""
 
 
 def decide(

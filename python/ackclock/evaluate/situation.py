@@ -125,7 +125,7 @@ def _values(found: pl.DataFrame, column: str) -> dict[int, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """A number per run, with its better direction and the largest irrelevant difference.
+    """A number per run, with the direction that is better and the largest irrelevant difference.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ class Measure:
         return "ratio" if self.ratio else self.unit
 
     def compared(self, value: float) -> float:
-        """Return a number in the form in which differences are computed: logarithmic for rates."""
+        """Return a number on the scale on which differences are computed: logarithmic for rates."""
         return math.log(max(value, self.least)) if self.ratio else value
 
     def margin_at(self, reference: float) -> float:
@@ -228,7 +228,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arm:
-    """Controller that is run in the candidate's place.
+    """Controller that is run in place of the candidate.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ class Arm:
 
     @property
     def key(self) -> str:
-        """Identifier among the arms of an evaluation, also used in file names."""
+        """Identifier of the arm within an evaluation, also used in file names."""
         return "candidate" if self.role == "candidate" else "rival" if self.role == "rival" else self.name
 
 

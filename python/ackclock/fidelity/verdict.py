@@ -121,7 +121,7 @@ KNOWN: dict[tuple[str, str], str] = {
     ("fetches of 7,680 bytes, 1 %", SHARE_ANY): _LUCK,
     ("fetches of 7,680 bytes, 1 %", SHARE_DATA): _LUCK,
 }
-"""(cell, quantity) -> cause of an understood miss. This is the only list of them; docs/fidelity.md explains them."""
+"""(cell, quantity) -> cause of a known miss. This is the only list of them; docs/fidelity.md explains them."""
 
 
 def judge(cell: str, quantity: str, *, kernel: Sequence[float], simulator: Sequence[float], bound: Bound | None) -> Row:

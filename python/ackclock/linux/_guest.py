@@ -1,4 +1,4 @@
-"""One run of the guest: a folder as its root, User-Mode Linux on one CPU, a limit on wall-clock time."""
+"""Runs the guest once: a folder as its root, User-Mode Linux on one CPU, a limit on wall-clock time."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ MEMORY = "1G"
 """Memory size of the guest; the host allocates only the pages that are touched."""
 
 BOOT = 1_700_000_000_000_000_000
-"""Wall clock of the guest at boot, ns."""
+"""Wall-clock time of the guest at boot, ns."""
 
 GRACE_S = 2.0
-"""Seconds that a guest has to shut down after the request."""
+"""Time within which a guest must shut down after the request, s."""
 
 Columns = dict[str, tuple[str, Any]]
 
@@ -206,7 +206,7 @@ def _execute(
 
 
 LOOK_S = 1.0
-"""Seconds between two checks of a guest with programs."""
+"""Time between two checks of a guest with programs, s."""
 
 
 def _wait(process: _child.Popen[bytes], wall_limit_s: float, watch: Watch | None) -> None:
@@ -235,14 +235,14 @@ NO_RANDOM_ADDRESSES = 0x0040000
 
 
 def _personality(wanted: int | None) -> int:
-    """Set the personality of this thread and return the previous one; with None only return it."""
+    """Set the personality of this thread and return the previous one; None leaves it unchanged."""
     libc = ctypes.CDLL(None, use_errno=True)
     return int(libc.personality(ctypes.c_ulong(0xFFFFFFFF if wanted is None else wanted)))
 
 
 WATCH = 'read -r _ || { kill -s KILL -- "-$1"; rm -rf -- "$2"; }'
-"""Shell program that ends the guest: it reads a line if the guest has ended; if the pipe closes without a line, this
-process was killed.
+"""Shell program that kills the guest if the pipe closes without a line, which means that this process was killed. A
+line means that the guest has ended.
 """
 
 

@@ -26,7 +26,7 @@ HOSTS = ("server", "client")
 """Names of the hosts at the two ends of the path; the forward direction leads from the first to the second."""
 
 QUIET_S = 150.0
-"""Idle time, without a packet or a running program, after which a run ends, s: TCP's longest timeout is 120 s."""
+"""Time without a packet or a running program after which a run ends, s. TCP's longest timeout is 120 s."""
 
 WALL_S = 120.0
 """Default limit of wall-clock time, s."""
@@ -246,7 +246,7 @@ def _seen(option: str, file: str, folder: str) -> str:
 
 
 def _plain_flow(compiled: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a flow with default keys, whose host settings apply to the programs."""
+    """Return a default flow, whose host settings apply to the programs."""
     least = Scenario.from_dict({"duration": "1 s", "network": {"bottleneck": {"rate": "1 Mbit/s"}}, "flows": [{}]})
     flow = json.loads(least.to_engine_json(capture=None))["flows"][0]
     ways = [one["name"] for one in compiled["network"].get("paths", [])]
@@ -269,7 +269,7 @@ def _ended(program: Program, entry: Mapping[str, Any], told: Mapping[str, Any], 
 
 
 def _contents(left: Path) -> list[bytes]:
-    """Return names and contents of all files that the programs wrote, in order."""
+    """Return the names and contents of all files that the programs wrote, in order."""
     files = sorted(place for host in HOSTS for place in (left / host).rglob("*") if place.is_file())
     told = [part for file in files for part in (os.fsencode(file.relative_to(left)), file.read_bytes())]
     return [*told, (left / "programs.json").read_bytes()]
@@ -288,7 +288,7 @@ def _check(out: Path) -> None:
 
 
 def _keep(left: Path, out: Path) -> None:
-    """Move the hosts' folders into the user's, replacing those of an earlier run."""
+    """Move the hosts' folders into the user's folder, replacing those of an earlier run."""
     for host in HOSTS:
         target = out / host
         shutil.rmtree(target, ignore_errors=True)

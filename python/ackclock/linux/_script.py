@@ -1,4 +1,4 @@
-"""Packet scripts against the real kernel: one boot per script, so that scripts do not affect each other."""
+"""Plays packet scripts against the real kernel, one boot per script, so that scripts do not affect each other."""
 
 from __future__ import annotations
 

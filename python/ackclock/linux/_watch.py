@@ -53,8 +53,8 @@ class Watch:
         return None
 
     def busiest(self) -> str | None:
-        """Return the program that used the most CPU time between the last two checks; None if none used a tenth of a
-        second.
+        """Return the program that used the most CPU time between the last two checks; None if none used as much as 0.1
+        s.
         """
         spent = {process: seconds - self._before.get(process, 0) for process, seconds in self._now.items()}
         for process in sorted(spent, key=lambda one: spent[one], reverse=True):

@@ -21,7 +21,7 @@ NAMES = {
 """Classes whose name differs from their kind."""
 
 BASES: Mapping[str, type[Table]] = {"flows": FlowsBase, "network": NetworkBase}
-"""Tables with properties besides their keys."""
+"""Tables that have properties in addition to their keys."""
 
 
 def family(name: str) -> tuple[type[Table], ...]:

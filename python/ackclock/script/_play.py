@@ -207,7 +207,7 @@ def _with_blocks(path: str, told: dict[str, Any]) -> Played:
     )
     if told["verdict"] == "unsupported" or outcome.verdict == "pass":
         return played
-    # A construct that the language lacks decides the verdict; otherwise the first line that differs does.
+    # An unsupported construct decides the verdict; otherwise the first line that differs does.
     if told["verdict"] == "fail" and outcome.verdict == "fail" and outcome.line > told["line"]:
         return played
     if outcome.verdict == "unsupported":

@@ -1,4 +1,4 @@
-"""Storage of runs: one folder with a database for the state of each run, and Parquet files for their results.
+"""Stores runs: one folder with a database for the state of each run, and Parquet files for the results.
 
 Layout:
 
@@ -88,7 +88,7 @@ class Store:
     def plan(
         self, recipe: str, keys: Sequence[bytes], scenarios: Sequence[str], seeds: Sequence[int], engine: str
     ) -> tuple[list[int], list[str]]:
-        """Record runs that the store does not know yet.
+        """Record runs that are not in the store yet.
 
         Parameters
         ----------
@@ -147,21 +147,21 @@ class Store:
             )
 
     def claim(self, runs: Sequence[int]) -> None:
-        """Mark runs as being made."""
+        """Mark runs as started."""
         with self._transaction():
             self._db.executemany(
                 "UPDATE runs SET state = 'running', attempts = attempts + 1 WHERE id BETWEEN ? AND ?", _stretches(runs)
             )
 
     def release(self, runs: Sequence[int]) -> None:
-        """Remove the mark from runs that were handed out but not started."""
+        """Unmark runs that were handed out but not started."""
         with self._transaction():
             self._db.executemany(
                 "UPDATE runs SET state = 'pending', attempts = attempts - 1 WHERE id BETWEEN ? AND ?", _stretches(runs)
             )
 
     def retry(self, runs: Sequence[int]) -> None:
-        """Let failed runs be made again."""
+        """Mark failed runs as missing, so that they are made again."""
         with self._transaction():
             self._db.executemany(
                 "UPDATE runs SET state = 'pending', error = NULL WHERE id = ? AND state = 'failed'",
@@ -204,7 +204,7 @@ class Store:
             parts.give_names(files.values())
 
     def compact(self, recipe: str, *, above: int = COMPACT_ABOVE) -> None:
-        """Merge the parts of a recipe into one, if there are more than `above`."""
+        """Merge the parts of a recipe into one if there are more than `above`."""
         with self.explained():
             self._check_there()
             number = self._recipe(recipe)
@@ -317,7 +317,7 @@ class Store:
             sweep,
             most,
         )
-        # any text, because the file may have been altered
+        # may be any text, because the file may have been altered
         return [(scenario, seed, (error or b"").decode(errors="replace")) for scenario, seed, error in rows]
 
     def member_keys(self, sweep: str) -> list[str]:
@@ -353,7 +353,7 @@ class Store:
         return int(found[0])
 
     def _known(self, recipe: int, keys: Sequence[bytes]) -> tuple[dict[bytes, int], dict[bytes, str]]:
-        """Return number and state of the runs that the database knows."""
+        """Return the number and state of the runs in the database."""
         (held,) = self._db.execute("SELECT count(*) FROM runs WHERE recipe = ?", (recipe,)).fetchone()
         if held <= 4 * len(keys):  # one query for all runs is ten times as fast as one per run
             rows: Iterable[tuple[bytes, int, str]] = self._db.execute(
@@ -377,7 +377,7 @@ class Store:
         return int(self._db.execute("SELECT coalesce(max(id), 0) + 1 FROM parts").fetchone()[0])
 
     def _recover(self) -> None:
-        """Finish or undo the steps that a killed process began."""
+        """Finish or undo steps that a killed process began."""
         state = {(r, p): live for p, r, live in self._db.execute("SELECT id, recipe, live FROM parts")}
         for file, recipe, part, unnamed in parts.found(self.folder):
             live = state.get((recipe, part))

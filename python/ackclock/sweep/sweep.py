@@ -51,7 +51,7 @@ class Recipe:
 
     @property
     def text(self) -> str:
-        """The recipe as text; equal recipes give equal texts."""
+        """The recipe as text; identical recipes give identical texts."""
         return json.dumps([list(self.metrics), [[n, None if c is None else list(c)] for n, c in self.tables]])
 
 
@@ -80,7 +80,7 @@ class Cell:
 
     @cached_property
     def own(self) -> tuple[OwnClass, ...]:
-        """Own controller classes that the scenario names."""
+        """User controller classes that the scenario names."""
         return self.scenario.own()
 
     @cached_property

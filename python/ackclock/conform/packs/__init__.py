@@ -1,4 +1,4 @@
-"""The packs of test cases: one TOML file of this folder per source, which the file names."""
+"""Packs of test cases: one TOML file in this folder per source, which is named in the file."""
 
 from __future__ import annotations
 
