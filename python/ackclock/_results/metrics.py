@@ -68,8 +68,8 @@ def capacity_bps(scenario: Scenario, *, payload: int | None = None, group: int =
     scenario
         Supplies the bottleneck's rate and the framing. The result is infinite if no link has a rate.
     payload
-        Payload of a packet of 1500 bytes, bytes; the rest is headers. None: packets as the scenario's flows send
-        them; of several flows, those with the most payload.
+        Payload of a 1500-byte packet, bytes; the rest is headers. None: packets as sent by the scenario's flows; with
+        several flows, those with the most payload.
     group
         Number of the flow group whose path is used.
     """
@@ -132,7 +132,7 @@ def goodput_bps(goodput: pl.DataFrame, *, start_s: float = 0.0, stop_s: float = 
     Returns
     -------
     polars.DataFrame
-        Columns `flow`, `goodput_bps`, in order of flows.
+        Columns `flow`, `goodput_bps`, in flow order.
     """
     import polars as pl
 
@@ -242,7 +242,7 @@ def ramp_up_s(
     level
         Fraction of `share_bps` that must be reached.
     over, hold
-        Length of the moving average, and time for which it must stay at the level, in round trips.
+        Length of the moving average, and how long it must stay at the level, in round trips.
 
     Returns
     -------
@@ -282,7 +282,7 @@ def convergence_s(
     delta
         Relative distance that counts as fair.
     start_s
-        Time at which the flow started, or the last flow with which it shares.
+        Time at which the flow, or the last of the flows with which it shares, started.
     hold_s
         Time for which the flow must stay there, seconds.
 
@@ -355,9 +355,9 @@ def completion_s(flows: pl.DataFrame, flow: int, *, handshake: bool = True) -> f
     flows
         `Run.flows` of one run.
     flow
-        Number of the flow.
+        Flow number.
     handshake
-        Whether to include the time of the handshake.
+        Whether to include the handshake.
 
     Returns
     -------

@@ -91,11 +91,11 @@ class _Result:
         Returns
         -------
         polars.DataFrame
-            `of` is "flow", "group" or "run", `number` that of the flow or the group, `name` the group's. Goodput in bit/s and its
-            `share` of all; packets sent, retransmitted and dropped; mean and quantiles of RTT and of one-way delay,
-            with an error of at most 0.4 %; `time_to_share_s`, the time from a flow's start until its goodput,
-            averaged over 1/32 of the run, first reached 90 % of an equal share (null if it never did, or the flow ran
-            alone).
+            `of` is "flow", "group" or "run", `number` the flow or group number, `name` the group name. Goodput in
+            bit/s and its `share` of the total; packets sent, retransmitted and dropped; mean and quantiles of RTT and
+            of one-way delay, with an error of at most 0.4 %; `time_to_share_s`, the time from a flow's start until its
+            goodput, averaged over 1/32 of the run, first reached 90 % of an equal share (null if it never did, or the
+            flow ran alone).
         """
         return named_groups(self._frame("performance"), self.scenario)
 
@@ -263,7 +263,7 @@ class Run(_Result):
     scenario, seed
         Scenario and seed of the run.
     digest
-        Fingerprint of everything that happened; equal for equal runs, with or without recording.
+        Fingerprint of everything that happened; identical for identical runs, with or without recording.
     provenance
         Versions, and the content hash of scenario, seed and engine.
     """
@@ -293,7 +293,7 @@ class Run(_Result):
         Returns
         -------
         Figure
-            A notebook shows it; `write` makes files.
+            Figure that a notebook shows, and that `write` saves to files.
 
         Raises
         ------
@@ -387,7 +387,7 @@ class Run(_Result):
         Parameters
         ----------
         scenario
-            The scenario to change; None for that of this run.
+            The scenario to change; None for this run's own.
 
         Examples
         --------
@@ -432,12 +432,12 @@ class Run(_Result):
         Returns
         -------
         Run
-            Run with equal tables; tables without rows are missing.
+            Run with the same tables; tables without rows are missing.
 
         Raises
         ------
         InputError
-            If the folder holds no run, or one of its files cannot be read.
+            If the folder does not contain a run, or one of its files cannot be read.
 
         Examples
         --------
@@ -513,7 +513,8 @@ class Run(_Result):
         Raises
         ------
         InputError
-            If the folder cannot be written, or holds files with names of tables that no run has written.
+            If the folder is not writable, or contains files that have the names of tables but were not written by a
+            run.
         UnavailableError
             If the disk is full.
         """

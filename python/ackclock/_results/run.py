@@ -81,26 +81,27 @@ def run(
     seed
         0 to 2**63 - 1.
     pcap
-        Write the packets that one side sends and receives to this file (pcapng, nanosecond stamps).
+        Write the packets that one side sends and receives to this file (pcapng, nanosecond timestamps).
     pcap_at
         The side: the hosts that send the data, or those that receive it.
     snaplen
-        Bytes of each frame that the capture keeps, 54 to 262144; None for all. 96 bytes hold all headers.
+        Number of bytes of each frame that the capture keeps, 54 to 262144; None for all. 96 bytes are enough for all
+        headers.
     progress
         Called about ten times a second with the fraction of the scenario's duration that is simulated, 0 to 1.
     memory_limit
-        Bytes. A run estimated to need more is refused before it starts; a run that really needs more is stopped.
+        Bytes. A run estimated to need more is refused before it starts; a run that actually needs more is stopped.
     cpu_limit_s
         Seconds. A run estimated to need more CPU time is refused before it starts.
     controllers
         Your own congestion controllers: name -> class. A flow uses one as "custom:NAME". See
         `ackclock.controllers.Controller`.
     utilities
-        Your own utility functions of PCC: name -> function. A flow uses one as
+        Your own utility functions for PCC: name -> function. A flow uses one as
         `congestion_control_options = { utility = "custom:NAME" }`. It is called with a finished monitor interval and
-        the previous one (None at first), and returns a number, of which larger values are better. Intervals have
+        the previous one (None at first), and returns a number, larger being better. Intervals have
         `send_rate_bps`, `throughput_bps`, `loss`, `rtt_s`, `rtt_gradient`, `rtt_deviation_s`, `rate_bps`, `sent`,
-        `lost`, `start_s` and `end_s`. If the function raises an exception or returns no number, the run ends.
+        `lost`, `start_s` and `end_s`. If the function raises an exception or does not return a number, the run ends.
 
     Returns
     -------
@@ -192,7 +193,7 @@ def run_batch(
         Called from time to time with the number of finished runs.
     memory_limit
         Bytes for all threads together. Runs estimated to need more are refused before they start, and a run that
-        really needs more than its share is stopped.
+        actually needs more than its share is stopped.
     cpu_limit_s
         See `run`; applies to each run.
     controllers
@@ -278,7 +279,7 @@ def run_many(
     ScenarioError
         If one of the runs would need more memory or time than allowed; the key begins with its number.
     InputError
-        If there is no scenario, or not one seed for each.
+        If there is no scenario, or the number of seeds differs.
 
     Examples
     --------

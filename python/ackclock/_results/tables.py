@@ -34,7 +34,7 @@ class Column:
     type
         Name of the polars type: "Float64", "Int64", "UInt32", "UInt8", "Boolean", "String".
     unit
-        Unit of its values; empty for names, counts, shares and booleans.
+        Unit of its values; empty for names, counts, fractions and booleans.
     meaning
         Meaning of the column.
     null

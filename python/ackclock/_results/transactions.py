@@ -36,7 +36,7 @@ def completion(
     by
         Columns to group by; empty: all together.
     shares
-        Quantiles, 0 to 1: the smallest time that this share of the transactions does not exceed.
+        Quantiles, 0 to 1: the smallest time that this fraction of the transactions does not exceed.
     start_s, stop_s
         Clients that arrive in [start, stop) count.
 
@@ -124,7 +124,7 @@ def loss_rate(
     link
         Its name.
     counting
-        Every packet, packets with payload, or every packet but SYN, SYN-ACK and FIN without payload.
+        Every packet, packets with payload, or every packet except SYN, SYN-ACK and FIN without payload.
 
     Returns
     -------

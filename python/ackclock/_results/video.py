@@ -32,7 +32,7 @@ def inefficiency(bps: Iterable[float], capacity_bps: float) -> float:
     Returns
     -------
     float
-        0 if they fill the link. A sum a fifth below and a sum a fifth above give the same value.
+        0 if they fill the link. Being a fifth below and a fifth above the capacity give the same value.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def quality(
     -------
     dict
         `inefficiency`; `unfairness`; `instability`, also a mean over players; `jain` of the players' mean bitrates;
-        `bitrate_bps`, mean over players; `stalled`, share of the time for which playback stalled after it had begun;
+        `bitrate_bps`, mean over players; `stalled`, fraction of the time for which playback stalled after it had begun;
         `switches`, per player and minute.
 
     Raises
@@ -191,8 +191,9 @@ def players(chunks: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        Columns `flow`, `chunks` (number that arrived), `bitrate_bps` (their mean), `switches`, `first_picture_s`
-        (time at which playback began, null if it did not), `stalls` (chunks that arrived too late), `stall_s`.
+        Columns `flow`, `chunks` (number that arrived), `bitrate_bps` (their mean bitrate), `switches`,
+        `first_picture_s` (time at which playback began, null if it did not), `stalls` (chunks that arrived too late),
+        `stall_s`.
     """
     import polars as pl
 

@@ -134,9 +134,9 @@ def fence(files: Iterable[str | Path], *, folders: Iterable[str | Path] = (), co
     folders
         Folders whose entries may be listed but not read.
     compiled
-        Whether the code is C or Rust. Such code may install signal handlers, but is killed when it requests a process
-        or a program, which no module needs. In Python a signal handler would receive a frame, so none is ever called;
-        Python libraries request programs, and continue when they are refused.
+        Whether the code is C or Rust. Such code may install signal handlers, but is killed if it tries to start a
+        process or a program, which no module needs. In Python a signal handler would receive a frame, so none is ever
+        called; Python libraries try to start programs, and continue if that fails.
 
     Raises
     ------
@@ -222,7 +222,7 @@ def prepared(*, reads: int, writes: int) -> Callable[[], None]:
     Parameters
     ----------
     reads, writes
-        Permitted files: the pipe with tasks, and the one for answers.
+        Permitted files: the pipe for tasks, and the one for answers.
 
     Returns
     -------

@@ -67,8 +67,7 @@ class Sealed(Threads):
     jobs
         Number of threads.
     again
-        Whether to make the runs under a different load: one per task, in processes of lowest priority that share one
-        CPU.
+        Whether to make the runs under a different load: one per task, in lowest-priority processes that share one CPU.
     guards
         Active guards: "fence" (barrier during loading), "seal" (filter during runs), "memory" (its limit), "reach"
         (objects that Python code may access), and "apart" (in repeated runs connections share no variables). Tests

@@ -29,13 +29,13 @@ class Verdict:
     Parameters
     ----------
     rows
-        The simulator's rows of the draws that the kernel could run.
+        The simulator's rows for the draws that the kernel could run.
     terms
         Terms of the kernel's run, by draw.
     scores
         Score of the kernel's run, 0 to 1, by draw.
     why
-        Feature that the kernel lacks, by draw; under "" the reason why it cannot run the entry.
+        Feature that the kernel lacks, by draw; the key "" has the reason why it cannot run the entry at all.
     """
 
     rows: list[Row] = field(default_factory=list)
@@ -80,12 +80,12 @@ def ask(table: Table, *, tell: Callable[[str, float], None] = lambda *_: None) -
     table
         Table with entries and draws.
     tell
-        Called with the current step and the share done.
+        Called with the current step and the fraction done.
 
     Returns
     -------
     dict
-        Verdict by name of the entry.
+        Verdict, by entry name.
 
     Raises
     ------

@@ -69,7 +69,7 @@ class Entry:
     Parameters
     ----------
     controller
-        Name of the controller, or `FILE.c`, `FILE.rs`, `FILE.py:CLASS` with an absolute path.
+        Controller name, or `FILE.c`, `FILE.rs`, `FILE.py:CLASS` with an absolute path.
     options
         `congestion_control_options`.
     """
@@ -146,11 +146,11 @@ class Row:
     draw
         The draw.
     terms, score
-        Terms that count there, and the resulting score.
+        Terms that count on that draw, and the resulting score.
     digest
         Digest of the run, or of the worst run of a search; empty if it failed.
     failed
-        Reason of the failure.
+        Reason for the failure.
     words
         Scenario in a few words.
     """
@@ -180,13 +180,15 @@ class Standing:
     worst
         Mean of the lowest tenth of its draws, 0 to 100.
     left
-        Goodput that it leaves to CUBIC beside it, relative to what another CUBIC leaves; None: not part of the task.
+        Goodput that it leaves to a CUBIC flow beside it, relative to what another CUBIC flow leaves; None: not part of
+        the task.
     why
-        Reason for having no score or rank; empty if it has both.
+        Reason why it has no score or rank; empty if it has both.
     starves
         Whether it leaves others less than the task allows.
     is_open
-        Whether that is not known: the interval of `left` contains what the task allows. False where draws are so few that nothing is said.
+        Whether that is undecided, because the interval of `left` contains the task's limit. False if there are too few
+        draws to say anything.
     rank, known
         Rank from 1, and probability of being ahead of the next one.
     """
@@ -233,9 +235,9 @@ class Table:
     Parameters
     ----------
     plan
-        Plan of the play.
+        Plan of the contest.
     standings
-        Standings, the best first; those without a rank last.
+        Standings, best first; those without a rank come last.
     ahead
         Probability that entry i is ahead of entry j, among those with a rank, in their order.
     runs, seconds, cpu_s
@@ -282,17 +284,17 @@ def play(
     Parameters
     ----------
     plan
-        Plan to play.
+        Plan of the contest.
     folder
         Folder of the runs.
     jobs
         Threads.
     tell
-        Called with the activity and its share done.
+        Called with the activity and the fraction of it done.
     stop
-        Event that ends the play early.
+        Event that ends the contest early.
     others
-        Runs of references in searches, by draw and seed, which several plays share.
+        Reference runs in searches, by draw and seed, shared by several contests.
 
     Raises
     ------

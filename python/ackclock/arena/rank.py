@@ -177,7 +177,7 @@ def ahead(
     entries
         Scores of each entry, on the same draws.
     left
-        Share that each entry leaves to others, on the draws in which that term counts; empty if no entry can starve
+        Share that each entry leaves to others, on the draws for which that term counts; empty if no entry can starve
         another.
     starves
         Mean share below which an entry ranks behind all entries that leave more, whatever its score.

@@ -39,7 +39,7 @@ class Server:
     Parameters
     ----------
     folder
-        Folder of runs and entries.
+        Folder for runs and entries.
     salt
         Word that determines the draws.
     jobs
@@ -60,7 +60,7 @@ class Server:
         ----------
         line
             JSON with `task`, `entry` (`{"controller": NAME, "options": {...}}` or `{"language": "c", "text": ...}`,
-            of Python with `class`), `tier` (quick), `beat` (the controller to be beaten; reno) and `id`, which is
+            of Python with `class`), `tier` (quick), `beat` (the controller to beat; reno) and `id`, which is
             returned in the answer.
         """
         given: Any = None

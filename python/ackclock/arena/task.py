@@ -73,7 +73,7 @@ class Family:
     recovery
         Window in seconds, if `recovery` counts.
     times
-        Number of draws for each draw of a family without this key. The weight of the family is not affected.
+        Multiple of the number of draws of a family without this key. The family's weight is not affected.
     """
 
     id: str
@@ -98,7 +98,7 @@ class Task:
     weights
         Weights of the terms.
     delay_s, loss
-        Values that halve the terms of these names.
+        Values at which the terms with these names are halved.
     starves
         Share of what CUBIC leaves to others below which an entry starves them, and ranks behind all entries that do
         not.
@@ -191,7 +191,7 @@ def load(name: str) -> Task:
     Raises
     ------
     InputError
-        If the task does not exist, or the file is not a task.
+        If the task does not exist, or the file does not contain a task.
     """
     if name in built_in():
         return read(files("ackclock.arena").joinpath("tasks", f"{name}.toml").read_text("utf-8"), name)

@@ -168,7 +168,7 @@ class Budget:
     holds
         Flows whose packets jitter delays: "all", or only the "first".
     timeouts
-        "allow", or "forbid": candidates that cause a timeout of the target score 0. A timeout after an RTT variance
+        "allow", or "forbid": candidates that make the target time out score 0. A timeout after an RTT variance
         of zero is an attack that always succeeds (CCAC, SIGCOMM 2021).
     """
 

@@ -37,7 +37,7 @@ class Parting:
     runs
         Both runs, with their traces.
     held
-        Causes that limited the target from there to the end, as shares of the time.
+        Causes that limited the target from then to the end, as fractions of the time.
     """
 
     at_s: float | None

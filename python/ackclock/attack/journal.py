@@ -34,14 +34,14 @@ class Journal:
     path
         File, created if absent.
     identity
-        Description of the search, which has to equal the first line of a continued journal.
+        Description of the search, which must be identical to the first line of a continued journal.
 
     Raises
     ------
     InputError
         If the file is the journal of another search, or cannot be read.
     UnavailableError
-        If another search is writing it, or the disk refuses to write.
+        If another search is writing it, or the disk cannot be written to.
     """
 
     def __init__(self, path: Path, identity: Mapping[str, Any]) -> None:

@@ -57,17 +57,17 @@ class Objective:
     Parameters
     ----------
     about
-        Description from the target's view.
+        Description from the target's point of view.
     value
         Function that computes a number for one run from its tables and path.
     score
         Function that computes the score from the target's number and those of the references, in order.
     flows
-        "one", "two" equal ones, or one "beside" CUBIC.
+        "one", "two" identical ones, or one "beside" CUBIC.
     record
         Additional records.
     tables
-        Table and columns that `value` reads beside `flows`.
+        Table and columns that `value` reads in addition to `flows`.
     unit
         Unit of the number.
     apart

@@ -94,8 +94,8 @@ class Runs:
     stopped
         Returns whether the runs must end early.
     others
-        Runs of references shared by searches that examine the same environments with the same seed; None: each search
-        makes its own.
+        Reference runs shared by searches that examine the same environments with the same seed; None: each search makes
+        its own.
     """
 
     objective: Objective
@@ -134,7 +134,7 @@ class Runs:
         InputError
             If a run fails.
         KeyboardInterrupt
-            If the runs must end early; the journal holds all finished candidates.
+            If the runs must end early; the journal has all finished candidates.
         """
         new = [c for c in dict.fromkeys(candidates) if c not in self.known]
         self.ran += len(self._asked(new))

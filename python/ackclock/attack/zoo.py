@@ -303,7 +303,7 @@ class Bug:
     made
         The controller.
     cured
-        The same without the bug.
+        The same controller without the bug.
     about
         The bug.
     reference

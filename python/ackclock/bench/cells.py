@@ -21,7 +21,7 @@ class BenchCell:
     duration_s
         Simulated seconds.
     budget_ns
-        Bound on the cost of a packet; None if there is none.
+        Bound on the cost per packet; None if there is none.
     congestion_control
         Registry name.
     queue
@@ -69,7 +69,7 @@ class Counted:
     cell
         Workload to run.
     from_s
-        Start of the counting, which excludes start-up and slow start, s.
+        Time at which counting starts, after start-up and slow start, s.
     most
         Bound on the instructions per delivered packet.
     """

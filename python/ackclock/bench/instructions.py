@@ -126,9 +126,9 @@ def count(
     cells
         Cells to count.
     quick
-        Whether to skip crowds: a cell of 10,000 flows and more takes minutes under Cachegrind.
+        Whether to skip crowds: a cell with 10,000 flows or more takes minutes under Cachegrind.
     progress
-        Called with the cell and the share done.
+        Called with the cell and the fraction done.
 
     Returns
     -------

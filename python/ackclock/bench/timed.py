@@ -32,9 +32,9 @@ class Measured:
     rate_bps, flows, congestion_control
         The cell: rate of the bottleneck in bit/s, number of flows, their controller.
     ns_per_packet
-        User CPU time per delivered data packet, its ACK included, nanoseconds.
+        User CPU time per delivered data packet, including its ACK, ns.
     budget_ns
-        Bound of that cost; None for cells without one.
+        Bound on that cost; None for cells without one.
     yardstick_ns
         Cost of the bare event loop timed beside it.
     ratio
@@ -70,9 +70,9 @@ class ControllerCost:
     congestion_control
         The controller.
     ns_per_packet
-        User CPU time per delivered data packet, nanoseconds.
+        User CPU time per delivered data packet, ns.
     budget_over_reno
-        Bound of `over_reno`; None for controllers without one.
+        Bound on `over_reno`; None for controllers without one.
     """
 
     congestion_control: str

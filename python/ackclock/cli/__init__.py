@@ -20,7 +20,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv
-        Arguments; None for those of the process, which is then the command's own: one that runs own code does so in a child (`_wall`).
+        Arguments; None for those of the process, which then belongs to the command: a command that runs user code does
+        so in a child process (`_wall`).
 
     Returns
     -------

@@ -83,7 +83,7 @@ class Tools:
     folder
         Folder out of which no path may lead.
     code
-        Whether controllers of the arena may be text, which is executed.
+        Whether controllers in the arena may be text, which is executed.
     """
 
     def __init__(self, folder: Path, *, code: bool = False) -> None:

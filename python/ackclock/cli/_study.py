@@ -84,9 +84,9 @@ class Options:
     kernel
         Whether to run the kernel part of each study.
     registered
-        A plan that was written before; the seeds follow from its hash.
+        A plan written earlier, from whose hash the seeds follow.
     held_out
-        A text that was fixed before, from which the seeds follow.
+        A text fixed in advance, from which the seeds follow.
     """
 
     scale: str

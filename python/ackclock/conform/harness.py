@@ -29,7 +29,7 @@ class Result:
     case
         The case that was run.
     outcome
-        "void" means that the precondition did not occur, which never counts as passed.
+        "void" means that the precondition was not met, which never counts as passed.
     said
         Measured numbers of the deciding run.
     seed, digest

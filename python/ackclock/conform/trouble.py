@@ -71,7 +71,7 @@ class Drawn:
     limit_s
         Time allowed for the recovery.
     window_s
-        Length of the windows of time that are compared.
+        Length of the time windows that are compared.
     """
 
     said: str
@@ -89,11 +89,11 @@ class Miss:
     Parameters
     ----------
     number
-        Number of the draw.
+        Draw number.
     drawn
         The run, whose seed is the number.
     reached
-        Best share of the undisturbed rate in any window of time.
+        Best fraction of the undisturbed rate in any time window.
     """
 
     number: int
@@ -113,7 +113,7 @@ def draw(controller: str, number: int, *, seed: int = 1, options: Mapping[str, A
     controller, options
         As a scenario names them.
     number, seed
-        Seed and number of the draw.
+        Number and seed of the draw.
     """
     # Only `random()` is documented to give the same numbers in every version of Python.
     one = random.Random(f"trouble {seed} {number}").random

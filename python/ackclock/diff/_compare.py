@@ -43,7 +43,7 @@ class Divergence:
     t_s
         Time of the kernel's event, or of the simulator's if the kernel has none.
     ack_no
-        ACKs that the kernel's sender had received by then, this one included.
+        Number of ACKs that the kernel's sender had received by then, including this one.
     text
         Description of the difference.
     """
@@ -98,11 +98,11 @@ class Comparison:
     names
         Names of the runs.
     divergence
-        First divergence of flow 0; None if all its events are equal.
+        First divergence of flow 0; None if all its events are identical.
     events
-        Number of equal events of flow 0 before the first divergence.
+        Number of identical events of flow 0 before the first divergence.
     recovered
-        Whether events are equal up to the end of the first recovery (of the run, if there is none).
+        Whether events are identical up to the end of the first recovery (or of the run, if there is none).
     agreement
         Quantities of flow 0.
     flows

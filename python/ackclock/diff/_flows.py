@@ -44,13 +44,13 @@ class Flow:
     number
         Number of the flow.
     events
-        Number of equal events or transactions before the first difference.
+        Number of identical events or transactions before the first difference.
     difference
-        First event that differs; "" if there is none.
+        First differing event; "" if there is none.
     bytes
         Payload acknowledged.
     goodput_bps, completion_s, retransmissions, timeouts
-        Values of the table of flows; None if it has none.
+        Values from the table `flows`; None if it has none.
     """
 
     number: int

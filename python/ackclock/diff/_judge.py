@@ -31,14 +31,15 @@ class Judged:
     name, kind
         Name and kind of the scenario.
     identical
-        Whether every segment and every window of every flow is equal up to the end (for clients every time of every
-        request), and also completion, goodput, retransmissions and timeouts of each flow.
+        Whether every segment and every window of every flow is identical up to the end (for clients, every time of
+        every request), as well as completion, goodput, retransmissions and timeouts of each flow.
     events
-        Number of equal events before the first difference, summed over flows; for clients the number of equal ones.
+        Number of identical events before the first difference, summed over flows; for clients, the number of identical
+        ones.
     text
         First difference; "" if there is none; the reason, if the scenario was refused.
     first
-        Whether the events of flow 0 are equal, regardless of the others.
+        Whether the events of flow 0 are identical, regardless of the others.
     flows
         All flows.
     refused
@@ -104,7 +105,7 @@ def judge(
     jobs
         Number of parallel guests, at most one per CPU, which does not affect the results.
     told
-        Called with the name of each finished scenario, and the share of finished ones.
+        Called with the name of each finished scenario, and the fraction of finished ones.
     kernels
         See `compare`.
     """

@@ -46,15 +46,15 @@ class Spread:
     Parameters
     ----------
     flow
-        Number of the flow; None: all together.
+        Flow number; None: all flows together.
     quantity
         Name with unit.
     first, second
         A value for each seed.
     distance
-        Kolmogorov-Smirnov distance: the largest difference between the two shares of values below any bound.
+        Kolmogorov-Smirnov distance: the largest difference between the two fractions of values below any bound.
     chance
-        Probability that a random division of all values has at least this distance; 1 if all values are equal.
+        Probability that a random split of all values has at least this distance; 1 if all values are equal.
     differs
         Whether that probability is too small, given the number of rows.
     """
@@ -139,7 +139,7 @@ def over_seeds(
     jobs
         Number of parallel guests, at most one per CPU, which does not affect the results.
     told
-        Called with the name of each finished run, and the share of finished ones.
+        Called with the name of each finished run, and the fraction of finished ones.
 
     Raises
     ------

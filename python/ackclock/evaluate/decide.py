@@ -74,11 +74,11 @@ def decide(
     scale
         Scale of the runs.
     within
-        Time for all further looks. A look that does not end within it leaves no trace in the verdicts.
+        Time for all further looks. A look that does not finish in time does not affect the verdicts.
     look
-        Makes the runs of a look, and judges.
+        Function that makes the runs of a look, and judges them.
     count
-        Number of runs that a look with these seeds lacks.
+        Function that returns how many runs a look with these seeds still lacks.
     """
     until = within.clock() + within.seconds
     verdicts: dict[str, RowVerdict] = {}

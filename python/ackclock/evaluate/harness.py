@@ -74,7 +74,7 @@ class Evaluation:
     search
         Result of the search of row x5; None if it was not requested.
     decided
-        Further looks at rows without a difference; None if they were not requested.
+        Further looks at rows that show no difference; None if they were not requested.
     """
 
     plan: Plan
@@ -147,9 +147,9 @@ def evaluate(
     plan, folder, executor
         Plan of the evaluation, folder of the runs, and executor that makes them.
     progress, stop
-        Function that is called with progress; event that ends the runs early.
+        Function called with the progress; event that ends the runs early.
     within
-        Time for further looks at rows without a difference, after the runs of the scale; None: no such looks.
+        Time for further looks at rows that show no difference, after the runs of the scale; None: no such looks.
 
     Raises
     ------

@@ -82,7 +82,7 @@ def unchanged(made_by: str) -> None:
     Raises
     ------
     UnavailableError
-        If not: the sources were edited while runs were made, or another kernel was built.
+        If not, because the sources were edited while runs were made, or another kernel was built.
     """
     if identity() != made_by:
         raise UnavailableError(

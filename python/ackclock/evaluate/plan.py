@@ -51,7 +51,7 @@ class Plan:
     backend
         The simulator, or the real kernel, which runs only the rows that it can.
     stated
-        Sections of the RFC that the author has answered.
+        RFC sections that the author has answered.
     """
 
     candidate: Arm

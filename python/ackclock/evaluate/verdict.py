@@ -114,7 +114,7 @@ class Judged:
     margin
         Margin in the measure's unit.
     distinct
-        Number of different runs of the candidate.
+        Number of distinct runs of the candidate.
     worst_seed
         Seed with the largest difference.
     by_seed
@@ -122,7 +122,7 @@ class Judged:
     p
         p-value of a test that the mean is at most the margin.
     note
-        Reason for having no verdict.
+        Reason why there is no verdict.
     at_least
         Arms ("candidate", "reference") whose mean is a lower bound because a run reached the measure's `most`.
     runs
@@ -178,9 +178,9 @@ class RowVerdict:
     reason
         Reason in words.
     remark
-        Remark apart from the verdict: that the candidate itself is starved.
+        Remark in addition to the verdict: that the candidate itself is starved.
     look
-        Number of the look with more runs that gave the verdict; 0: the first, that of the scale.
+        Number of the further look that gave the verdict; 0: the first look, with the runs of the scale.
     """
 
     row: Row

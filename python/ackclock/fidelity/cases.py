@@ -24,9 +24,9 @@ class Case:
     name
         Name in the tables.
     scenario
-        Scenario of both backends.
+        Scenario for both backends.
     network
-        Network of the kernel: its own disciplines, as measured, if there are no random losses; otherwise the relay,
+        Kernel network: the kernel's own disciplines, as measured, if there are no random losses; otherwise the relay,
         which has the simulator's losses.
     """
 

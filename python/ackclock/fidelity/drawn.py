@@ -92,7 +92,7 @@ def listed(*, seconds: int = BULK_SECONDS) -> Iterator[Drawn]:
     Parameters
     ----------
     seconds
-        Length of a flow.
+        Duration of a flow, s.
     """
     for percent in (0.1, 1.0):
         for seed in range(1, 6):

@@ -98,7 +98,7 @@ def summarise_fetches(rows: pl.DataFrame) -> Values:
     Parameters
     ----------
     rows
-        One row per fetch: `seed`, `total_ms` and the counts of retransmissions in the data's own names.
+        One row per fetch: `seed`, `total_ms` and the retransmission counts under the data's own names.
     """
     import numpy as np
     import polars as pl

@@ -31,7 +31,7 @@ def bulk(path: MeasuredPath, controller: str, positions: Sequence[int], *, secon
     Raises
     ------
     InputError
-        If a position falls on a packet without data, which a script cannot name.
+        If a position belongs to a packet without data, which a scripted loss cannot name.
     """
     drops: list[dict[str, int]] = []
     _, head = _first_lost(_scenario(path, controller, drops, seconds=1, passing=1)) or (0, 0)

@@ -21,7 +21,7 @@ class Bound:
     Parameters
     ----------
     relative
-        Share of the kernel's mean.
+        Fraction of the kernel's mean.
     or_spread
         A mean within two standard errors of the kernel's mean counts too.
     """
@@ -61,11 +61,11 @@ class Row:
     kernel, simulator
         Mean and spread over seeds.
     bound
-        Bound; None: shown, not judged.
+        Bound; None: shown but not judged.
     verdict
         Outcome.
     cause
-        Reason of a known miss; empty otherwise.
+        Cause of a known miss; empty otherwise.
     """
 
     cell: str
@@ -134,7 +134,7 @@ def judge(cell: str, quantity: str, *, kernel: Sequence[float], simulator: Seque
     kernel, simulator
         One value per seed.
     bound
-        None: shown only.
+        Bound; None: shown but not judged.
     """
     theirs, ours = Sample.of(kernel), Sample.of(simulator)
     cause = ""

@@ -72,20 +72,20 @@ def build(
     controllers
         C files, each with a `tcp_congestion_ops`, to be built in beside ours.
     patches
-        Patches of the tree, in order. They are built in a copy of the built tree, in seconds.
+        Patches for the tree, in order. They are built in a copy of the built tree, which takes seconds.
     name
-        Name by which runs select the kernel; None: runs use it from now on.
+        Name by which runs select the kernel; None makes it the default kernel.
     jobs
         Number of parallel processes of `make`.
     progress
-        Called with a text and the share done.
+        Called with a text and the fraction done.
     told
         Called with a line about the source, its version and missing features, before it is unpacked or copied.
 
     Returns
     -------
     Kernel
-        Kernel that runs use from now on, unless it has a name.
+        The kernel, which becomes the default unless it has a name.
 
     Raises
     ------

@@ -87,7 +87,7 @@ def play(
     cpu
         CPU to run on.
     wall_limit_s
-        Seconds after which the guest is ended.
+        Seconds after which the guest is killed.
     capture
         Destination of the capture.
 
@@ -133,7 +133,7 @@ def ran(
     Yields
     ------
     tuple of Path and float
-        Folder of its output, which is removed afterwards, and the duration in seconds.
+        Folder with the guest's output, which is removed afterwards, and the duration in seconds.
 
     Raises
     ------

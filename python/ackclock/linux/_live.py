@@ -45,17 +45,17 @@ class Live:
     Parameters
     ----------
     run
-        Tables of links, and of the scenario's own flows if there are any.
+        Link tables, and those of the scenario's own flows, if any.
     programs
         Outcome of each program, in the given order.
     end_s
         End of the run, seconds of the run.
     quiet_s
-        Time of the last event, to within a fraction of `QUIET_S`.
+        Time of the last event, accurate to a fraction of `QUIET_S`.
     why
-        Reason of the end: "programs", "duration" or "quiet".
+        Reason why the run ended: "programs", "duration" or "quiet".
     flows
-        Whether the scenario has flows of its own.
+        Whether the scenario has its own flows.
     wall_s
         Wall-clock time of the run, seconds.
     """
@@ -106,7 +106,7 @@ def live(
     seed
         Seed of the kernel's randomness and of the links' random streams.
     out
-        Folder that gets a subfolder for each host, with captures, the programs' output and the files that they wrote.
+        Folder in which each host gets a subfolder, with captures, the programs' output and the files that they wrote.
     root
         Folder that programs see as `/`; None: the machine's.
     environment
@@ -120,7 +120,7 @@ def live(
     cpu
         CPU to run on; None: any.
     wall_limit_s
-        Seconds of wall-clock time after which the guest is ended; None: 120.
+        Seconds of wall-clock time after which the guest is killed; None: 120.
 
     Raises
     ------

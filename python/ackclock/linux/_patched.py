@@ -23,7 +23,7 @@ def read(files: Sequence[Path]) -> list[tuple[str, bytes]]:
     Raises
     ------
     InputError
-        If a patch cannot be read, or changes no file of a tree.
+        If a patch cannot be read, or does not change any file of a tree.
     """
     texts = []
     for path in files:

@@ -73,7 +73,7 @@ class Program:
         Raises
         ------
         InputError
-            If the command is empty or has an open quotation.
+            If the command is empty or has an unclosed quotation mark.
         """
         allowed = "a command as a shell takes it, without pipes: 'iperf3 -s'"
         try:
@@ -102,7 +102,7 @@ class Ended:
     code, signal
         Exit code, or number of the signal that ended it.
     asked
-        Whether it was stopped at the end of the run.
+        Whether it was stopped because the run ended.
     failed
         Reason why it could not be started.
     stdout, stderr

@@ -62,7 +62,7 @@ def run(
     cpu
         CPU to run on; None: any.
     wall_limit_s
-        Seconds of wall-clock time after which the guest is ended; None: 20 per virtual second, 120 at least.
+        Seconds of wall-clock time after which the guest is killed; None: 20 per virtual second, at least 120.
     kernel
         Name under which the kernel was built; None: the current one.
 

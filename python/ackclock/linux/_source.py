@@ -38,7 +38,7 @@ class Source:
     Parameters
     ----------
     archive
-        File of the archive.
+        Archive file.
     name
         Name in provenance.
     digest
@@ -63,7 +63,7 @@ def find(wanted: str | None) -> Source:
     InputError
         If the file cannot be read, or the package does not exist.
     UnavailableError
-        If packages cannot be fetched here.
+        If packages cannot be fetched on this machine.
     """
     if wanted is None:
         return _pinned()
@@ -219,7 +219,7 @@ def looked_at(source: Source, place: Path, parts: Sequence[str]) -> None:
     Raises
     ------
     InputError
-        If the file is not an archive of a kernel.
+        If the file is not a kernel archive.
     OSError
         If the folder cannot be written.
     """
@@ -232,7 +232,7 @@ def unpack(source: Source, place: Path) -> None:
     Raises
     ------
     InputError
-        If the file is not an archive of a kernel.
+        If the file is not a kernel archive.
     OSError
         If the folder cannot be written.
     """

@@ -72,7 +72,7 @@ def find(folder: Path) -> Tree:
     Raises
     ------
     InputError
-        If the folder holds no tree.
+        If the folder is not a kernel tree.
     UnavailableError
         If git, which knows what to ignore, is missing.
     """

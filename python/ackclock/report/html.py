@@ -33,7 +33,7 @@ def write(page: Page, path: str | Path, *, drawn: Drawn | None = None, what: str
     path
         The file.
     drawn
-        Figures that need not be drawn again.
+        Figures that do not need to be drawn again.
     what
         Option and name, for messages; "": the name.
 

@@ -112,7 +112,7 @@ def pack(text: str) -> str:
     Returns
     -------
     str
-        Letters of ASCII, none of them `<` or `&`.
+        ASCII characters, none of them `<` or `&`.
 
     Examples
     --------

@@ -44,7 +44,7 @@ class HalfRow:
     Parameters
     ----------
     name
-        "direction" or "magnitude"; of a cause, the sentence "because ...".
+        "direction" or "magnitude"; for a cause, the sentence "because ...".
     verdict, symbol
         Verdict of the evidence, as a word and as a sign.
     recorded
@@ -60,7 +60,7 @@ class HalfRow:
     decisive
         Index of the evidence that decides the verdict.
     intervention
-        For a cause: the difference of the arm without it.
+        For a cause: how the arm without it differs.
     """
 
     name: str
@@ -108,7 +108,7 @@ class ClaimRow:
     Parameters
     ----------
     id, place
-        Name of the claim in the study, and its place in the publication.
+        Claim name in the study, and its position in the publication.
     statement
         The claim in words.
     reason
@@ -230,7 +230,7 @@ class Live:
     Parameters
     ----------
     name, title, caption
-        As of a figure.
+        As for a figure.
     figure
         Returns the plotly figure (`data`, `layout`).
     """
@@ -294,7 +294,7 @@ class Page:
     findings
         Main findings, one sentence each.
     distrust
-        What a reader should not rely on, as short sentences.
+        What should not be relied on, as short sentences.
     terms
         Codes and words of the page, with explanations.
     publications

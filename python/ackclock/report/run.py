@@ -61,12 +61,13 @@ def watched(scenario: Scenario, *, trace: bool = True) -> Scenario:
     scenario
         Scenario to record; its own records are kept.
     trace
-        Whether to record ACKs as well.
+        Whether to record ACKs too.
 
     Returns
     -------
     Scenario
-        With samples, goodput, queues, limits and drops, and the trace of three flows, or of the first, where memory allows.
+        Scenario with samples, goodput, queues, limits and drops, and with the trace of three flows, or of the first,
+        where memory allows.
     """
     from ackclock import _engine
 

@@ -197,7 +197,7 @@ def load(path: str | Path, *, own_code: bool = False, changes: Mapping[str, Any]
         A TOML file of at most 1 MiB, or, if there is no such file, the name of a scenario shipped with ackclock, such
         as "first". `ackclock list` names them.
     own_code
-        Whether controllers may be named by a file of Python, which a run would execute.
+        Whether controllers may be given as Python files, which a run would execute.
     changes
         Dotted path -> value, as for `Scenario.set_all`, applied before the file is checked: the file may lack some of
         these keys. An error in one of them names `--set` instead of the file.

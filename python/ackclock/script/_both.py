@@ -90,7 +90,7 @@ def play_each(
     Yields
     ------
     Played, Compared or InputError
-        In the order of the files; an error for a file that is no script.
+        In file order; an error for a file that is not a script.
     """
     if backend == "sim":
         yield from (_one(path, "sim", None, options) for path in paths)

@@ -48,7 +48,7 @@ class DrawnScript:
     head
         Lines before the first event that may be left out.
     events
-        Packets of the peer and writes, in order of time: the millisecond from the start, and the line.
+        Packets from the peer, and writes, in time order: milliseconds since the start, and the line.
     """
 
     name: str

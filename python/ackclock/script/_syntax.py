@@ -33,7 +33,7 @@ class Stop(Exception):
     message
         Reason in one line.
     node
-        Position in the block: a node, or a line counted from 1.
+        Position in the block: a node, or a 1-based line.
     """
 
     def __init__(self, verdict: Literal["fail", "unsupported"], message: str, node: ast.AST | int = 1) -> None:

@@ -45,10 +45,10 @@ class Axis:
     values
         As in TOML.
     name
-        Column of the results, and label in figures; the key if empty. An axis with the name of another column of the
-        results (`share`, `mean`) has its key as column there.
+        Column name in the results, and label in figures; the key if empty. If another column of the results has that
+        name (`share`, `mean`), the axis has its key as column name there.
     labels
-        Names of the values in tables and figures, one for each; if empty, the values themselves.
+        Names of the values in tables and figures, one per value; if empty, the values themselves.
 
     Examples
     --------

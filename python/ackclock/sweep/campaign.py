@@ -46,9 +46,9 @@ class Status:
     total
         Number of requested runs.
     done, failed
-        Number of these runs that are done, and that failed.
+        Number of these runs that are done, and number that failed.
     found
-        Number of finished runs that the store held at the start.
+        Number of finished runs that were in the store at the start.
     wall_s
         Wall time since the start.
     engine_cpu_s
@@ -123,7 +123,7 @@ class Campaign:
     engine
         Identity of the engine that makes the runs; None: this one.
     unmixed
-        Whether each task holds runs with at most one piece of user code, so that two pieces never share a process.
+        Whether each task has runs of at most one piece of user code, so that two pieces never share a process.
     """
 
     def __init__(
@@ -229,7 +229,7 @@ class Campaign:
         Raises
         ------
         StoreError
-            If the store cannot be written; runs kept before remain.
+            If the store cannot be written; runs stored earlier remain.
         """
         self._refuse_large(executor.slots)
         self._compare(executor)

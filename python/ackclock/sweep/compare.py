@@ -212,7 +212,7 @@ def compare(
     metrics
         Metrics to compare; None for the usual metrics of such scenarios.
     precision
-        Add seeds until the interval of this metric's difference is as narrow as this share of the second arm's mean.
+        Add seeds until the interval of this metric's difference is as narrow as this fraction of the second arm's mean.
     folder
         Store for the runs; None to discard them.
     progress, stop

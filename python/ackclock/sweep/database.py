@@ -61,7 +61,7 @@ def to_read(folder: Path) -> sqlite3.Connection:
     DamagedError
         If the database is damaged.
     UnavailableError
-        If another process or the disk does not let it be read.
+        If another process or a disk error prevents reading.
     """
     database = folder / _NAME
     if not database.is_file():
@@ -83,7 +83,7 @@ def to_write(folder: Path, *, again: bool) -> tuple[sqlite3.Connection, sqlite3.
     folder
         Folder of the store.
     again
-        Whether the folder may hold files that belong to no database.
+        Whether the folder may contain files that do not belong to a database.
 
     Returns
     -------

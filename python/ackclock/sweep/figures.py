@@ -109,19 +109,19 @@ def figures(
     where
         "AXIS=VALUE": only runs with this value.
     average
-        Axes over which means are taken; only of a metric that is a share, or with `normalise`.
+        Axes over which means are taken; only for a metric that is a fraction, or with `normalise`.
     against
         "AXIS=VALUE": differences from the run with this value, seed by seed.
     normalise
-        Whether to show rates as shares of the bottleneck's capacity, and times as multiples of the base RTT. None: if
-        the metric is a rate and rates are an axis, which would otherwise dominate the figure.
+        Whether to show rates as fractions of the bottleneck's capacity, and times as multiples of the base RTT. None:
+        if the metric is a rate and rates are an axis, which would otherwise dominate the figure.
     scale
         "shared": one y axis for all panels; "free": separate axes; "auto": separate axes if one panel would be flat
         beside another.
     width
         "single" or "double": columns of a paper; None for as wide as the panels need.
     style
-        File of matplotlib's settings (`.mplstyle`), applied after the package's own.
+        matplotlib style file (`.mplstyle`), applied after the package's own.
 
     Raises
     ------

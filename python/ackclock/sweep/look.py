@@ -57,7 +57,7 @@ class Dimension:
     values
         Two or more, in order; the columns of a view have their labels.
     bundle
-        Equal for axes that step together, of which one is enough.
+        Identical for axes that step together, of which one is enough.
     """
 
     name: str
@@ -436,7 +436,7 @@ class Look:
     averaged
         Columns over which means are taken, on the user's request.
     across
-        Column of `panels`, its last, whose values are columns of panels; None where panels are in no order of columns.
+        Last column of `panels`, if its values are laid out as columns of panels; else None.
     """
 
     x: str | None
@@ -479,7 +479,7 @@ def choose(
     Raises
     ------
     InputError
-        If there is no such axis, an axis has two places, or there are too many panels.
+        If there is no such axis, an axis is placed twice, or there are too many panels.
     """
     columns = seen.axes
     places: dict[str, str] = {}

@@ -24,7 +24,7 @@ class Precision:
     metric
         Name of the metric.
     width
-        Distance between the ends of the interval as a share of the mean.
+        Full width of the interval as a fraction of the mean.
     most_seeds
         Maximum number of seeds.
     """

@@ -35,8 +35,8 @@ def run(
     sweep
         Sweep to run.
     folder
-        Folder of the store; created if it does not exist. Runs that it already holds, of this or another sweep, are
-        not repeated.
+        Folder of the store; created if it does not exist. Runs that it already contains, from this or another sweep,
+        are not repeated.
     executor
         Executor of the runs.
     precision
@@ -56,7 +56,7 @@ def run(
     Raises
     ------
     StoreError, InputError
-        If the folder cannot be used; runs kept before stay.
+        If the folder cannot be used; runs stored earlier remain.
     """
     started = time.perf_counter()
     folder = Path(folder)

@@ -46,14 +46,14 @@ class Store:
     write
         Whether runs will be added. Damaged parts are then discarded: `lost` lists them, and their runs are pending.
     again
-        Whether to start again in a folder whose database was moved aside.
+        Whether to start afresh in a folder whose database was moved aside.
 
     Raises
     ------
     InputError
         If the folder is not a store, or cannot be used.
     StoreError
-        If another process writes into it.
+        If another process is writing to it.
     """
 
     def __init__(self, folder: str | Path, *, write: bool = False, again: bool = False) -> None:

@@ -111,7 +111,7 @@ class Sweep:
     tables
         Tables that are kept in full, such as "flows" or "fetches"; `performance` is kept with up to 100 flows.
     trace
-        "none", "flow" or "all": record every ACK of no flow, of flow 0 or of all, and keep the table `acks`.
+        "none", "flow" or "all": record every ACK of no flow, of flow 0 or of all flows, and keep the table `acks`.
     time_limit
         CPU time that a run may take, such as "10 min"; a run that takes more fails. None for no limit.
 
@@ -180,7 +180,7 @@ class Sweep:
         Raises
         ------
         ScenarioError
-            If `time_limit` is no duration.
+            If `time_limit` is not a duration.
         """
         if self.time_limit is None:
             return None
@@ -209,7 +209,7 @@ class Sweep:
         Raises
         ------
         ScenarioError
-            If one of them is impossible.
+            If one of them is not possible.
         """
         by_key = {axis.key: axis for axis in self.axes}
         base = self.scenario if self.trace == "none" else self.scenario.set("record.trace", self.trace)

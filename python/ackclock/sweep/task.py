@@ -39,9 +39,9 @@ class Task:
     limit_s
         CPU seconds that a run may take.
     apart
-        Whether to make them in a separate process, because the process that made them died twice.
+        Whether to make them in a separate process, because the process making them has died twice.
     own
-        Users' own classes that the scenarios name.
+        User classes that the scenarios name.
     libraries
         Libraries of stacks that the scenarios name.
     """

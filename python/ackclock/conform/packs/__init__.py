@@ -25,7 +25,7 @@ class Case:
     scenario
         The keys of a scenario, with "@" in the candidate's place.
     only
-        Controllers to which the case applies; empty: all.
+        Controllers to which the case applies; all if empty.
     trigger
         A change of the bottleneck when the candidate first enters a state.
     seeds
