@@ -59,7 +59,7 @@ class Engine {
     return this.answer(this.wasm.run(BigInt(seed), watch ? 1 + whole : 0, memory));
   }
 
-  // Return the positions of the packets from a time on, for the scenario read last; see `Lab::film`.
+  // Return the packets' positions from a given time on, for the scenario read last; see `Lab::film`.
   film(seed, from, { most, memory = 2 ** 30 }) {
     return this.answer(this.wasm.film(BigInt(seed), from, most, memory));
   }

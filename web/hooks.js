@@ -1,5 +1,5 @@
 // Controllers in JavaScript: functions that the module calls (crates/wasm/src/controller.rs), and the arguments of the
-// hooks. contract.js holds the contract.
+// hooks. The contract is in contract.js.
 "use strict";
 
 const STATE_NAMES = ["Open", "Disorder", "CWR", "Recovery", "Loss"];

@@ -1,4 +1,4 @@
-// Text of the scenario: marks under its errors, and sliders for its numbers. `changed(wait)` is called after each
+// Scenario text: marks under its errors, and sliders for its numbers. `changed(wait)` is called after each
 // change of the text.
 "use strict";
 

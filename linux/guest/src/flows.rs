@@ -109,7 +109,7 @@ struct End {
     group: usize,
     start: u64,
     stop: u64,
-    /// Whether `stop` lies within the run.
+    /// Whether `stop` is within the run.
     stops: bool,
     controller: String,
     mss: u32,

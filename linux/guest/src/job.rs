@@ -60,7 +60,7 @@ impl Live {
 pub struct Pair {
     /// Names of the two hosts; the forward path leads from the first to the second.
     pub names: [String; 2],
-    /// Name of the path; `None` if the network is no graph.
+    /// Name of the path; `None` if the network is not a graph.
     pub path: Option<String>,
 }
 

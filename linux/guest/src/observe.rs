@@ -53,7 +53,7 @@ pub fn run(job: &Job) -> Result<Vec<Table>> {
         (None, Network::Qdisc { links, .. }) => links.clone(),
         _ => unreachable!("invariant: one of them"),
     };
-    // programs come first, while there is no other thread
+    // programs come first, while the process is single-threaded
     let programs = job.live.as_ref().map(|live| Programs::new(job, live, &wiring)).transpose()?;
     let trace = Trace::new(job.scenario.record.trace)?;
     let capture = Capture::new(job, &wiring, shared.wall, "/out/capture.pcapng")?;

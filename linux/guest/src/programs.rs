@@ -73,8 +73,8 @@ struct Quiet {
 }
 
 impl<'a> Programs<'a> {
-    /// Set up the hosts and their files, and prepare the programs; none is started. The process must have no other
-    /// thread yet.
+    /// Set up the hosts and their files, and prepare the programs without starting them. The process must still be
+    /// single-threaded.
     pub fn new(job: &'a Job, live: &'a Live, wiring: &Wiring) -> Result<Programs<'a>> {
         let groups = job.scenario.flows.len();
         fs::write("/proc/sys/kernel/randomize_va_space", "0")?;

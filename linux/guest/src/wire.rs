@@ -57,8 +57,7 @@ pub fn encode(datagram: &Datagram, out: &mut [u8]) -> usize {
     bytes
 }
 
-/// Decode a `len`-byte datagram of PCC or of plain traffic, of which at least the header is present; `None` if it is
-/// neither.
+/// Decode a `len`-byte PCC or plain-traffic datagram, of which at least the header is present; `None` if it is neither.
 pub fn decode(bytes: &[u8], len: usize, plain: bool) -> Option<Datagram> {
     if plain {
         let number = get(bytes.get(..4)?);

@@ -188,7 +188,7 @@ def dropped(links: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
 def gained(
     flows: Sequence[Row], performance: Sequence[Row], warm_up_s: float
 ) -> list[tuple[float | None, float | None]]:
-    """Return goodput (bit/s) and share of each row of `performance`, so that none exceeds the rate of a link.
+    """Return goodput (bit/s) and share for each row of `performance`, so that no goodput exceeds a link's rate.
 
     A flow's goodput is averaged over the time that it was open after the warm-up, and the goodput of a group or of all
     flows over the time from the first start to the last end. The table's own value is the sum of the flows' rates,

@@ -6,9 +6,9 @@ declared, or that it read when it was inspected, can be read, so the judge's com
 are out of reach.
 
 The judge shares this process with code that may try to forge its own report, so some abilities of Python are removed.
-Every function called after loading was bound before, in the closure of a thread that no object refers to; a function
-that user code has replaced is therefore never called. An audit hook refuses access to frames and foreign objects, and
-during loading the creation of processes. Compiled code and `ctypes` still share the process's memory.
+Every function called after loading was bound beforehand, in the closure of a thread that no object refers to; a
+function that user code has replaced is therefore never called. An audit hook refuses access to frames and foreign
+objects, and during loading the creation of processes. Compiled code and `ctypes` still share the process's memory.
 
 References: PEP 578 (audit hooks); https://docs.python.org/3/library/audit_events.html.
 """

@@ -33,7 +33,7 @@ YARDSTICK = "reno"
 """Entries in every table: harm is relative to what CUBIC leaves to others, and an entry below Reno has not won."""
 
 LIMIT_S = 60.0
-"""Maximum CPU time of a run, s; a run that needs more has failed."""
+"""Maximum CPU time of a run, s; a run that needs more counts as failed."""
 
 MEMORY = 2**30
 """Maximum memory of a run, bytes."""

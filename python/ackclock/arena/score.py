@@ -40,7 +40,7 @@ def frames(run: Run) -> dict[str, pl.DataFrame]:
 
 
 def combined(task: Task, terms: Mapping[str, float], *, off: frozenset[str] = frozenset()) -> float:
-    """Return the score of a scenario from its terms. `off` holds the disabled traps; with "geometric" among them the
+    """Return the score of a scenario from its terms. `off` lists the disabled traps; with "geometric" among them the
     mean is arithmetic.
 
     Examples

@@ -266,7 +266,7 @@ class Budget:
     def _jitter(
         self, groups: Sequence[tuple[int, ...]], head: Mapping[str, str], queue: Mapping[str, str]
     ) -> dict[str, Any]:
-        """Return a box behind the bottleneck: a link of infinite rate whose delay follows the cycle."""
+        """Return a box behind the bottleneck: an infinite-rate link whose delay follows the cycle."""
         hold, _ = self.group
         at = 0
         steps = []

@@ -68,7 +68,7 @@ class Instructions:
     packets: int
     """Packets delivered during the count."""
     components: dict[str, float]
-    """Share of each part of the engine in `per_packet`, instructions."""
+    """Contribution of each part of the engine to `per_packet`, instructions."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,7 +18,7 @@ SHOWN = 20
 
 
 class Sheet:
-    """A table with a left-aligned first column. The other columns hold numbers and are right-aligned.
+    """A table with a left-aligned first column. The other columns contain numbers and are right-aligned.
 
     Parameters
     ----------

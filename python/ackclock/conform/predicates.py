@@ -183,7 +183,7 @@ def state_only(run: Run, asked: Mapping[str, Any]) -> Found:
 
 
 def state_at(run: Run, asked: Mapping[str, Any]) -> Found:
-    """The first entry into a state lies within this time interval."""
+    """The first entry into a state is within this time interval."""
     begin, end = (seconds(asked[k]) for k in ("from", "until"))
     first = next((b for name, b, _ in stays(run) if name == asked["state"]), None)
     if first is None:

@@ -130,7 +130,7 @@ def numbers(first: Run, second: Run, flow: int, events: int, difference: str) ->
 
 
 def clients(first: Run, second: Run, flow: int, table: str, other: str) -> tuple[int, str]:
-    """Return the number of equal transactions, fetches or messages of a flow, and the first different one, in order of
+    """Return how many transactions, fetches or messages of a flow agree, and the first that differs, in order of
     arrival and request.
     """
     import polars as pl

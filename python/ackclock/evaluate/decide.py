@@ -19,7 +19,7 @@ End = Literal["nothing left", "time", "looks"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Within:
-    """Time limit of the further looks.
+    """Time limit for the further looks.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ def _counts(judged: Judged, name: str) -> bool:
 
 
 def needed(found: RowVerdict) -> float:
-    """Return the number of seeds that would settle a row at a later look, given its present spread.
+    """Return the number of seeds that would settle a row at a later look, given its current spread.
 
     One measure beyond its margin is enough for "worse". Otherwise all must be within theirs.
     """

@@ -29,7 +29,7 @@ FAMILY: Mapping[str, Bound | None] = {
     reference.SRTT: Bound(relative=0.10),
     reference.RETRANSMISSIONS: Bound(relative=0.25, or_spread=True),
 }
-"""Bounds for the controllers other than reno and cubic."""
+"""Bounds for all controllers except reno and cubic."""
 ANY_PHASE: Mapping[str, Bound | None] = {reference.RETRANSMISSIONS: None}
 SHARING: Mapping[str, Bound | None] = {
     reference.AGGREGATE: Bound(relative=0.02),

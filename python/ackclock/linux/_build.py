@@ -35,7 +35,7 @@ OUR_FILES = ("ackclock_bbr.c", "ackclock_recovery.c", "ackclock_relay.c", _facts
 """Files of `linux/modules`, and the generated header placed beside them."""
 
 OURS = "net/ipv4/ackclock"
-"""Folder of the kernel tree that holds extra controllers: ours and the user's."""
+"""Folder of the kernel tree for extra controllers: ours and the user's."""
 
 
 IDENTITY = {

@@ -37,7 +37,7 @@ Columns = dict[str, tuple[str, Any]]
 
 
 class LimitError(UnavailableError):
-    """Raised when a guest exceeds its limit of wall-clock time."""
+    """Raised when a guest exceeds its wall-clock time limit."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -29,7 +29,7 @@ QUIET_S = 150.0
 """Time without a packet or a running program after which a run ends, s. TCP's longest timeout is 120 s."""
 
 WALL_S = 120.0
-"""Default limit of wall-clock time, s."""
+"""Default wall-clock time limit, s."""
 
 
 KERNEL_WORDS = ("ackclock_programs", "ipv6.disable_ipv6=1")

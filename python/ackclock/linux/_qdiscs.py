@@ -162,7 +162,7 @@ def _card(link: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def _by_bytes(link: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the link with its queue limit in bytes: a packet of the kernel may hold many segments, each of which
+    """Return the link with its queue limit in bytes, because a kernel packet may contain many segments, each of which
     counts in the scenario.
     """
     queue = link.get("queue") or {}

@@ -30,7 +30,7 @@ __all__ = ["a_cpu", "check", "complete", "identity", "play", "provenance", "run"
 
 WALL_PER_VIRTUAL = 20
 WALL_LEAST_S = 120
-"""Default limit on wall-clock time: seconds per virtual second, and a minimum in seconds."""
+"""Default wall-clock time limit: seconds per virtual second, and a minimum in seconds."""
 
 
 def run(

@@ -13,7 +13,7 @@ from ackclock.linux._run import a_cpu
 __all__ = ["play_script"]
 
 WALL_LIMIT_S = 60.0
-"""Limit of wall-clock time, s: a script normally takes a quarter of a second; one that waits forever in virtual time
+"""Wall-clock time limit, s: a script normally takes a quarter of a second; one that waits forever in virtual time
 is killed.
 """
 

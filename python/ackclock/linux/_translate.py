@@ -236,8 +236,8 @@ def _compression(network: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _flow(group: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the group as the guest's scenario reader needs it: controllers that it does not know are passed to the
-    hosts only.
+    """Return the group in a form that the guest's scenario parser accepts: controllers that it does not know are passed
+    to the hosts only.
     """
     return dict(group) if _is_pcc(group) else {**group, "congestion_control": "cubic", "congestion_control_options": {}}
 
@@ -407,7 +407,7 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
 def _check_version(
     asked: str, options: dict[str, Any], controllers: Sequence[str], refuse: Callable[[str, object, str], ScenarioError]
 ) -> None:
-    """Check the version of bbr: the kernel has version 1, or version 3 with Google's patch, whose drawn variant has a
+    """Check the bbr version: the kernel has version 1, or version 3 with Google's patch, whose drawn variant has a
     separate name (linux/modules).
     """
     third = f"{THIRD}{DRAWN}" in controllers
@@ -471,7 +471,7 @@ def _device(machine: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _check_relay(network: Mapping[str, Any]) -> None:
-    """Refuse effects on packets that the relay lacks: it only delivers, marks or drops packets."""
+    """Refuse packet effects that the relay does not support: it only delivers, marks or drops packets."""
     allowed = "where the network is --network relay"
     for place, link in links_of(network):
         if "merging" in link:
@@ -485,7 +485,7 @@ def _check_relay(network: Mapping[str, Any]) -> None:
 
 
 def _check_cards(hosts: Sequence[Mapping[str, Any]], network: str) -> None:
-    """Refuse effects that the links between the devices lack."""
+    """Refuse effects that the links between the devices do not support."""
     for i, host in enumerate(hosts):
         sends, receives = host["cards"]
         if network == "relay" and (sends["device"] or receives["device"]):
@@ -521,7 +521,7 @@ def _bound_buffer(host: dict[str, Any], network: str) -> None:
 
 
 def _datagram_host(group: Mapping[str, Any], refuse: Callable[[str, object, str], ScenarioError]) -> dict[str, Any]:
-    """Return the hosts of flows over datagrams: the guest runs the endpoints, and the kernel carries the packets."""
+    """Return the hosts of datagram flows: the guest runs the endpoints, and the kernel carries the packets."""
     for key, value in group.get("stack", {}).items():
         raise refuse(f"stack.{key}", Stack.shown(key, value), "no stack for flows over datagrams")
     options = group.get("congestion_control_options") or {}

@@ -198,7 +198,7 @@ def _begun(place: Path, base: Path | None) -> None:
             done = _child.run(["cp", "-a", "--reflink=auto", str(base.absolute()), str(fresh.absolute())])
             if done.returncode:
                 raise UnavailableError(f"{base}: cannot be copied: {done.stderr.strip()[:200]}")
-        # files that only the base has may stay: no makefile of the tree names them
+        # files that exist only in the base may stay: no makefile of the tree names them
         _write(fresh / RECORD, {"files": {}, "others": [], "configured": ""})
         fresh.replace(place)
     finally:

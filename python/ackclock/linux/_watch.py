@@ -1,7 +1,7 @@
 """Detects a program that never sleeps: virtual time stands still while a program computes, so one that computes
 forever blocks the run.
 
-The guest is observed from outside: each program is a process of the machine, beside that of the kernel. If a program
+The guest is observed from outside: each program is a process on the machine, beside that of the kernel. If a program
 uses CPU time while the kernel uses none, it makes no system calls. Its name is at the end of its stack (AT_EXECFN).
 """
 

@@ -22,7 +22,7 @@ def schema() -> dict[str, Any]:
 
 
 def table_keys(kind: str) -> dict[str, dict[str, Any]]:
-    """Return the keys of a table that belongs to no family, by name."""
+    """Return the keys of a table outside families, by name."""
     entry = next((entry for entry in schema()["tables"] if entry["kind"] == kind), None)
     if entry is None:
         raise UnavailableError(OLDER.format(kind))

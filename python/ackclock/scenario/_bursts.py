@@ -30,7 +30,7 @@ LEAST_SEGMENTS = 2
 DATAGRAMS = ("constant-rate", "on-off", "voice")
 """Workloads over UDP."""
 ENOUGH = 4
-"""Number of bursts that a buffer must hold."""
+"""Minimum number of bursts that a buffer must hold."""
 
 
 def burst_bytes(rate_bps: float) -> float:

@@ -262,7 +262,7 @@ def load(path: str | Path, *, own_code: bool = False, changes: Mapping[str, Any]
 
 
 def _within(key: str, changed: str) -> bool:
-    """Return whether a key is one of the changed keys or lies below one."""
+    """Return whether a key is one of the changed keys or below one."""
     return key == changed or key.startswith(f"{changed}.")
 
 

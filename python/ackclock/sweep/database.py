@@ -316,7 +316,7 @@ def _opened(folder: Path) -> sqlite3.Connection:
 
 
 def _read_only(database: Path) -> sqlite3.Connection:
-    """Open a database in a read-only folder, where nothing can change, which SQLite must be told."""
+    """Open a database in a read-only folder. SQLite must be told that nothing can change there."""
     where = _own(database).resolve().as_uri()
     for options in ("mode=ro", "mode=ro&immutable=1"):
         db = _connected(f"{where}?{options}", uri=True, timeout=30)

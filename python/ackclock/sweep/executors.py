@@ -245,7 +245,7 @@ def batch_system(kind: str, workers: int, options: Mapping[str, Any]) -> Dask:
         given = {**options, "job_script_prologue": first}
         cluster = make(**{"cores": 1, "processes": 1, "memory": "2 GB", "security": security, **given})
         cluster.sync(_submit, cluster, workers)
-        # A job that ends, by its time limit or with its node, is replaced by another.
+        # A job that ends, because of its time limit or with its node, is replaced by another.
         cluster.adapt(minimum_jobs=workers, maximum_jobs=workers, interval="5s")
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         if cluster is not None:

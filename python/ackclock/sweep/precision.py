@@ -71,7 +71,7 @@ def parse_width(text: str) -> float:
 
 
 def extended(seeds: Sequence[int], wanted: int) -> tuple[int, ...]:
-    """Return the seeds extended to `wanted` in number, with those that follow the largest."""
+    """Return the seeds, extended to `wanted` seeds by those that follow the largest."""
     if wanted <= len(seeds):
         return tuple(seeds)
     return (*seeds, *islice(count(max(seeds) + 1), wanted - len(seeds)))

@@ -346,7 +346,7 @@ def _joined(store: Store, sweep: Sweep, *, keys: bool = False) -> pl.DataFrame:
 
 
 LARGEST_CELLS = 2**30
-"""Maximum size of the table of a sweep's cells, bytes; there are at most 200,000 cells."""
+"""Maximum size of a sweep's cell table, bytes; there are at most 200,000 cells."""
 
 
 def _sum(file: Path) -> str:

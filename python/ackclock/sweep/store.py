@@ -385,7 +385,7 @@ class Store:
                 parts.give_names([file])
             elif live == 0 or (live is None and unnamed):  # merged into another part, or never recorded
                 file.unlink()
-        remove_parts(self.folder.resolve().parent)  # left behind by the check whether a folder can be created
+        remove_parts(self.folder.resolve().parent)  # left behind by the check that a folder can be created
         for place in (self.folder / "sweeps").glob("*"):
             if place.is_dir() and not place.is_symlink():
                 remove_parts(place)

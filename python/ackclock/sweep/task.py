@@ -200,7 +200,7 @@ def frames(made: Sequence[Made]) -> dict[str, pl.DataFrame]:
 
 
 def _joined(parts: Sequence[Columns]) -> Columns:
-    """Concatenate columns. A column that some parts lack holds floats, and is empty for those parts."""
+    """Concatenate columns. A column that some parts lack is a float column, and is empty for those parts."""
     if len(parts) == 1:
         return parts[0]
     found: dict[str, tuple[str, Any]] = {}

@@ -75,7 +75,7 @@ pub struct State {
     pub writing: bool,
     /// Whether the sending end opens connections; false for a server, which accepts them.
     pub connects: bool,
-    /// Endpoints of a flow over datagrams.
+    /// Endpoints of a datagram flow.
     pub datagrams: Option<Arc<Ends>>,
     pub established: Option<u64>,
     pub completed: Option<u64>,
@@ -229,7 +229,7 @@ impl Shared {
         sys::monotonic() - self.zero
     }
 
-    /// Sleep until this time of the run, ns.
+    /// Sleep until this time in the run, ns.
     pub fn sleep_until(&self, t: u64) {
         sys::sleep_until(self.zero + t);
     }

@@ -1,4 +1,4 @@
-//! Flows over datagrams: the simulator's own endpoints (PCC, plain traffic) behind real UDP sockets. An endpoint is
+//! Datagram flows: the simulator's own endpoints (PCC, plain traffic) behind real UDP sockets. An endpoint is
 //! called with the time its timer was set to, not with the clock after the wake-up: in virtual time the two differ by
 //! the cost of reading clocks, by which a paced sender would fall behind on every datagram.
 
@@ -24,7 +24,7 @@ use crate::wire;
 pub struct Ends([Mutex<DatagramEnd>; 2]);
 
 impl Ends {
-    /// Create the endpoints of a flow over datagrams; `None` for a TCP flow. In this job the host side calls every TCP
+    /// Create the endpoints of a datagram flow; `None` for a TCP flow. In this job the host side calls every TCP
     /// controller "cubic".
     pub fn new(
         spec: &FlowGroup,
@@ -109,7 +109,7 @@ impl Ends {
     }
 }
 
-/// Whether a workload is plain traffic over datagrams.
+/// Whether a workload is plain datagram traffic.
 pub fn is_plain(workload: &WorkloadConfig) -> bool {
     workload.params().source().is_some()
 }

@@ -105,7 +105,7 @@ pub fn until_fin_is_acknowledged(fd: RawFd) -> Result<bool> {
     }
 }
 
-/// TCP states of Linux (`enum` in net/tcp_states.h); the first byte of TCP_INFO.
+/// Linux TCP states (`enum` in net/tcp_states.h); the state is the first byte of TCP_INFO.
 const FIN_WAIT2: u8 = 5;
 const TIME_WAIT: u8 = 6;
 const CLOSE: u8 = 7;

@@ -56,7 +56,7 @@ pub fn device(path: &str, major: u32, minor: u32) -> Result<()> {
 }
 
 /// Create a view in a child process with separate namespaces: `lay` mounts everything below `root`, which becomes `/`.
-/// There must be no other thread yet.
+/// The process must still be single-threaded.
 pub fn view(host: &str, network: RawFd, root: &str, lay: impl FnOnce() -> Result<()>) -> Result<View> {
     let (mut told, tell) = std::io::pipe()?;
     let (hold, mut go) = std::io::pipe()?;
