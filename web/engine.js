@@ -48,7 +48,7 @@ class Engine {
     return this.answer(this.wasm.read(...this.give(new TextEncoder().encode(text))));
   }
 
-  // Check a controller against the rules of all controllers; see `Lab::conform`.
+  // Check a controller against the rules for all controllers; see `Lab::conform`.
   conform(name) {
     return this.answer(this.wasm.conform(...this.give(new TextEncoder().encode(name))));
   }

@@ -113,7 +113,7 @@ pub fn client_ip(group: usize, window: Option<usize>) -> [u8; 4] {
     [10, 1, group as u8, 1 + window.map_or(0, |at| at as u8 + 1)]
 }
 
-/// Initial windows and their shares; empty unless the workload mixes several.
+/// Initial windows and their fractions; empty unless the workload mixes several.
 fn mix(workload: &WorkloadConfig) -> &[InitialWindow] {
     match workload {
         WorkloadConfig::Transactions(params) => &params.initial_window_mix,

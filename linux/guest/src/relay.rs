@@ -96,7 +96,7 @@ impl Default for Offer {
 }
 
 impl Offer {
-    /// ACK number and window (bytes) in a packet's header.
+    /// Read the ACK number and the window (bytes) from a packet's header.
     fn read(&mut self, header: &Header) -> (u64, u32) {
         if header.flags & Flags::ACK.0 != 0 {
             let distance = header.ack.wrapping_sub(self.ack as u32) as i32;

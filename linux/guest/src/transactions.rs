@@ -27,7 +27,7 @@ use crate::{sys, DRAWS};
 pub struct Clients {
     pairs: Vec<Pair>,
     sockets: Sockets,
-    /// Log of the transactions.
+    /// Transaction log.
     pub log: TransactionLog,
     error: Option<Error>,
 }

@@ -66,7 +66,7 @@ class Gene:
         return f"{self.amount(value)} {self.unit}".strip()
 
     def amount(self, value: int) -> str:
-        """Return the number in its unit, without the unit."""
+        """Return the number in its unit, without the unit's name."""
         return f"{round(value * self.quantum, 6):.10g}"
 
 

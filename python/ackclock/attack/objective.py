@@ -85,7 +85,7 @@ class Objective:
 
 
 def delivered(t: Tables, groups: int = 1) -> float:
-    """Return the bytes acknowledged to the first groups of flows."""
+    """Return the bytes acknowledged to the first `groups` flow groups together."""
     return float(sum(b for b, g in zip(t["flows"]["bytes_acked"], t["flows"]["group"], strict=True) if g < groups))
 
 

@@ -161,7 +161,7 @@ def measure(
     quick
         Whether to use a tenth of the simulated time and one repeat: start-up then weighs more, so figures are higher.
     progress
-        Called with the cell and the share done.
+        Called with the cell and the fraction done.
     cells
         Cells to measure.
 

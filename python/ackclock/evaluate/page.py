@@ -53,7 +53,7 @@ MARKS = ("evaluate.json",)
 
 
 def write(evaluation: Evaluation, folder: Path, *, statements: Mapping[str, str] | None = None) -> Path:
-    """Write everything in the folder except its store.
+    """Write everything in the folder except the store.
 
     Returns
     -------

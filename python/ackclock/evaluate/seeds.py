@@ -39,7 +39,7 @@ def more_seeds(by_row: Sequence[tuple[Row, Sequence[Judged]]], scale: Scale, mos
 
 
 def _of_open_means(row: Row, cells: Sequence[Judged], upto: int) -> list[Judged]:
-    """Return the judged measures whose mean over the cells more seeds may decide."""
+    """Return the judged measures whose mean over all cells could be decided by more seeds."""
     found = []
     for measure in row.measures:
         parts = [j for j in cells if j.counts and j.measure is measure]

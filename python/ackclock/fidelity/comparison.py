@@ -133,7 +133,7 @@ def compare(*, seeds: int = 40, jobs: int = 1, progress: Progress | None = None)
     jobs
         Number of threads, which does not affect the result.
     progress
-        Called with the cell and the share done.
+        Called with the cell and the fraction done.
 
     Returns
     -------

@@ -57,7 +57,7 @@ class Drawn:
     kind
         "transfer", "bulk", "lossy", "listed", or one of `ackclock.fidelity.families`.
     scenario
-        Scenario of both backends.
+        Scenario for both backends.
     network
         Network on which the kernel runs it.
     """

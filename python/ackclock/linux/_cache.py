@@ -65,7 +65,7 @@ class Kernel:
 
     @property
     def controllers(self) -> tuple[str, ...]:
-        """Built-in congestion controllers, by their names in the kernel."""
+        """Names of the built-in congestion controllers."""
         return tuple(self.about["controllers"])
 
 

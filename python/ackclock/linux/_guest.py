@@ -172,7 +172,7 @@ def _execute(
     arguments: list[str], kernel: Kernel, folder: Path, variables: dict[str, str], cpu: int, wall_limit_s: float,
     watch: Watch | None,
 ) -> None:  # fmt: skip
-    """Start the kernel and wait until it exits; none of its processes survives an error."""
+    """Start the kernel and wait until it exits; on an error, all of its processes are killed."""
     environment = dict(variables)
     for name in ("TMPDIR", "PATH"):
         if name in os.environ:

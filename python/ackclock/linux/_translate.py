@@ -72,7 +72,7 @@ OURS = {
     "prr-rfc9937": "prr_9937",
     "prr-linux-3.2": "prr_3_2",
 }
-"""Recovery rule -> its part of the name of our controllers (linux/modules); "" for the kernel's own rule."""
+"""Recovery rule -> its part of our controllers' names (linux/modules); "" for the kernel's own rule."""
 
 DRAWN = "_drawn"
 """Suffix of controllers that draw random numbers as the simulator does and are otherwise identical to the kernel's

@@ -117,7 +117,7 @@ class View:
     against: tuple[str, str] | None = None
 
     def find(self, option: str, name: str) -> str:
-        """Return the column of an axis, by its name or the key of the scenario.
+        """Return the column of an axis, given its name or its scenario key.
 
         Raises
         ------

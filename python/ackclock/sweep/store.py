@@ -171,7 +171,7 @@ class Store:
     def commit(
         self, recipe: str, done: Sequence[int], tables: Mapping[str, pl.DataFrame], failed: Mapping[int, str]
     ) -> None:
-        """Store the data of runs and their new states: all of them or none.
+        """Store the data and the new states of runs, either for all of them or for none.
 
         Parameters
         ----------
@@ -418,8 +418,8 @@ class Store:
             self._check_there()
 
     def _check_there(self) -> None:
-        """Refuse to write if the store has been moved: files would go beside a database that does not know them, or
-        into another store.
+        """Refuse to write if the store has been moved: files would end up beside a database that does not list them, or
+        in another store.
         """
         if database.identity(self.folder) != self._file:
             raise StoreError(

@@ -325,7 +325,7 @@ def load(path: str | Path, *, own_code: bool = False) -> Sweep:
     path
         A TOML file of at most 1 MiB. The path of its scenario is relative to the file's folder.
     own_code
-        Whether controllers may be named by a file of Python, which a run would execute.
+        Whether controllers may be given as Python files, which a run would execute.
 
     Raises
     ------

@@ -371,7 +371,7 @@ impl Stack {
 }
 
 impl Seen {
-    /// Offset of a sequence number of this end from its SYN, near `around`.
+    /// Offset of one of this end's sequence numbers from its SYN, unwrapped to a value near `around`.
     fn offset(&self, number: u32, around: u64) -> u64 {
         let from = around as u32;
         let far = number.wrapping_sub(self.first.unwrap_or(number)).wrapping_sub(from) as i32;
