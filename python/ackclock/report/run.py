@@ -61,7 +61,7 @@ def watched(scenario: Scenario, *, trace: bool = True) -> Scenario:
     scenario
         Scenario to record; its own records are kept.
     trace
-        Whether to record ACKs too.
+        Whether to record ACKs as well.
 
     Returns
     -------
