@@ -1,6 +1,6 @@
 """The report of one run: the results of each flow, everything over time, each recovery.
 
-Length: all sections of the page in their order, with their sentences.
+Length: all sections of the page in order, with their sentences.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SHOWN = 100
 """Maximum number of flows and links in a table."""
 
 TOLD = 6
-"""Maximum number of flows with a sentence each."""
+"""Maximum number of flows that are described in a sentence each."""
 
 EPISODES = 60
 """Maximum number of recoveries in the table."""
@@ -47,14 +47,14 @@ STEPS = 1200
 """Number of samples over the run, unless the scenario sets an interval."""
 
 ENDS = {"full_ack": "ACK of all", "rto": "timeout", "undo": "undo", "run_end": "end of run"}
-"""Reason for the end of a recovery in table `recoveries` -> words on the page."""
+"""Reason for the end of a recovery in table `recoveries` -> wording on the page."""
 
 IN_THE_SIMULATOR = "Recording does not change a run: with and without this report it has the same digest."
 ON_THE_KERNEL = "Recording does not change the packets of a run. Its digest covers what was recorded, so a run without this report has another one."
 """Sentence about what the report's records change."""
 
 TRACE_BYTES = 2**29
-"""Memory above which a trace is not recorded for the report, bytes."""
+"""Memory use above which no trace is recorded for the report, bytes."""
 
 
 def watched(scenario: Scenario, *, trace: bool = True, drops: bool = True) -> Scenario:
@@ -72,7 +72,8 @@ def watched(scenario: Scenario, *, trace: bool = True, drops: bool = True) -> Sc
     Returns
     -------
     Scenario
-        With samples, goodput, queues, limits and drops, and the trace of three flows, or of the first, where memory allows.
+        Scenario with samples, goodput, queues, limits and drops, and with the trace of three flows, or of the first,
+        where memory allows.
     """
     from ackclock import _engine
 
@@ -304,7 +305,7 @@ def _count(number: int, one: str, many: str) -> str:
 
 
 def _beside(beside: Sequence[Measured]) -> list[Section]:
-    """Return the section on external measurements, in numbers."""
+    """Return the section with the numbers from external measurements."""
     rows: list[tuple[TableCell | str, ...]] = []
     for other in beside:
         for flow, name in enumerate(other.flows):
@@ -313,7 +314,7 @@ def _beside(beside: Sequence[Measured]) -> list[Section]:
             means = samples.select(pl.col("srtt_s", "cwnd").mean(), pl.col("retransmissions").max()).row(0)
             srtt_s, window, again = means
             got = goodput.mean()
-            if other.run is not None:  # our own runs have exact values, not only samples
+            if other.run is not None:  # runs of ackclock have exact values, not only samples
                 row = other.run.rows("flows")[flow]
                 got, again = row["goodput_bps"], row["retransmissions"]
             rows.append(
@@ -366,7 +367,7 @@ def _over_time(run: Run, beside: Sequence[Measured]) -> tuple[Block, ...]:
 
 
 def _timed(figure: dict[str, Any], end: float | None = None) -> dict[str, Any]:
-    """Link a figure with the other time figures; all end at the last time that has data."""
+    """Link a figure to the other time figures; all end at the last time with data."""
     figure["layout"]["meta"] = {"axis": "time"}
     if end is not None:
         figure["layout"]["xaxis"]["range"] = [0, end]
