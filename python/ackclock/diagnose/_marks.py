@@ -1,7 +1,7 @@
 """Segments that a sender considers lost after the ACKs received so far (RACK, RFC 8985).
 
-Lost segments are retransmitted before new data, lowest first. A later packet with other content therefore shows that
-these have been retransmitted before it.
+Lost segments are retransmitted before new data, lowest first. A packet with other content therefore shows that all
+lower ones had been retransmitted.
 """
 
 from __future__ import annotations

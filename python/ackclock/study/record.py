@@ -151,7 +151,7 @@ def _ends(found: Mapping[str, Any]) -> tuple[float | None, float | None]:
 
 def _kept(value: float) -> float | str:
     """Return a value in its recorded form: six digits, more than any interval needs, and text for numbers that JSON
-    lacks.
+    cannot express.
     """
     return float(f"{value:.6g}") if math.isfinite(value) else str(value)
 
@@ -173,12 +173,12 @@ def read(path: Path) -> dict[str, Record]:
 
 
 LARGEST = 2**24
-"""Largest size of a record, bytes; ours have up to 200,000."""
+"""Maximum size of a record, bytes; ours have up to 200,000."""
 
 
 @contextmanager
 def as_written(path: Path) -> Iterator[None]:
-    """Read a record of unknown origin: contents that we do not write are refused in one line."""
+    """Read a record of unknown origin: unexpected contents are refused with a one-line message."""
     try:
         yield
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
