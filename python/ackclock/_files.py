@@ -528,7 +528,7 @@ def scratch(folder: Path) -> Iterator[Path]:
 
 def remove_parts(folder: Path) -> None:
     """Remove the leftovers of killed commands from a folder."""
-    if not _parts(folder):  # parts that this user cannot read are not ours
+    if not _parts(folder):  # no part readable by this user
         return
     with _gate(folder):
         for rest in _parts(folder):

@@ -75,7 +75,7 @@ def needed(words: Sequence[str]) -> bool:
     >>> needed(["run", "path.toml"]), needed(["conform", "mine.rs"]), needed(["sweep", "run", "s.toml", "--own-code"])
     (False, True, True)
     """
-    if not hasattr(signal, "sigtimedwait"):  # no wall on systems without fork
+    if not hasattr(signal, "sigtimedwait"):  # no wall on systems without `sigtimedwait`
         return False
     command = next((word for word in words if not word.startswith("-")), "")
     return command in _ALWAYS or any(_FILE.search(word) or word.startswith(_OPTIONS) for word in words)

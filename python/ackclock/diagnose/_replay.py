@@ -138,7 +138,7 @@ class _Sender:
         self.syn_at: float | None = None
         self.srtt: float | None = None
         self.rttvar = 0.0
-        self.quiet_since = 0.0  # last progress, or last transmission of the first outstanding segment; time
+        self.quiet_since = 0.0  # last progress, or last transmission of the first outstanding segment, s
         self.recoveries = self.timeouts = self.acks = 0
         self.order: list[int] = []  # end offsets in flight, ascending
         self.first = 0
