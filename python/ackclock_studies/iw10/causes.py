@@ -67,7 +67,7 @@ def changed(tables: Tables, place: tuple[str, str, float], change: str, arm: str
 
 
 def left(with_it: Array, without: Array) -> Any:
-    """Share of a mean that remains without the cause, percent; both arrays hold the same seeds in the same order."""
+    """Percentage of a mean that remains without the cause; both arrays contain the same seeds in the same order."""
     return bootstrap(lambda x, y: np.asarray(100 * y.mean(axis=1) / x.mean(axis=1)), with_it[: without.size], without)
 
 

@@ -41,7 +41,7 @@ STYLE = {
 
 
 def run(plan: Plan) -> Data:
-    """Responses of 100 segments, five at a time, 75 % of 20 Mb/s.
+    """Responses of 100 segments, five at a time, at 75 % load on 20 Mb/s.
 
     Returns
     -------

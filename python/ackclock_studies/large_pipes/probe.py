@@ -37,7 +37,7 @@ from ackclock_studies.large_pipes.paths import (
 from ackclock_studies.large_pipes.runs import NO_BOUND, pick
 
 CROSSED = 0.2
-"""Load of the other users during the probe, as a share of the bottleneck: their packets spread the pairs."""
+"""Load of the other users during the probe, as a fraction of the bottleneck rate: their packets spread the pairs."""
 
 
 def probing(path: Bottleneck, workload: Mapping[str, Any]) -> Scenario:

@@ -100,7 +100,7 @@ def run(plan: Plan) -> Data:
         for ratio in RTT_RATIOS:
             unequal = paths.unequal(ALABAMA, SENDERS[protocol], ratio, duration_s=duration, queue=QUEUE, record=record)
             keys = {"protocol": protocol, "ratio": ratio}
-            add("rtts", unequal, keys, f"rtts {ratio}", 2)  # nothing is random, so all runs are equal
+            add("rtts", unequal, keys, f"rtts {ratio}", 2)  # nothing is random, so all runs are identical
     return collect("sharing", cells, plan, numbered=True)
 
 
@@ -167,7 +167,7 @@ def w20(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def friendliness_per_run(tables: Tables, protocol: str, n: int, path: Bottleneck = ALABAMA) -> Array:
-    """F of each run: ratio of NewReno's mean throughput next to X to that with NewReno flows only."""
+    """F for each run: ratio of NewReno's mean throughput next to X to that with NewReno flows only."""
     mixed = tables["sharing.mixed"].filter(
         (pl.col("path") == path.name) & (pl.col("protocol") == protocol) & (pl.col("flows") == n)
     )
@@ -179,7 +179,7 @@ def friendliness_per_run(tables: Tables, protocol: str, n: int, path: Bottleneck
 
 
 def _short_over_long(tables: Tables, protocol: str, ratio: int) -> Array:
-    """Ratio of the throughputs of the flows with the short and the long round trip, per run."""
+    """Short-to-long ratio of the throughputs of the two round-trip times, per run."""
     t = tables["sharing.rtts"].filter((pl.col("protocol") == protocol) & (pl.col("ratio") == ratio)).sort("run", "flow")
     short, long = (t.filter(pl.col("flow") == f)["goodput_bps"].to_numpy() for f in (0, 1))
     return np.asarray(short / np.maximum(long, 1.0))

@@ -74,7 +74,7 @@ def w26(tables: Tables) -> Sequence[Evidence]:
 
 
 def control(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Negative control: only the window limits."""
+    """Negative control: the window is the only limit."""
     m = {p: groups(tables, p, queue=CONTROL, table="together.times")[:, 0] for p in PROTOCOLS}
     worst = max(m.values(), key=lambda x: float(x.max())).max() / min(m.values(), key=lambda x: float(x.min())).min()
     label = "100 MB, queue of 2000, no other flow, cold: slowest over fastest"

@@ -56,7 +56,7 @@ SIZES = (6, 10, 20, 50, 275)
 SHALLOW = (6, 10, 20, 50)
 """Buffer sizes at which C2 is judged."""
 FLOWS = 3
-"""Number of flows from which on the smallest instances crashed, after 30 s."""
+"""Number of flows at which the smallest instances crashed, after 30 s."""
 
 
 def alone(machine: str, packets: int) -> Scenario:

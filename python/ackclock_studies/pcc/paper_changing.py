@@ -36,7 +36,7 @@ RATE_MBPS, RTT_MS, LOSS_PERCENT = (10.0, 100.0), (10.0, 100.0), (0.0, 1.0)
 """Minimum and maximum of uniform distributions."""
 
 BUFFER = 250
-"""Buffer, packets: one bandwidth-delay product of the means."""
+"""Buffer, packets: one bandwidth-delay product of the mean rate and RTT."""
 
 
 def draws(number: int, count: int) -> pl.DataFrame:

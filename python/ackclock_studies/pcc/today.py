@@ -26,8 +26,8 @@ BBR = tcp("BBRv3", "bbr3", "vermilion", "s")
 ARMS = (PCC, VIVACE, PROTEUS, BBR, CUBIC)
 
 LEO_S, LEO = 15, ((100, 20), (60, 32), (140, 24), (80, 40), (120, 28))
-"""Rate (Mb/s) and round trip (ms) of a low-orbit satellite path, which change with a handover every 15 s. The 15 s are Starlink's (from
-memory), the steps are ours.
+"""Rate (Mb/s) and RTT (ms) of a low-orbit satellite path, which change with a handover every 15 s. The 15 s are
+Starlink's (from memory), the steps are ours.
 """
 CELLULAR: dict[str, Any] = {
     "kind": "random",

@@ -29,7 +29,7 @@ from ackclock_studies.pcc.arms import CUBIC, PCC, PRINTED, Arm
 
 FLOWS = 4
 LASTS_S = 180
-"""Duration at both scales, s: PCC's flows still converge to fair shares after two minutes, so a shorter run would ask another question."""
+"""Duration at both scales, s: PCC's flows still converge to fair shares after two minutes, so a shorter run would answer a different question."""
 
 
 def scenario(arm: Arm, duration_s: int) -> Scenario:
@@ -129,7 +129,7 @@ def run(plan: Plan) -> Data:
 
 TABLE = "traces.runs"
 BETTER = above(0, margin=0.02)
-"""Bound for an improvement. Differences below its margin, a share of the link, count as none, as elsewhere."""
+"""Bound for an improvement. Differences below its margin, a fraction of the link, count as none, as elsewhere."""
 
 
 def steadier(tables: Tables, bound: Bound) -> Sequence[Evidence]:

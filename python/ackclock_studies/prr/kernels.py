@@ -251,7 +251,7 @@ def bars(tables: Tables) -> Figure:
 
 
 def rises(tables: Tables) -> Figure:
-    """The publication's third figure: growth of latency with loss, and the part due to the initial RTO."""
+    """Figure 3 of the paper: growth of latency with loss, and the part due to the initial RTO."""
     shown = (WITHOUT_PRR, WITHOUT_PRR_RTO_1, WITH_PRR)
     rows = []
     for page in PAGES:

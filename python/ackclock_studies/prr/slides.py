@@ -1,4 +1,4 @@
-"""Sentences of the slides about the packets that a rule sends in a recovery, measured packet by packet, and about the cases in which it helps (P17 to P26).
+"""The slides' sentences about the packets sent by a rule in a recovery, measured packet by packet, and about the cases in which it helps (P17 to P26).
 
 Length: ten sentences, each with a few lines; a second file would separate the runs from their evaluation.
 """
@@ -44,7 +44,7 @@ SHAPED = (RATE_HALVING, PRR, SSRB, RFC6675)
 NEAR = {f"segment {n}": n for n in (1, 10, 16, 17, 18, 19, 20)}
 """Number of the lost segment among the twenty of a response."""
 LATE = {"in order": None, "40 ms late": "40 ms", "100 ms late": "100 ms"}
-"""Additional delay of 2 % of the packets."""
+"""Additional delay for 2 % of the packets."""
 
 
 def _one(name: str, link: Mapping[str, Any], flow: Mapping[str, Any], lasts: str = "1 h", **record: Any) -> Scenario:
@@ -174,11 +174,11 @@ def _span(tables: Tables, case: str, rule: str, at: float) -> tuple[float, float
 
 
 STANDING_S = 0.2
-"""Duration of the examined stretch after the start of recovery: all rules are still repairing at its end."""
+"""Length of the interval examined after the start of recovery: all rules are still repairing at its end."""
 
 
 def sixths(tables: Tables, rule: str) -> Array:
-    """Mean queue in each sixth of the stretch, packets."""
+    """Mean queue in each sixth of the interval, packets."""
     start, _ = _span(tables, "standing", rule, 0)
     rows = _rows(tables, "queue", "standing", rule, 0)
     t, packets = rows["t_s"].to_numpy(), rows["packets"].to_numpy().astype(np.float64)
@@ -208,7 +208,7 @@ def p17(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def p18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Queue at the end of the stretch in excess of CRB's."""
+    """Queue at the end of the interval in excess of CRB's."""
     base = sixths(tables, CRB)[-1]
     return [
         Evidence(
@@ -223,7 +223,7 @@ def p18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def sent_per_ack(tables: Tables, rule: str, beta: float) -> tuple[float, float]:
-    """Segments sent per segment delivered, in the first half of recovery and in all of it."""
+    """Segments sent per segment delivered, in the first half of recovery and over all of it."""
     start, end = _span(tables, "shaped", rule, beta)
     rows = _rows(tables, "acks", "shaped", rule, beta)
     found = []

@@ -35,10 +35,10 @@ LONG = {
 """Arms of the cwnd experiment: one sender, three rules."""
 
 RULES = (*COMPARED, UB)
-"""Rules of the time-sequences: the slides also show PRR without a bound."""
+"""Rules in the time-sequence figures: the slides also show PRR without a bound."""
 
 PATTERNS = {"1-4": [(1, 4)], "1-4, 11-16": [(1, 4), (11, 16)]}
-"""Segments whose first transmission is dropped, counted from 1."""
+"""1-based numbers of segments whose first transmission is dropped."""
 
 
 def sequence_scenario(pattern: str, rule: str) -> Scenario:
@@ -132,7 +132,7 @@ def falls(trace: pl.DataFrame) -> pl.DataFrame:
 
 
 def t1(tables: Tables) -> Sequence[Evidence]:
-    """Largest reduction of cwnd on one ACK."""
+    """Maximum reduction of cwnd on one ACK."""
     fall = falls(tables["traces.long"])
 
     def largest(arm: str) -> float:
@@ -262,7 +262,7 @@ def next_write(tables: Tables, pattern: str) -> dict[str, int]:
 
 
 def last_repair(tables: Tables, pattern: str) -> dict[str, float]:
-    """Retransmission of the last lost segment, seconds after the first one, by rule."""
+    """Time of the last lost segment's retransmission, s after the first one, by rule."""
     t = tables["traces.sequence"].filter((pl.col("pattern") == pattern) & (pl.col("event") == "rtx"))
     return {
         rule: float(own.max() - own.min())  # type: ignore[operator,arg-type]

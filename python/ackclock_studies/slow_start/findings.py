@@ -52,7 +52,7 @@ def findings(result: StudyResult) -> Sequence[str]:
 
 
 def in_short(tables: Tables) -> Figure:
-    """Losses of each start on undisturbed paths, and its exit on a disturbed one."""
+    """Losses with each start on undisturbed paths, and its exit on a disturbed one."""
     rows = [
         {
             "arm": arm,

@@ -1,4 +1,4 @@
-"""A population of paths: the share on which each slow start does what its publication says, and the property that decides (supplements S1
+"""A population of paths: the fraction on which each slow start does what its publication says, and the property that decides (supplements S1
 to S8 and S19).
 """
 
@@ -53,7 +53,7 @@ PROPERTIES = (
 )
 SEED = 94
 PATHS = 60
-"""Number of paths, drawn once and equal at every scale. A larger scale adds runs to each path, because a verdict on a path needs an
+"""Number of paths, drawn once and the same at every scale. A larger scale adds runs to each path, because a verdict on a path needs an
 interval for that path.
 """
 RUNS, PAPER_RUNS = 6, 30
@@ -63,7 +63,7 @@ LEAST_PACKETS = 20
 FEW = 0.05
 """Losses in bandwidth-delay products, and relative differences of losses or exits, below which a difference counts as none."""
 EARLY = 0.5
-"""Threshold of ssthresh below which an exit is premature, bandwidth-delay products, as in the cells."""
+"""ssthresh below which an exit is premature, bandwidth-delay products, as in the cells."""
 
 
 def drawn(count: int) -> list[dict[str, float]]:
@@ -161,7 +161,7 @@ def sentence(tables: Tables, key: str) -> OnPaths:
 
 
 def on_paths(tables: Tables, *keys: str) -> list[Evidence]:
-    """Sentences over the population; they never weigh."""
+    """Sentences over the population; they never affect a verdict."""
     return [e for key in keys for e in sentence(tables, key).evidence()]
 
 
