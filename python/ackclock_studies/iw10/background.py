@@ -307,12 +307,12 @@ def background_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (throughputs(t), background_table(t), figure(t))
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     open_loop = testbed.loaded(SLOW, FIVE, 0.75, IW10, duration_s=3600, long_flows=2)
     return {"long flows beside": open_loop, **closed.scenarios()}
 

@@ -464,7 +464,7 @@ def unloaded_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         paragraph(
             "The slow link's queue of 40 packets is 25 times its bandwidth-delay product, that of the fast link is exactly one. On the "
@@ -478,7 +478,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {"five IW10 at once": scenario(CASES[0])}
 
 

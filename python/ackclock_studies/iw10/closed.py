@@ -148,5 +148,5 @@ def beside(tables: Tables) -> Sequence[Evidence]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {"long flows beside clients in a closed loop": scenario(IW10, MEDIUM)}

@@ -407,7 +407,7 @@ def seconds(value: float) -> str:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (completion(t), pairs(t), ratios(t), cells_table(t))
 
 

@@ -126,7 +126,7 @@ def best_window(tables: Tables, name: str) -> int:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(t),)
 
 

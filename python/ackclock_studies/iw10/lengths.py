@@ -136,7 +136,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         paragraph(
             "Offered nearly all that it carries, the link has a queue that grows for longer than a run lasts, and with it the losses. How much the arms "

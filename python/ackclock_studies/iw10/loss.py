@@ -207,12 +207,12 @@ def i5_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (loss_rates(t),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {"64 kb/s, five opens, 97.5 %, IW10": testbed.loaded(SLOW, FIVE, 0.975, IW10, duration_s=3600)}
 
 

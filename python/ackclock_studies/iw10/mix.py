@@ -218,12 +218,12 @@ def without(tables: Tables, bound: Bound, *, mechanism: str) -> Sequence[Evidenc
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (mixes(t),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {"20 Mb/s, single opens, 72 %, mix": testbed.loaded(FAST, SINGLE, 0.72, MIX, duration_s=300)}
 
 

@@ -401,7 +401,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         paragraph(
             "Each completion time is taken apart with the server's trace, so that it can be seen where it is spent."

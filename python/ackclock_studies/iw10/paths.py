@@ -238,7 +238,7 @@ def on_paths(tables: Tables, key: str) -> list[Evidence]:
 
 
 def keeps(tables: Tables) -> list[Evidence]:
-    """Shares of paths on which IW10 has an advantage, by load."""
+    """Fractions of paths on which IW10 has an advantage, by load."""
     if "paths.times" not in tables:
         return []
     frame = ratios(tables)
@@ -334,7 +334,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     drawn_as = "; ".join(map(str, PROPERTIES))
     return (
         paragraph(f"The testbed has two links. Here paths and loads are drawn: {drawn_as}."),

@@ -389,12 +389,12 @@ FITTED = Fitted(
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(t),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {"photographs": scenario(4.0, IW10_SACK, 0.2)}
 
 

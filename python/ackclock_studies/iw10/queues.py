@@ -80,7 +80,7 @@ def i13_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (queues(t),)
 
 

@@ -103,7 +103,7 @@ def rounds_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (rounds_table(t),)
 
 

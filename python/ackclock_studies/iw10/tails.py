@@ -139,7 +139,7 @@ def distributions(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (distributions(t),)
 
 

@@ -281,7 +281,7 @@ def bottleneck_of(batch: Batch) -> pl.DataFrame:
     -------
     polars.DataFrame
         seed, arrivals, drops, plr (drops over arrivals), mean_queue and max_queue (packets), plr_data (without SYN and FIN), busy
-        (share of time), sampled (share of 1-s instants with a queue: the slides' utilisation, B11), max_wait_s.
+        (fraction of time), sampled (fraction of 1-s instants with a queue: the slides' utilisation, B11), max_wait_s.
     """
     duration_s = whole(batch.scenario.duration, DURATION) / 1e9
     return batch.links.filter(pl.col("link") == BOTTLENECK).select(

@@ -230,7 +230,7 @@ def answers(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         paragraph(
             "The slides ask why IW3 often does better beside IW10 at high load. Three hypotheses: (a) IW10 needs fewer rounds, so fewer "

@@ -241,7 +241,7 @@ def closes(tables: Tables) -> Table:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         paragraph(
             "What an application does to its socket, call by call. A server writes its response in pieces: a piece that is no whole number of segments ends in a short one, and the initial window counts segments, "

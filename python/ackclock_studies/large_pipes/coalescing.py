@@ -380,12 +380,12 @@ def start_up(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (coalescing(t), start_up(t))
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {
         "path 2, TCPW behind a coalescing card": paths.scenario(
             CALTECH, [(SENDERS[TCPW], 1)], duration_s=3, card=COALESCING

@@ -261,7 +261,7 @@ def _saturates(t: pl.DataFrame) -> bool:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (damping(t),)
 
 

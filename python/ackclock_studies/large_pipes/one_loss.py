@@ -316,7 +316,7 @@ def after_one_loss(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (after_one_loss(t),)
 
 

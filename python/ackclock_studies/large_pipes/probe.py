@@ -60,8 +60,8 @@ def run_probe(plan: Plan) -> Data:
     Returns
     -------
     Data
-        `probe.pairs`: path, run, rate_bps (the mode of 200 pairs' dispersion at the receiver, IP packets), spread (share of the pairs
-        more than 2 % off it); `probe.times`: path, protocol, run, completion_s.
+        `probe.pairs`: path, run, rate_bps (the mode of 200 pairs' dispersion at the receiver, IP packets), spread
+        (fraction of the pairs more than 2 % off it); `probe.times`: path, protocol, run, completion_s.
     """
     seeds = plan.count(quick=6, paper=12)
     cells = []

@@ -280,7 +280,7 @@ def sharing_bars(tables: Tables) -> Figure:
 
 
 def over_time(tables: Tables) -> Figure:
-    """Share of NewReno against one other flow over the second half, both paths, run by run (slides 13 and 22)."""
+    """NewReno's share against one other flow over the second half, both paths, run by run (slides 13 and 22)."""
     rows = [
         {"path": path.name, "protocol": protocol, "run": run, "share": 100 * share}
         for path in (ALABAMA, CALTECH)
@@ -322,12 +322,12 @@ def _newreno_share(tables: Tables, path: Bottleneck, protocol: str) -> Array:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (sharing_bars(t), over_time(t))
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {
         "two HSTCP and two NewReno": paths.scenario(
             ALABAMA, [(SENDERS[NEWRENO], 2), (SENDERS[HSTCP], 2)], duration_s=120, stagger_s=1.0

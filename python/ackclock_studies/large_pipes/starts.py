@@ -403,7 +403,7 @@ def over_time(tables: Tables, path: Bottleneck, table: str, name: str, slides: s
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         over_time(t, ALABAMA, "series.goodput", "path-1", "10 and 11"),
         over_time(t, CALTECH, "caltech.goodput", "path-2", "18 and 19"),
@@ -411,7 +411,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {
         "path 1, TCPW": paths.scenario(ALABAMA, [(SENDERS[TCPW], 1)], duration_s=60),
     }

@@ -286,7 +286,7 @@ def fast_in_step(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (fast_in_step(t),)
 
 

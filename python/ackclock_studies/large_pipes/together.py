@@ -150,7 +150,7 @@ def beside_the_slides(tables: Tables) -> Table:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     where = Plan(reading=TOGETHER)
     four = paths.senders(where)
     queue = paths.queue_of(where)
@@ -158,7 +158,7 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (beside_the_slides(t), in_a_row(t))
 
 

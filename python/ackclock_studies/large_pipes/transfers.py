@@ -300,7 +300,7 @@ def completion_times(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         completion_times(t),
         paragraph(

@@ -228,12 +228,12 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {
         "PCC held at 50 Mb/s, pacing every 10 ms, 20 packets": held(PACED, 20),
         "PCC, four flows, pacing every 10 ms": abreast(PCC, LIMIT, host=MODELS[PACED]),

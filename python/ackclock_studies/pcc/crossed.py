@@ -170,7 +170,7 @@ def prints(tables: Tables) -> pl.DataFrame:
 
 
 def alike(tables: Tables, link: str, host: str) -> list[str]:
-    """Combinations in which PCC's share at every size is within 10 points of this one's."""
+    """Combinations in which PCC's share at every size is within 10 percentage points of this one's."""
     t = prints(tables)
     values = t.select(f"pcc_{q}" for q in SIZES).to_numpy()
     names = [(r["link"], r["host"]) for r in t.iter_rows(named=True)]
@@ -282,12 +282,12 @@ def told(tables: Tables) -> str:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables), fingerprints(tables), paragraph(told(tables)))
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {
         "PCC on bare metal's link, pacing every 10 ms, 20 packets": scenario(BARE, LATE_10, PCC, 20),
         "CUBIC on Mininet's link, host off for 30 ms, 20 packets": scenario(MININET, XEN, CUBIC, 20),

@@ -184,7 +184,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(t), *answer(t))
 
 

@@ -170,12 +170,12 @@ def table(tables: Tables) -> Table:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (table(tables),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {f"PCC on a {machine}, 20 packets": alone(machine, 20) for machine in (M3, T2)}
 
 

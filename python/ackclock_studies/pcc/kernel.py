@@ -372,7 +372,7 @@ def sharing_table(tables: Mapping[str, Tables]) -> Table:
 
 
 def figure(tables: Mapping[str, Tables]) -> Figure:
-    """Share of the link against the buffer: the kernel as marks, the simulator as lines."""
+    """Link share against buffer size: the kernel as marks, the simulator as lines."""
     colours = dict(zip(ARMS, (OKABE_ITO["black"], OKABE_ITO["vermilion"], OKABE_ITO["blue"]), strict=True))
     found = {backend: means(own) for backend, own in tables.items()}
 

@@ -334,7 +334,7 @@ def pair_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(t), pair_table(t))
 
 

@@ -310,7 +310,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {"PCC, a second flow joins": scenario(PCC, 60, 60)}
 
 
@@ -318,7 +318,7 @@ EXPERIMENT = Experiment(name="convergence", title="a second flow joins: soon, or
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables),)
 
 

@@ -340,7 +340,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {
         "PCC between data centres, 28 ms": between(PCC, 28),
         "PCC's incast sender, 33 senders of 256 KiB": incast(INCAST, 33, 256),
@@ -351,7 +351,7 @@ EXPERIMENT = Experiment(name="datacentres", title="incast, and links between dat
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables),)
 
 

@@ -153,13 +153,13 @@ def _share(tables: Tables, arm: Arm, loss: float, least: float, *, kind: str = "
 
 
 def to_one_percent(tables: Tables) -> Sequence[Evidence]:
-    """Share of the link at losses of up to 1 %."""
+    """Link share at losses of up to 1 %."""
     known = [p for p in arms.values(tables, TABLE, "loss") if p <= 1]
     return [_share(tables, PCC, p, 95) for p in known] + [_share(tables, arm, 1.0, 95) for arm in (REPORTS, PRINTED)]
 
 
 def at_two_percent(tables: Tables) -> Sequence[Evidence]:
-    """Mean share at 2 %, and with another start."""
+    """Mean link share at 2 %, and with a different start."""
     return [_share(tables, arm, 2.0, 74) for arm in (PCC, REPORTS, PRINTED, AHEAD)]
 
 
@@ -215,7 +215,7 @@ def over_illinois(tables: Tables, *, much: bool) -> Sequence[Evidence]:
 
 
 def with_jitter(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of Illinois's excess that remains on a path whose round trip varies."""
+    """Fraction of Illinois's excess that remains on a path whose round trip varies."""
     found = []
     for p, times in GROWS.items():
         left = arms.excess(tables, TABLE, JITTERED, times, kind="light", loss=p)
@@ -283,7 +283,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {
         "PCC, 2 % of loss both ways": scenario(PCC, 2.0, backwards=True, duration_s=40),
         "PCC, loss-resilient, 50 % of loss": scenario(RESILIENT, 50.0, backwards=False, duration_s=40),
@@ -294,7 +294,7 @@ EXPERIMENT = Experiment(name="lossy", title="random loss, 0 to 50 %", run=run, w
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables),)
 
 

@@ -200,7 +200,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {"PCC's latency utility, deep queues": scenario(PAPER, DEEP, 60)}
 
 
@@ -208,7 +208,7 @@ EXPERIMENT = Experiment(name="power", title="latency utility: throughput over de
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables),)
 
 

@@ -166,7 +166,7 @@ def beats_illinois(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def where_round_trips_vary(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Share of Illinois's excess that remains; also with each of the two changes alone."""
+    """Fraction of Illinois's excess that remains; also with each of the two changes alone."""
     found = []
     for arm in NOISES:
         left = arms.excess(tables, TABLE, arm, TIMES, buffer=DEEP)
@@ -217,7 +217,7 @@ EXPERIMENT = Experiment(
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables),)
 
 

@@ -194,7 +194,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {"PCC, short flows at 45 %": scenario(PCC, 45)}
 
 
@@ -202,7 +202,7 @@ EXPERIMENT = Experiment(name="short", title="short flows at loads of 5 to 75 %",
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables),)
 
 

@@ -267,12 +267,12 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {f"PCC, four flows, {host}": abreast(PCC, LIMIT, host=HOSTS[host]) for host in (TWO, STOLEN, MEASURED)}
 
 

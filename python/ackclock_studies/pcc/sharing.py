@@ -529,12 +529,12 @@ def sharing_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(t), bars(t), sharing_table(t), depth_figure(t))
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {
         "PCC, four flows in Mininet": come_and_go(MININET, PCC, STRETCH_S),
         "CUBIC, four flows on bare metal": come_and_go(BARE, CUBIC, STRETCH_S),

@@ -256,7 +256,7 @@ def means(tables: Tables) -> pl.DataFrame:
 
 
 PUBLISHED = {PCC: ((1, 0.25), (6, 0.9)), CUBIC: ((6, 0.02),)}
-"""Points of figure 7 of the paper as (packets, share of the link), from memory."""
+"""Points of the paper's Figure 7 as (packets, fraction of the link), from memory."""
 
 PANELS = ((BARE, "bare metal (dummynet, exact hosts)"), (MININET, "virtual machine (Mininet's link)"))
 LOOKS: dict[str, dict[str, Any]] = {
@@ -695,12 +695,12 @@ def sweep_table(tables: Tables) -> Table:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(t), sweep_table(t), prototype.table(t))
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {
         "PCC on bare metal, 6 packets": testbed.shallow(BARE, PCC, 6, 60),
         "CUBIC on bare metal, 6 packets": testbed.shallow(BARE, CUBIC, 6, 60),

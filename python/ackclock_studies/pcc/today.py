@@ -143,7 +143,7 @@ def _pick(tables: Tables, place: str, arm: Arm, column: str) -> Any:
 
 
 def figure(tables: Tables) -> Figure:
-    """Share of the link and queueing delay, place by place."""
+    """Link share and queueing delay, path by path."""
     places = _places(tables)
 
     def draw() -> Any:
@@ -201,12 +201,12 @@ def table(tables: Tables) -> Table:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables), table(tables))
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {"BBRv3 over low satellites": leo(BBR), "Vivace on a cellular link": cellular(VIVACE)}
 
 

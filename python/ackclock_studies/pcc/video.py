@@ -119,8 +119,8 @@ def run(plan: Plan) -> Data:
     Returns
     -------
     Data
-        `video.players`: arm, rule, players, seed, the numbers of `ackclock.video.quality` from 60 s on, and lost (share of the data
-        packets that the bottleneck dropped). `video.example`: arm, rule, players, t_s, flow, bitrate_bps of one run.
+        `video.players`: arm, rule, players, seed, the numbers of `ackclock.video.quality` from 60 s on, and lost
+        (fraction of the data packets dropped by the bottleneck). `video.example`: arm, rule, players, t_s, flow, bitrate_bps of one run.
     """
     cells = [
         Cell(
@@ -348,7 +348,7 @@ def answer(tables: Tables) -> str:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {
         "Four FESTIVE players over CUBIC": scenario(CUBIC, FESTIVE, FEW, 300),
         "Four rate-based players over PCC": scenario(PCC, RATE_BASED, FEW, 300),

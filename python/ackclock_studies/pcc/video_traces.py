@@ -99,8 +99,8 @@ def run(plan: Plan) -> Data:
     Returns
     -------
     Data
-        `traces.runs`: arm, seed, the numbers of `measured` from 60 s on, and lost (share of the data packets that the bottleneck
-        dropped).
+        `traces.runs`: arm, seed, the numbers of `measured` from 60 s on, and lost (fraction of the data packets dropped
+        by the bottleneck).
     """
     cells = [
         Cell(
@@ -165,7 +165,7 @@ def steadier(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {"Four long flows of PCC on the players' link": scenario(PCC, LASTS_S)}
 
 

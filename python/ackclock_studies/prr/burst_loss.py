@@ -520,7 +520,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         paragraph(
             "Behind a queue of 100 packets no burst of a sender overflows anything, and losses come one by one. Here the bottleneck is alone, its queue "

@@ -218,7 +218,7 @@ def episodes_table(tables: Tables) -> Table:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         paragraph(
             "When a loss is noticed, the sender has to come down to a new target, ssthresh, within one round trip. RFC 6675 "

@@ -371,7 +371,7 @@ def _share(mask: Any) -> str:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         paragraph(
             "The publication compared two kernels, 3.0 without and 3.2 with PRR, and sorted fetches by latency: those at least two "
@@ -400,7 +400,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {"fetch as published, kernel 3.0": path.fetch(MIDDLE, LOW, path.host(**KERNELS["3.0"]), name="kernel 3.0")}
 
 

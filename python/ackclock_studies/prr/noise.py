@@ -337,7 +337,7 @@ def noise(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (noise(tables),)
 
 

@@ -366,7 +366,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     drawn_as = "; ".join(map(str, PROPERTIES))
     return (
         paragraph(
@@ -379,7 +379,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {"a path of the population, PRR": scenario(PRR, drawn(1)[0])}
 
 

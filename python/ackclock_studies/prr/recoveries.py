@@ -373,7 +373,7 @@ def population_table(tables: Tables) -> Table:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         paragraph(
             "Two settings in the manner of the paper: Web responses with a mean of 7.5 kB, and long-RTT video with a server that "
@@ -387,7 +387,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {
         "Web population": pop.scenario("Web", PRR, 500),
         "video population": pop.scenario("video", PRR, 25),

@@ -319,7 +319,7 @@ def golden_blocks(table: PublishedTable) -> list[Table | Prose]:
 
 
 def blocks(_: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         paragraph(
             "Each row as printed, and below it as computed here from the algorithm's text. Cells that differ are marked; the "

@@ -575,7 +575,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         paragraph(
             "Sentences of the slides that one recovery settles, without chance, and some that take many fetches."
@@ -585,7 +585,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {
         "standing queue, PRR-CRB": standing(CRB),
         "loss of segment 17 of 20, PRR": near_end(PRR, 17),

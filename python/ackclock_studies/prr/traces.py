@@ -337,7 +337,7 @@ def _repaired(tables: Tables, pattern: str) -> str:
 
 
 def blocks(t: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (
         long_flow(t),
         sequences(
@@ -363,7 +363,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {
         "long flow with PRR": path.long_flow(LONG["with PRR"]),
         "time-sequence, losses 1-4 and 11-16": sequence_scenario("1-4, 11-16", SSRB),

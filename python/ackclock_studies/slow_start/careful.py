@@ -267,7 +267,7 @@ def s15(tables: Tables) -> Sequence[Evidence]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {"beside: Careful Resume on a third of the rate": beside(THIRD, RESUME, "1 MB")}
 
 

@@ -333,12 +333,12 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {"exits: SEARCH, 100 Mb/s, 20 ms": place(100, 20, 1.0).scenario(SEARCH, ROUND_TRIPS)}
 
 

@@ -256,12 +256,12 @@ def figure(tables: Tables) -> Figure:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     return (figure(tables),)
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {
         "noise: HyStart, radio": PLACES[BAD_RADIO].scenario(HYSTART, ROUND_TRIPS),
         "idle: SEARCH, radio": PLACES[BAD_RADIO].scenario(SEARCH, ROUND_TRIPS, workload=WORK),

@@ -166,7 +166,7 @@ def on_paths(tables: Tables, *keys: str) -> list[Evidence]:
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
-    """Blocks of the report."""
+    """Report blocks of this chapter."""
     drawn_as = "; ".join(map(str, PROPERTIES))
     return (
         paragraph(
@@ -177,7 +177,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """Scenarios of this chapter, by name."""
+    """This chapter's scenarios, by name."""
     return {"a path of the population, SEARCH": place(drawn(1)[0]).scenario(SEARCH, ROUND_TRIPS)}
 
 
