@@ -1,6 +1,6 @@
 """Lists the placeholders to be filled in before a release can be published; exit code 1 if there are any.
 
-Only the publisher knows the addresses of the project: no file here invents them. The workflow `release` runs this before it publishes, and
+Only the publisher knows the project's addresses, so no file here invents them. The workflow `release` runs this before it publishes, and
 CONTRIBUTING.md, "Publish a release", lists the steps that only a person can do.
 """
 

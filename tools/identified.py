@@ -32,7 +32,7 @@ WITHOUT = 5
 
 
 def drawn(seed: int, controller: str, number: int) -> ackclock.Scenario:
-    """A bulk flow alone: 2 to 20 Mbit/s, 20 to 120 ms, a queue of half to twice the BDP; one in three also has random losses."""
+    """A lone bulk flow: 2 to 20 Mbit/s, 20 to 120 ms, a queue of 0.5 to 2 BDP; one in three also has random losses."""
     draw = random.Random(f"which {seed} {controller} {number}").random
     rate = round(2 * 10 ** draw(), 2)
     rtt_ms = round(20 * 6 ** draw(), 1)

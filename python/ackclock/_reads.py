@@ -1,5 +1,5 @@
-"""Records the files that the user's own Python code reads while it is imported and its first instance is made: modules,
-weights, tables.
+"""Records the files that the user's own Python code reads during import and while its first instance is created:
+modules, weights, tables.
 
 All of these files determine the code's identity, so that a run found in a store was made by the same code with the same data. Files
 that belong to the Python installation, the system or ackclock do not count. Files that a class reads later are not seen; the class lists them in `reads`.

@@ -61,7 +61,7 @@ FAILED, INTERRUPTED = 2, 130
 _FILE = re.compile(r"\.(?:py:\w+|c|rs)$")
 _OPTIONS = ("--own-code", "--stack", "--controller")
 _ALWAYS = frozenset({"stack", "study"})
-"""Commands that run foreign programs regardless of their options."""
+"""Commands that run third-party programs whatever their options."""
 
 _page: Page | None = None
 _ran: list[str] = []
@@ -111,7 +111,7 @@ def ran() -> str:
 
 @contextmanager
 def doing(what: str) -> Iterator[None]:
-    """Record on the page an activity of own code outside of hooks, such as loading."""
+    """Record on the page what own code is doing outside hooks, such as loading."""
     page = _page
     if page is None:
         yield
@@ -140,7 +140,7 @@ class Page:
 
     @property
     def doing(self) -> str:
-        """Activity outside of hooks, in words."""
+        """Current activity outside hooks, as text."""
         return self._memory[DOING + 8 : DOING + 8 + TEXT].split(b"\0")[0].decode(errors="replace")
 
     @doing.setter
@@ -175,7 +175,7 @@ class Page:
         _engine.share_calls(self._memory)
 
     def where(self) -> str:
-        """Return where own code is: the hooks that threads are running, or the activity outside of hooks."""
+        """Return where own code is: the hooks that threads are running, or the activity outside hooks."""
         found = sorted({text for _, inside, text in self._rooms() if inside})
         return " or ".join(found[:3]) or self.doing
 

@@ -31,7 +31,7 @@ AGENT = "agent"
 """Name of the flow's controller in the scenario: custom:agent."""
 
 LARGEST = 2.0**20
-"""Largest window, segments. The window stays between `LEAST` and this."""
+"""Maximum window, segments. The window stays between `LEAST` and this."""
 
 LEAST = 2.0
 

@@ -56,7 +56,7 @@ impl Window {
         left
     }
 
-    /// Linear growth: one segment for every `w` segments acknowledged.
+    /// Linear growth: one segment per `w` segments acknowledged.
     pub fn additive_increase(&mut self, w: u32, acked: u32) {
         let w = w.max(1);
         if self.cwnd_cnt >= w {
@@ -111,7 +111,7 @@ impl Ack {
     pub fn is_duplicate(&self) -> bool {
         self.is_dup()
     }
-    /// Whether the flight from which the delivery rate was sampled was application-limited.
+    /// Whether the application limited the flight from which the delivery rate was sampled.
     pub fn is_app_limited(&self) -> bool {
         self.rate().is_some_and(Rate::is_app_limited)
     }
@@ -122,7 +122,7 @@ thread_local! {
     static HOST: Cell<Option<Host>> = const { Cell::new(None) };
 }
 
-/// The connection's random numbers, reproducible from the run's seed.
+/// Random numbers of the connection, reproducible with the run's seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Random(());
 
@@ -135,11 +135,11 @@ impl Random {
     }
 }
 
-/// The flow's `congestion_control_options`.
+/// `congestion_control_options` of the flow.
 pub struct Options(Vec<(String, f64)>);
 
 impl Options {
-    /// Return the number stored under this name, or the default. True is 1, false 0.
+    /// Return the number of this name, or the default. True is 1, false 0.
     pub fn number(&self, name: &str, default: f64) -> f64 {
         self.0.iter().find(|(known, _)| known == name).map_or(default, |&(_, value)| value)
     }

@@ -33,7 +33,7 @@
 /* Start of the run on the module's clocks: the tick counter starts 300 s before its 32-bit wrap, and no time is 0. */
 #define FIRST_NS 1000000000ull
 #define FIRST_TICK ((unsigned long)(uint32_t)(-300 * HZ))
-/* Maximum processor time of one call, s. */
+/* Largest processor time of one call, s. */
 #define MOST_SECONDS 2
 
 /* Section for our own variables, to separate them from those of the module. */
@@ -305,7 +305,7 @@ static bool wrote OURS; /* the module has written to a static variable */
 extern char __start_ackclock_ours[] __attribute__((__visibility__("hidden")));
 extern char __stop_ackclock_ours[] __attribute__((__visibility__("hidden")));
 
-/* The library's writable memory below and above our own variables, and its contents after module_init. */
+/* The library's writable memory, below and above our own variables, and its contents after module_init. */
 static struct { char *from, *to, *bytes; } outside[2] OURS;
 
 static int find(struct dl_phdr_info *library, size_t size, void *unused)
@@ -369,7 +369,7 @@ static void restore_outside(void) {}
 #endif
 
 #if defined(ACKCLOCK_APART) && defined(__linux__)
-/* The connection whose variables are currently loaded. */
+/* The connection whose variables are currently in place. */
 static struct connection *placed OURS;
 
 static void exchange(struct connection *c, bool out)
@@ -427,7 +427,7 @@ static void give(struct connection *c, const struct ackclock_window *w)
 	tp->snd_cwnd_clamp = w->cwnd_clamp;
 	tp->prior_cwnd = w->prior_cwnd;
 	if (rate == ULONG_MAX && !module->cong_control && tp->srtt_us) {
-		/* The kernel's default pacing rate: 2 times the window per RTT in early slow start, 1.2 times later. */
+		/* the kernel's default pacing rate: twice the window per RTT in early slow start, 1.2 times later */
 		u64 ratio = tp->snd_cwnd < tp->snd_ssthresh / 2 ? 200 : 120;
 
 		rate = (u64)tp->mss_cache * tp->snd_cwnd * 8 * (ratio * (USEC_PER_SEC / 100)) / tp->srtt_us;
@@ -991,7 +991,7 @@ const struct ackclock_controller *ackclock_controller(const char *options, char 
 		controller.on_restart = cc_on_restart;
 	}
 	if (module->skb_marked_lost) {
-		/* a module for kernels with Google's BBRv3 patches, which do more than call the module for each loss */
+		/* a module for kernels with Google's BBRv3 changes, which do more than call the module for each loss */
 		controller.needs |= ACKCLOCK_NEEDS_RATE | ACKCLOCK_NEEDS_LOSSES | ACKCLOCK_NEEDS_WATCHES_APPLICATION;
 		controller.on_lost = cc_on_lost;
 		if (module->cwnd_event)
@@ -1039,7 +1039,7 @@ static void keep(const char *text, size_t length)
 	log_.length += length;
 }
 
-/* Append a line to the log. `%p` has the C library's meaning; the kernel's extensions to it are not supported. */
+/* Append a line to the log. `%p` has the C library's meaning; the kernel's extensions of it are not supported. */
 void ackclock_say(const char *form, ...)
 {
 	char line[1024], *at = line, *end;
@@ -1167,7 +1167,7 @@ u32 tcp_slow_start(struct tcp_sock *tp, u32 acked)
 	return left;
 }
 
-/* Linear growth: one segment for every `w` segments acknowledged. */
+/* Linear growth: one segment per `w` segments acknowledged. */
 void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked)
 {
 	if (tp->snd_cwnd_cnt >= w) {

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Path", "estimate"]
 
 STANDS_S = 2e-3
-"""Smallest excess of the RTT over the base that shows a queue, s; a tenth of the base is needed as well."""
+"""Minimum excess of the RTT over the base for a queue to be reported, s; it must also be a tenth of the base."""
 
 LEAST_PACKETS, STRETCHES = 100, (20, 80, 320)
 """Minimum number of packets delivered from a queue for a rate estimate: in total, and per uninterrupted

@@ -29,7 +29,7 @@ def place(row: Mapping[str, Any]) -> str:
 
 
 def guess(played: Replay, row: Mapping[str, Any]) -> str:
-    """Guess the capture point without a handshake: `sender` if data follows ACKs at once, else `unknown`.
+    """Guess the capture point without a handshake: `sender` if data follows ACKs immediately, else `unknown`.
 
     Parameters
     ----------

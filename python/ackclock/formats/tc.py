@@ -39,7 +39,7 @@ WORKLOADS = ("bulk", "transfer", "constant-rate", "voice")
 """Workloads supported by iperf3."""
 
 NEWEST = "7.3"
-"""Kernel version whose settings the script uses; an older kernel reports what it lacks when the script runs there."""
+"""Kernel version whose settings the script uses; an older kernel reports missing settings when the script runs there."""
 
 Stages = list[dict[str, Any]]
 

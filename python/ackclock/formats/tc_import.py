@@ -98,7 +98,7 @@ def read_script(text: str, *, forward: str | None = None, backward: str | None =
 
 @dataclass(slots=True)
 class _Device:
-    """Disciplines of a device, by handle."""
+    """Disciplines on a device, by handle."""
 
     name: str
     nodes: dict[str, Discipline] = field(default_factory=dict)

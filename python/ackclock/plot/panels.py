@@ -214,8 +214,8 @@ def _whole(goodput: pl.DataFrame) -> pl.DataFrame:
 
 
 def _apart(arrived: np.ndarray[Any, Any], acknowledged: np.ndarray[Any, Any]) -> bool:
-    """Return whether more was acknowledged in some interval than arrived in any interval. Data that waited behind a gap is
-    acknowledged at once.
+    """Return whether more was acknowledged in some interval than arrived in any interval. Data buffered behind a gap is
+    acknowledged all at once when the gap is filled.
     """
     return bool(acknowledged.max() > (1 + APART) * arrived.max())
 

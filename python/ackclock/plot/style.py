@@ -250,7 +250,7 @@ def styled(more: Mapping[str, Any] | None = None) -> Iterator[None]:
     token = _COLOURS.set(tuple(cycle.by_key().get("color", ())) if cycle is not None else ())
     try:
         with mpl.rc_context(), warnings.catch_warnings():
-            # characters that the font lacks, as in a user's names, are drawn as boxes
+            # characters missing from the font, as in a user's names, are drawn as boxes
             warnings.filterwarnings("ignore", message=r"Glyph \d+")
             mpl.rcdefaults()
             for name, value in {**RC, **more}.items():

@@ -91,7 +91,7 @@ class Adversary:
 
     @property
     def words(self) -> str:
-        """Behaviour of the adversary, in words."""
+        """Description of what the adversary does."""
         text = ADVERSARIES[self.name][2].format(first=self.first, length=self.length, late=self.late, tick=self.late)
         return text if self.most is None else f"{text}, {self.most} at most"
 

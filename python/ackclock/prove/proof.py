@@ -1,5 +1,5 @@
-"""The enumeration: one target after the other, in batches of tasks. Each batch is written to its own file at once, so
-that a killed proof can continue: files in `cases/` are kept, and only missing batches are computed.
+"""The enumeration: one target after the other, in batches of tasks. Each batch is written to its own file as soon as it
+is complete, so that a killed proof can continue: files in `cases/` are kept, and only missing batches are computed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PLAN = "plan.json"
 """File with the plan of the cases. A folder with another plan is refused."""
 
 OUTSIDE = "variables outside of its connections"
-"""Part of the message about a C module with state outside of its connections."""
+"""Part of the message about a C module with state outside its connections."""
 
 Progress = Callable[[str, float], None]
 

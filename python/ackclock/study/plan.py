@@ -90,8 +90,8 @@ class Plan:
             raise InputError(f"jobs is {self.jobs}; at least 1 is needed")
 
     def count(self, *, quick: int, paper: int, readings: int | None = None) -> int:
-        """Return the number of seeds of a cell: the user's, or that of the scale. In readings other than the main one
-        it is `readings`, if given.
+        """Return the number of seeds of a cell: the user's, or that of the scale. Under any but the main reading it is
+        `readings`, if given.
         """
         if self.seeds is not None:
             return self.seeds

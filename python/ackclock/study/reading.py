@@ -143,8 +143,8 @@ class Curve:
 
     @property
     def turns(self) -> bool:
-        """Whether the claim holds in some readings and is decided against in others. An undecided reading may just lack
-        seeds, and does not count.
+        """Whether the claim holds in some readings and is decided against in others. An undecided reading may merely
+        need more seeds, and does not count.
         """
         return bool(self.count(Verdict.HOLDS) and any(self.count(v) for v in AGAINST))
 

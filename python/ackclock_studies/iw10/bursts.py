@@ -478,7 +478,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """This chapter's scenarios, by name."""
+    """Scenarios in this chapter, by name."""
     return {"five IW10 at once": scenario(CASES[0])}
 
 

@@ -72,7 +72,7 @@ def left(with_it: Array, without: Array) -> Any:
 
 
 def overlapping(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Excess of IW10's losses: the part that remains with twice the queue, and with paced first windows."""
+    """Excess of IW10's losses: the part that remains with a queue twice as long, and with paced first windows."""
     excess = loaded.link(tables, *HIGHER, IW10, "plr") - loaded.link(tables, *HIGHER, IW3, "plr")
     return [
         Evidence.of(

@@ -148,5 +148,5 @@ def beside(tables: Tables) -> Sequence[Evidence]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """This chapter's scenarios, by name."""
+    """Scenarios in this chapter, by name."""
     return {"long flows beside clients in a closed loop": scenario(IW10, MEDIUM)}

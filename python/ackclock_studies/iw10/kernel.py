@@ -33,7 +33,7 @@ def alone(rate: str, window: int) -> Scenario:
 
 
 def batch_of_five(window: int) -> Scenario:
-    """Five transactions at once on the empty slow link."""
+    """Five simultaneous transactions on the empty slow link."""
     host = testbed.stack(**testbed.KERNEL_HOSTS, initial_window=window)
     return Scenario.from_dict(
         {

@@ -394,7 +394,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """This chapter's scenarios, by name."""
+    """Scenarios in this chapter, by name."""
     return {"photographs": scenario(4.0, IW10_SACK, 0.2)}
 
 

@@ -385,7 +385,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """This chapter's scenarios, by name."""
+    """Scenarios in this chapter, by name."""
     return {
         "path 2, TCPW behind a coalescing card": paths.scenario(
             CALTECH, [(SENDERS[TCPW], 1)], duration_s=3, card=COALESCING

@@ -218,7 +218,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """This chapter's scenarios, by name."""
+    """Scenarios in this chapter, by name."""
     return {
         "path 1, FAST at 0.1 % loss": paths.scenario(
             ALABAMA, [(SENDERS[FAST], 1)], duration_s=120, loss=0.001, users=0.0

@@ -150,7 +150,7 @@ def beside_the_slides(tables: Tables) -> Table:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """This chapter's scenarios, by name."""
+    """Scenarios in this chapter, by name."""
     where = Plan(reading=TOGETHER)
     four = paths.senders(where)
     queue = paths.queue_of(where)

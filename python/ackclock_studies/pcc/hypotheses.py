@@ -25,7 +25,7 @@ from ackclock_studies.pcc.testbed import BARE, CUBIC, CUT, ENVIRONMENTS, LABEL, 
 SHALLOW, DEEP = (5, 20), (100, 275)
 """Buffer sizes that count as shallow and as deep, packets, inclusive."""
 CLEAR, LITTLE = 10.0, 5.0
-"""Deficits, in points, that count as present and as absent: those of C2 and C4."""
+"""Deficits, in percentage points, that count as present and as absent: those of C2 and C4."""
 
 
 def gaps(tables: Tables) -> pl.DataFrame:
@@ -138,7 +138,7 @@ def why(tables: Tables) -> str:
 
 
 def figure(tables: Tables) -> Figure:
-    """Deficit in points at each size, a row for each model."""
+    """Deficit in percentage points at each size, one row per model."""
     table = gaps(tables).filter(pl.col("model") != CUT)
 
     def draw() -> Any:

@@ -175,7 +175,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """This chapter's scenarios, by name."""
+    """Scenarios in this chapter, by name."""
     return {f"PCC on a {machine}, 20 packets": alone(machine, 20) for machine in (M3, T2)}
 
 

@@ -79,8 +79,8 @@ FEWEST = 6
 """Runs, at quick scale, of the kinds that claims are based on: a median of fewer runs has no interval."""
 
 JOINS_S, WATCHED_S, SOON_S = 50, 200, 60
-"""The second flow starts at `JOINS_S`, long after the first has filled the link. Its share is observed for `WATCHED_S`, or for `SOON_S`
-where the flows are equal within seconds. In the publication both times are 500 s. Convergence times are similar where both lengths were
+"""The second flow starts at `JOINS_S`, long after the first has filled the link. Its share is observed for `WATCHED_S`, or
+for `SOON_S` where the flows reach equal shares within seconds. In the publication both times are 500 s. Convergence times are similar where both lengths were
 run (4 runs: 58 to 169 s after 500 s, 12 runs: 61 to more than 250 s after 50 s).
 """
 

@@ -218,7 +218,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """This chapter's scenarios, by name."""
+    """Scenarios in this chapter, by name."""
     return {"PCC in a changing network (its first 50 s)": scenario(PCC, 1, 10)}
 
 

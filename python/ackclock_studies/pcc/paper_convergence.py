@@ -310,7 +310,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """This chapter's scenarios, by name."""
+    """Scenarios in this chapter, by name."""
     return {"PCC, a second flow joins": scenario(PCC, 60, 60)}
 
 

@@ -340,7 +340,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """This chapter's scenarios, by name."""
+    """Scenarios in this chapter, by name."""
     return {
         "PCC between data centres, 28 ms": between(PCC, 28),
         "PCC's incast sender, 33 senders of 256 KiB": incast(INCAST, 33, 256),

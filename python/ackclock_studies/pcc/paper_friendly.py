@@ -165,7 +165,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """This chapter's scenarios, by name."""
+    """Scenarios in this chapter, by name."""
     return {"An ordinary flow against two of PCC": scenario(PCC, 30, 20, 2, 40)}
 
 

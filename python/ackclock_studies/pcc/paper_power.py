@@ -200,7 +200,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """This chapter's scenarios, by name."""
+    """Scenarios in this chapter, by name."""
     return {"PCC's latency utility, deep queues": scenario(PAPER, DEEP, 60)}
 
 

@@ -174,7 +174,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """This chapter's scenarios, by name."""
+    """Scenarios in this chapter, by name."""
     return {"PCC, 100 ms against 10 ms": scenario(PCC, 100, 100)}
 
 

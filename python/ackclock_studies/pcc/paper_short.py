@@ -194,7 +194,7 @@ def figure(tables: Tables) -> Figure:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """This chapter's scenarios, by name."""
+    """Scenarios in this chapter, by name."""
     return {"PCC, short flows at 45 %": scenario(PCC, 45)}
 
 

@@ -534,7 +534,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """This chapter's scenarios, by name."""
+    """Scenarios in this chapter, by name."""
     return {
         "PCC, four flows in Mininet": come_and_go(MININET, PCC, STRETCH_S),
         "CUBIC, four flows on bare metal": come_and_go(BARE, CUBIC, STRETCH_S),

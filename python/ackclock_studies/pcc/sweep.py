@@ -124,7 +124,7 @@ BETWEEN = (6, 10, 20, 50, 100, 275)
 def run(plan: Plan) -> Data:
     """One flow alone, 60 s with start-up. Models that no claim rests on run once at each size.
 
-    A deterministic run stands for all seeds. Where two models are equal for a protocol (`testbed.TWINS`), only one of them is run. Readings
+    A deterministic run stands for all seeds. Where two models are identical for a protocol (`testbed.TWINS`), only one of them is run. Readings
     other than the main one leave out models that no claim rests on.
 
     Returns
@@ -700,7 +700,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """This chapter's scenarios, by name."""
+    """Scenarios in this chapter, by name."""
     return {
         "PCC on bare metal, 6 packets": testbed.shallow(BARE, PCC, 6, 60),
         "CUBIC on bare metal, 6 packets": testbed.shallow(BARE, CUBIC, 6, 60),

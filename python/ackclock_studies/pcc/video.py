@@ -348,7 +348,7 @@ def answer(tables: Tables) -> str:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """This chapter's scenarios, by name."""
+    """Scenarios in this chapter, by name."""
     return {
         "Four FESTIVE players over CUBIC": scenario(CUBIC, FESTIVE, FEW, 300),
         "Four rate-based players over PCC": scenario(PCC, RATE_BASED, FEW, 300),

@@ -165,7 +165,7 @@ def steadier(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """This chapter's scenarios, by name."""
+    """Scenarios in this chapter, by name."""
     return {"Four long flows of PCC on the players' link": scenario(PCC, LASTS_S)}
 
 

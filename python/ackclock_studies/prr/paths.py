@@ -379,7 +379,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """This chapter's scenarios, by name."""
+    """Scenarios in this chapter, by name."""
     return {"a path of the population, PRR": scenario(PRR, drawn(1)[0])}
 
 

@@ -387,7 +387,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """This chapter's scenarios, by name."""
+    """Scenarios in this chapter, by name."""
     return {
         "Web population": pop.scenario("Web", PRR, 500),
         "video population": pop.scenario("video", PRR, 25),

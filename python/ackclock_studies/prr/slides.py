@@ -61,7 +61,7 @@ def _one(name: str, link: Mapping[str, Any], flow: Mapping[str, Any], lasts: str
 
 
 def standing(rule: str) -> Scenario:
-    """Return two hundred segments at once, the first hundred of which are lost: most of the others wait in a queue."""
+    """Return two hundred segments sent at once, the first hundred of which are lost: most of the others wait in a queue."""
     link = {
         "rate": "12 Mbit/s",
         "delay": "10 ms",
@@ -585,7 +585,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """This chapter's scenarios, by name."""
+    """Scenarios in this chapter, by name."""
     return {
         "standing queue, PRR-CRB": standing(CRB),
         "loss of segment 17 of 20, PRR": near_end(PRR, 17),

@@ -146,7 +146,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """This chapter's scenarios, by name."""
+    """Scenarios in this chapter, by name."""
     return {"a stall during recovery, PRR": scenario(LINUX_32)}
 
 

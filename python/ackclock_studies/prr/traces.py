@@ -363,7 +363,7 @@ def blocks(t: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """This chapter's scenarios, by name."""
+    """Scenarios in this chapter, by name."""
     return {
         "long flow with PRR": path.long_flow(LONG["with PRR"]),
         "time-sequence, losses 1-4 and 11-16": sequence_scenario("1-4, 11-16", SSRB),

@@ -59,7 +59,7 @@ interval for that path.
 RUNS, PAPER_RUNS = 6, 30
 ROUND_TRIPS = 60
 LEAST_PACKETS = 20
-"""Smallest bandwidth-delay product, packets: below it, an initial window of ten leaves slow start nothing to do."""
+"""Minimum bandwidth-delay product, packets: below it, slow start has nothing left to do after an initial window of ten."""
 FEW = 0.05
 """Losses in bandwidth-delay products, and relative differences of losses or exits, below which a difference counts as none."""
 EARLY = 0.5
@@ -177,7 +177,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """This chapter's scenarios, by name."""
+    """Scenarios in this chapter, by name."""
     return {"a path of the population, SEARCH": place(drawn(1)[0]).scenario(SEARCH, ROUND_TRIPS)}
 
 

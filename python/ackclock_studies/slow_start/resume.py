@@ -177,7 +177,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """This chapter's scenarios, by name."""
+    """Scenarios in this chapter, by name."""
     work = {"kind": "transfer", "bytes": "1 MB"}
     return {"resume: 1 MB, a third of the rate": THIRD.scenario(SAVED, 200, workload=work)}
 

@@ -1,4 +1,4 @@
-"""Tests for diagnosis rules that captures of the Linux kernel made necessary, each on a few instants or packets made by hand."""
+"""Tests for diagnosis rules that captures of the Linux kernel made necessary, each on a few handmade instants or packets."""
 
 from __future__ import annotations
 

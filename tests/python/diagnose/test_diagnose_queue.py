@@ -53,7 +53,7 @@ def test_an_ack_that_was_held_back_tells_of_no_queue():
 
 
 def test_what_came_behind_a_later_one_is_not_looked_at():
-    """The capture lacks the packet's retransmission, which the ACK belongs to."""
+    """The packet's retransmission, to which the ACK belongs, is missing from the capture."""
     assert longest((0.0, 0.101), (0.0, 0.3), (0.0, 0.3), (0.001, 0.102), (0.001, 0.102)) < 0.01
 
 

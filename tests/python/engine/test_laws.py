@@ -98,7 +98,7 @@ def broken(run: Run) -> list[str]:
     """Return the laws broken by a run."""
     if "kernel" not in run.provenance:
         return [*_of_links(run), *_of_flows(run), *_of_performance(run), *_of_senders(run)]
-    # The kernel's table `acks` does not separate successive connections of a flow.
+    # the kernel's table `acks` does not separate consecutive connections of a flow
     one_each = all(group.workload.kind in ("bulk", "transfer") for group in run.scenario.flows)
     return [*_of_links(run), *_of_flows(run), *(_of_senders(run) if one_each else ())]
 
